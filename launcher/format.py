@@ -1,0 +1,51 @@
+"""Figures as people read them: 1.2e-4, 3m 12s, 38.1/79.6 GiB."""
+
+import math
+
+GIB = 1 << 30
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A figure with about `digits` significant digits; `–` when there is none."""
+    if value is None:
+        return "–"
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size < 1e-3:
+        mantissa, exponent = f"{value:.{digits - 2}e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(exponent)}"
+    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size >= factor:
+            scale = 1e3 if unit == "k" else factor
+            return f"{value / scale:.{digits}g}{unit}" if size / scale < 1000 else f"{value / scale:.0f}{unit}"
+    if value == int(value):
+        return str(int(value))
+    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+    return f"{value:.{min(decimals, digits)}f}"
+
+
+def duration(seconds: float | None) -> str:
+    """`45s`, `3m 12s`, `2h 05m`, `3d 4h`; `–` when unknown."""
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    total = max(0, round(seconds))
+    if total < 60:
+        return f"{total}s"
+    minutes, second = divmod(total, 60)
+    if minutes < 60:
+        return f"{minutes}m {second:02d}s"
+    hours, minute = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h {minute:02d}m"
+    days, hour = divmod(hours, 24)
+    return f"{days}d {hour}h"
+
+
+def gib(count: float | None) -> str:
+    """Bytes as GiB with one decimal, without the unit."""
+    return "–" if count is None else f"{count / GIB:.1f}"

@@ -1,0 +1,31 @@
+"""Where things lie. Pure functions: nothing here creates a folder."""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+_APP = "ppo-tui"
+
+
+def _home() -> Path | None:
+    home = os.environ.get("PPO_TUI_HOME")
+    return Path(home).expanduser().absolute() if home else None
+
+
+def runs_dir() -> Path:
+    """Folder of all runs, one folder a run."""
+    home = _home()
+    return home / "runs" if home else Path(platformdirs.user_data_dir(_APP)) / "runs"
+
+
+def cache_dir() -> Path:
+    """Folder of things that can be made again: the toy model, composed configurations."""
+    home = _home()
+    return home / "cache" if home else Path(platformdirs.user_cache_dir(_APP))
+
+
+def presets_dir() -> Path:
+    """Folder of the user's own presets; they shadow shipped ones of the same name."""
+    home = _home()
+    return home / "presets" if home else Path(platformdirs.user_config_dir(_APP)) / "presets"

@@ -1,0 +1,31 @@
+"""Text that comes from outside: logs, presets, samples."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+# CSI, OSC/DCS/APC/PM/SOS strings (ended by BEL or ST, or cut off), two-character escapes.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~]?)|\x9b[0-?]*[ -/]*[@-~]?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """`text` without terminal escapes, control characters and direction marks; tabs become spaces.
+
+    Newlines stay. What is left can be drawn without acting on the terminal.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _CONTROL.sub("", _ESCAPE.sub("", text)).expandtabs(4)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to a mistyped one, or None when nothing is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean 'x'?)`, or nothing when no known name is near."""
+    near = nearest(name, known)
+    return f" (did you mean '{near}'?)" if near else ""
