@@ -1,0 +1,63 @@
+"""Console and file logger, merged to one record a step.
+
+The console may lose its last step (Ray's log forwarder dies with the driver) and rounds in old versions; the
+file logger writes nan and inf as null. So the file's digits win, a console nan or inf beats the file's null,
+and whichever source has a step makes it exist.
+"""
+
+import math
+
+from launcher.metrics.records import StepRecord
+
+GRACE = 5.0  # seconds a step waits for its other source: Ray forwards console lines within about one
+
+
+def merge(console: dict[str, float] | None, file: dict[str, float] | None) -> dict[str, float]:
+    """The figures of one step from its one or two sources."""
+    if not console or not file:
+        return dict(file or console or {})
+    merged = {**console, **file}
+    for key, value in file.items():
+        if math.isnan(value) and key in console and not math.isfinite(console[key]):
+            merged[key] = console[key]
+    return merged
+
+
+class Merger:
+    """Pairs the two sources of one attempt and lets each step go once, in order of their arrival.
+
+    `both` says whether a file logger is expected; without one the console's steps go at once.
+    """
+
+    def __init__(self, both: bool) -> None:
+        self._both = both
+        self._waiting: dict[int, StepRecord] = {}
+        self._console: dict[int, dict[str, float]] = {}
+        self._file: dict[int, dict[str, float]] = {}
+        self._done: set[int] = set()
+
+    def console(self, step: int, data: dict[str, float], offset: int, now: float) -> None:
+        """A step line of the console, which starts at byte `offset`."""
+        if step not in self._done:
+            self._console[step] = data
+            record = self._waiting.setdefault(step, StepRecord(step, now, offset, {}))
+            record.log_offset = offset
+
+    def file(self, step: int, data: dict[str, float], now: float) -> None:
+        """A record of the file logger."""
+        if step not in self._done:
+            self._file[step] = data
+            self._waiting.setdefault(step, StepRecord(step, now, None, {}))
+
+    def take(self, now: float = math.inf) -> list[StepRecord]:
+        """Steps that are complete, or have waited long enough (all of them at `now` = infinity)."""
+        ready: list[StepRecord] = []
+        for step, record in sorted(self._waiting.items()):
+            complete = not self._both or (step in self._console and step in self._file)
+            if not complete and now - record.t < GRACE:
+                break  # later steps wait as well: steps.jsonl is in order
+            record.data = merge(self._console.pop(step, None), self._file.pop(step, None))
+            del self._waiting[step]
+            self._done.add(step)
+            ready.append(record)
+        return ready

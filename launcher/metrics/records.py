@@ -1,0 +1,83 @@
+"""One step's figures, as steps.jsonl keeps them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan, "Infinity": math.inf,
+          "-Infinity": -math.inf}  # fmt: skip
+
+
+@dataclass(slots=True)
+class StepRecord:
+    """All figures of one training step (or of the validation before it, step 0).
+
+    `t` is unix seconds of the moment the step was seen; `log_offset` is the byte in console.log where
+    its line starts, None when only veRL's file logger had it. `data` holds floats, nan and inf included.
+    """
+
+    step: int
+    t: float
+    log_offset: int | None
+    data: dict[str, float]
+
+    def to_line(self) -> bytes:
+        """The record as one line of steps.jsonl, newline included."""
+        return orjson.dumps(
+            {"step": self.step, "t": self.t, "log_offset": self.log_offset, "data": jsonable(self.data)},
+            option=orjson.OPT_APPEND_NEWLINE,
+        )
+
+    @classmethod
+    def from_line(cls, line: bytes) -> "StepRecord | None":
+        """The record of one line of steps.jsonl; None when the line is not one."""
+        found = parse_object(line)
+        if found is None or not isinstance(found.get("step"), int):
+            return None
+        t, offset = found.get("t"), found.get("log_offset")
+        return cls(
+            step=found["step"],
+            t=float(t) if isinstance(t, (int, float)) else 0.0,
+            log_offset=offset if isinstance(offset, int) else None,
+            data=figures(found.get("data")),
+        )
+
+
+def jsonable(data: Mapping[str, float]) -> dict[str, float | str]:
+    """`data` with nan and infinities as the strings "nan", "inf", "-inf": JSON has no word for them."""
+    return {key: value if math.isfinite(value) else str(float(value)) for key, value in data.items()}
+
+
+def figures(raw: Any) -> dict[str, float]:
+    """The figures of a JSON object: null is nan, the words for nan and infinity are read, the rest dropped."""
+    if not isinstance(raw, dict):
+        return {}
+    found: dict[str, float] = {}
+    for key, value in raw.items():
+        kind = type(value)
+        if kind is float:
+            found[key] = value
+        elif value is None:
+            found[key] = math.nan
+        elif kind is int or kind is bool:
+            found[key] = float(value)
+        elif kind is str and value in _WORDS:
+            found[key] = _WORDS[value]
+    return found
+
+
+def parse_object(line: bytes) -> dict[str, Any] | None:
+    """A JSON object, or None. Python's own reader is asked last: it takes the bare words NaN and Infinity."""
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        import json
+
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+    return found if isinstance(found, dict) else None

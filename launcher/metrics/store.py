@@ -1,0 +1,192 @@
+"""All figures of a run in memory: small, append-only, quick to draw at any width.
+
+10,000 steps of 100 keys are a million doubles (16 MB with their steps). A chart asks for a few hundred columns;
+a pyramid of minimum, maximum and last value per block answers without touching every point, and a spike in
+one step is never averaged away.
+"""
+
+import math
+from array import array
+from bisect import bisect_left
+from typing import NamedTuple
+
+from launcher.metrics.records import StepRecord
+
+_FAN = 16  # points a block of the first level, blocks a block of each higher one
+
+
+class Span(NamedTuple):
+    """Lowest, highest and last finite value of a stretch of steps."""
+
+    low: float
+    high: float
+    last: float
+
+
+class _Level:
+    """Minimum, maximum and last finite value per full block; nan where a block holds no finite value."""
+
+    __slots__ = ("highs", "lasts", "lows")
+
+    def __init__(self) -> None:
+        self.lows, self.highs, self.lasts = array("d"), array("d"), array("d")
+
+    def append(self, span: Span | None) -> None:
+        low, high, last = span or (math.nan, math.nan, math.nan)
+        self.lows.append(low)
+        self.highs.append(high)
+        self.lasts.append(last)
+
+    def span(self, start: int, stop: int) -> Span | None:
+        return _span(self.lows[start:stop], self.highs[start:stop], self.lasts[start:stop])
+
+
+def _span(lows: "array[float]", highs: "array[float]", lasts: "array[float]") -> Span | None:
+    """One span of several; the quick way is right when all values are finite."""
+    if not lows:
+        return None
+    total = sum(lows) + sum(highs)
+    if math.isfinite(total):
+        return Span(min(lows), max(highs), lasts[-1])
+    good = [i for i in range(len(lows)) if math.isfinite(lows[i]) and math.isfinite(highs[i])]
+    if not good:
+        return None
+    return Span(min(lows[i] for i in good), max(highs[i] for i in good), lasts[good[-1]])
+
+
+class Series:
+    """One key's values over the steps of a run.
+
+    `steps` (ascending) and `values` (nan and inf as logged) are parallel arrays; steps without the key are
+    simply not there.
+    """
+
+    __slots__ = ("_levels", "steps", "values")
+
+    def __init__(self) -> None:
+        self.steps: array[int] = array("q")
+        self.values: array[float] = array("d")
+        self._levels: list[_Level] = []
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def append(self, step: int, value: float) -> None:
+        """Adds the value of a later step: O(1)."""
+        self.steps.append(step)
+        self.values.append(value)
+
+    def cut(self, step: int) -> None:
+        """Forgets all values from `step` on: a resumed attempt repeats them."""
+        keep = bisect_left(self.steps, step)
+        del self.steps[keep:], self.values[keep:]
+        self._levels.clear()
+
+    @property
+    def last(self) -> float | None:
+        """The newest value, nan and inf included."""
+        return self.values[-1] if self.values else None
+
+    def span(self, first: int, last: int) -> Span | None:
+        """Lowest, highest and last finite value of the steps `first` to `last`, both included."""
+        return self._span(bisect_left(self.steps, first), bisect_left(self.steps, last + 1))
+
+    def columns(self, first: int, last: int, count: int) -> list[Span | None]:
+        """The steps `first` to `last` in `count` columns of equal width; None where no value is finite."""
+        width = (last - first + 1) / count
+        edges = [bisect_left(self.steps, first + math.ceil(i * width)) for i in range(count + 1)]
+        return [self._span(edges[i], edges[i + 1]) for i in range(count)]
+
+    def _span(self, start: int, stop: int) -> Span | None:
+        """Of the values `start` to `stop` (indices): whole blocks from the pyramid, the ends one by one."""
+        if stop - start <= 4 * _FAN:
+            values = self.values[start:stop]
+            return _span(values, values, values)
+        self._grow()
+        parts: list[Span | None] = []
+        tail: list[Span | None] = []
+        plain = self.values
+        first, last = -(-start // _FAN), stop // _FAN
+        parts.append(_span(plain[start : first * _FAN], plain[start : first * _FAN], plain[start : first * _FAN]))
+        tail.append(_span(plain[last * _FAN : stop], plain[last * _FAN : stop], plain[last * _FAN : stop]))
+        for depth, level in enumerate(self._levels):
+            upper_first, upper_last = -(-first // _FAN), last // _FAN
+            if depth + 1 == len(self._levels) or upper_first >= upper_last:
+                parts.append(level.span(first, last))
+                break
+            parts.append(level.span(first, upper_first * _FAN))
+            tail.append(level.span(upper_last * _FAN, last))
+            first, last = upper_first, upper_last
+        found = [part for part in (*parts, *reversed(tail)) if part]
+        if not found:
+            return None
+        return Span(min(p.low for p in found), max(p.high for p in found), found[-1].last)
+
+    def _grow(self) -> None:
+        """Adds the blocks that became full since the pyramid was last asked."""
+        values, depth, size = self.values, 0, len(self.values) // _FAN
+        while size:
+            if depth == len(self._levels):
+                self._levels.append(_Level())
+            level = self._levels[depth]
+            for block in range(len(level.lows), size):
+                start, stop = block * _FAN, (block + 1) * _FAN
+                if depth:
+                    level.append(self._levels[depth - 1].span(start, stop))
+                else:
+                    level.append(_span(values[start:stop], values[start:stop], values[start:stop]))
+            depth, size = depth + 1, size // _FAN
+
+
+class SeriesStore:
+    """Every key of a run. Attempts are joined: where a resumed attempt repeats steps, the newer values hold.
+
+    `seams` holds the first step of each attempt after the first. `times` maps positions in `steps` to unix
+    seconds.
+    """
+
+    def __init__(self) -> None:
+        self._series: dict[str, Series] = {}
+        self.steps: array[int] = array("q")
+        self.times: array[float] = array("d")
+        self.seams: list[int] = []
+        self._attempt: int | None = None
+
+    def add(self, record: StepRecord, attempt: int = 1) -> None:
+        """Takes in one step of one attempt. A step that was there already (of this attempt) is replaced."""
+        step = record.step
+        if self._attempt is not None and attempt != self._attempt:
+            self.seams.append(step)
+        self._attempt = attempt
+        if self.steps and step <= self.steps[-1]:
+            self._cut(step)
+        self.steps.append(step)
+        self.times.append(record.t)
+        for key, value in record.data.items():
+            series = self._series.get(key)
+            if series is None:
+                series = self._series[key] = Series()
+            series.steps.append(step)
+            series.values.append(value)
+
+    def _cut(self, step: int) -> None:
+        keep = bisect_left(self.steps, step)
+        del self.steps[keep:], self.times[keep:]
+        for series in self._series.values():
+            series.cut(step)
+
+    def keys(self) -> list[str]:
+        """All keys that had a value, sorted."""
+        return sorted(self._series)
+
+    def get(self, key: str) -> Series | None:
+        """The series of a key, None when it was never logged."""
+        return self._series.get(key)
+
+    def first_of(self, *keys: str) -> tuple[str, Series] | None:
+        """The first of several names under which a figure was logged."""
+        return next(((key, self._series[key]) for key in keys if key in self._series), None)
+
+    @property
+    def last_step(self) -> int | None:
+        return self.steps[-1] if self.steps else None
