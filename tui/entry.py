@@ -1,0 +1,28 @@
+"""The script `ppo-tui`: the command line, handed a way to open the screen."""
+
+import os
+import sys
+
+from launcher.errors import UserError
+from launcher.screen_request import ScreenRequest
+
+
+def main() -> None:
+    """Run the command line. Textual is imported only when a command opens the screen."""
+    from launcher.cli import main as command_line
+
+    command_line(open_screen)
+
+
+def open_screen(request: ScreenRequest) -> int:
+    """Show the screen until the user leaves it; returns the exit code.
+
+    Raises UserError where no screen can be drawn: output that is no terminal, `TERM=dumb`, an unknown theme.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+        raise UserError("the screen needs a terminal; `ppo-tui status RUN` and `ppo-tui runs` print plain text")
+    from tui.app import PpoTui
+
+    app = PpoTui(request)
+    app.run(mouse=request.mouse)
+    return app.return_code or 0
