@@ -1,0 +1,28 @@
+"""events.jsonl: what happened to a run, one object a line."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.health.levels import Change
+from launcher.run.files import append_lines
+
+
+class EventLog:
+    """Appends events. Kinds: state, phase, health, action, exit, note."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, kind: str, t: float | None = None, **fields: Any) -> None:
+        """Writes one event that happened at `t` (unix seconds; now by default)."""
+        event = {"schema": 1, "t": round(time.time() if t is None else t, 3), "kind": kind, **fields}
+        append_lines(self._path, [orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)])
+
+    def health(self, changes: Iterable[Change], t: float | None = None) -> None:
+        """Writes rises and releases of health rules."""
+        for change in changes:
+            self.add("health", t, **change.to_json())

@@ -1,0 +1,32 @@
+"""gpu.jsonl: one sample a second at first, thinned to one in ten seconds after an hour, and so bounded."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.run.files import append_lines, write_atomic
+
+_FULL_RATE = 3600.0  # seconds of one sample a second
+_MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
+
+
+class MemoryLog:
+    """Appends samples to gpu.jsonl."""
+
+    def __init__(self, path: Path, started: float) -> None:
+        self._path, self._started, self._last = path, started, 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether it is time for the next sample."""
+        return now - self._last >= (1.0 if now - self._started < _FULL_RATE else 10.0)
+
+    def add(self, sample: dict[str, Any]) -> None:
+        """Writes one sample."""
+        self._last = time.time()
+        append_lines(self._path, [orjson.dumps(sample, option=orjson.OPT_APPEND_NEWLINE)])
+        if self._path.stat().st_size > _MOST:
+            lines = self._path.read_bytes().splitlines(keepends=True)
+            half = len(lines) // 2
+            write_atomic(self._path, b"".join(lines[:half:2] + lines[half:]))

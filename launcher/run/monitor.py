@@ -1,0 +1,166 @@
+"""Reading one attempt: console and file logger in, steps.jsonl, events and a judgement out.
+
+The supervisor runs it live; `import` and `replay` run the same code over a log from elsewhere.
+"""
+
+import statistics
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from launcher.console import phases
+from launcher.console import reader as console
+from launcher.health.checklist import Checklist
+from launcher.health.levels import Level
+from launcher.metrics.filelog import parse_record
+from launcher.metrics.merge import Merger
+from launcher.metrics.records import StepRecord
+from launcher.run.directory import AttemptDir
+from launcher.run.events import EventLog
+from launcher.run.files import append_lines
+
+RECENT = 20  # steps whose median duration carries the ETA
+
+ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
+
+
+class Monitor:
+    """Follows one attempt.
+
+    `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes
+    them, so the checklist is made anew when it comes (before the first step).
+    """
+
+    def __init__(
+        self, attempt: AttemptDir, events: EventLog, make_checklist: ChecklistMaker, keys: Mapping[str, Any], *,
+        file_logger: bool,
+    ) -> None:  # fmt: skip
+        self.phase = "config"
+        self.phase_since: float | None = None
+        self.step: int | None = None
+        self.total: int | None = None
+        self.rollout: dict[str, int] | None = None
+        self.last_output: float | None = None
+        self._attempt, self._events = attempt, events
+        self._make_checklist, self._keys = make_checklist, dict(keys)
+        self.checklist = make_checklist(self._keys)
+        self._reader = console.ConsoleReader()
+        self._merger = Merger(both=file_logger)
+        self._three_decimals = False
+        self._early: list[console.Notable] = []
+        self._durations: deque[float] = deque(maxlen=RECENT)
+        self._last_t: float | None = None
+
+    def history(self, records: list[StepRecord]) -> None:
+        """Shows the checklist the steps of earlier attempts, so that its baselines go on."""
+        for record in records:
+            self.checklist.step(record.step, record.data, t=record.t)
+
+    def feed_console(self, chunk: bytes, now: float) -> None:
+        """New bytes of the console, read at `now`."""
+        self.last_output = now
+        for event in self._reader.feed(chunk):
+            self._take(event, now)
+
+    def feed_file(self, lines: list[bytes], now: float) -> None:
+        """New lines of veRL's file logger."""
+        for line in lines:
+            record = parse_record(line)
+            if record is not None:
+                self._merger.file(*record, now)
+
+    def close(self, now: float) -> list[StepRecord]:
+        """No more input comes: what waits is let go."""
+        for event in self._reader.close():
+            self._take(event, now)
+        return self._settle(self._merger.take())
+
+    def settle(self, now: float) -> list[StepRecord]:
+        """Writes and judges the steps that are complete; returns them."""
+        return self._settle(self._merger.take(now))
+
+    def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
+        """Judges what goes by the clock: silence and memory (used and total, bytes)."""
+        self._events.health(self.checklist.tick(now, gpu=gpu, host=host), now)
+
+    @property
+    def step_seconds(self) -> float | None:
+        """Median duration of the recent steps."""
+        return statistics.median(self._durations) if self._durations else None
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds that the rest of the run takes at the recent pace."""
+        if self.step_seconds is None or self.total is None or self.step is None:
+            return None
+        return max(0, self.total - self.step) * self.step_seconds
+
+    def to_json(self, now: float) -> dict[str, Any]:
+        """The monitor's part of state.json."""
+        rows, stall = self.checklist.rows(), self.stall(now)
+        return {
+            "phase": self.phase, "phase_since": self.phase_since, "step": self.step, "total": self.total,
+            "eta": self.eta, "step_seconds": self.step_seconds, "rollout": self.rollout,
+            "stalled": stall is not None, "stall": stall, "verdict": str(self.checklist.verdict),
+            "flags": [row.rule for row in rows if row.level >= Level.NOTICE],
+            "checks": [row.to_json() for row in rows],
+        }  # fmt: skip
+
+    def stall(self, now: float) -> str | None:
+        """Why the run seems to stand still, in one sentence; None while it moves."""
+        if self.step is None:
+            return phases.stall(self.phase, now - self.last_output) if self.last_output else None
+        found = next((row for row in self.checklist.rows() if row.rule == "STALL-1"), None)
+        return found.message if found is not None and found.level >= Level.WARN else None
+
+    def _take(self, event: console.Event, now: float) -> None:
+        match event:
+            case console.StepLine():
+                self._three_decimals = event.three_decimals
+                self._merger.console(event.step, event.data, event.offset, now)
+                self.rollout = None
+            case console.PhaseChange():
+                self._enter(event.phase, now)
+            case console.Progress():
+                self.total = event.total
+            case console.TotalSteps():
+                self.total = event.total
+            case console.RolloutCount():
+                total = event.pending + event.running + event.finished + event.failed
+                self.rollout = {"finished": event.finished, "failed": event.failed, "total": total}
+            case console.ConfigDump():
+                self._learn(event.keys)
+            case console.Notable():
+                if self.step is None:
+                    self._early.append(event)
+                self._notice(event, now)
+
+    def _enter(self, phase: str, now: float) -> None:
+        if phase != self.phase or self.phase_since is None:
+            self.phase, self.phase_since = phase, now
+            if self.step is None or phase in ("save", "validate", "final"):
+                self._events.add("phase", now, phase=phase, step=self.step)
+
+    def _learn(self, keys: Mapping[str, Any]) -> None:
+        if self.step is None:
+            self._keys |= keys
+            self.checklist = self._make_checklist(self._keys)
+            for notable in self._early:
+                self._notice(notable, None)
+
+    def _notice(self, notable: console.Notable, now: float | None) -> None:
+        changes = self.checklist.log_line(notable.line.text, notable.line.number, step=self.step)
+        if now is not None:
+            self._events.health(changes, now)
+
+    def _settle(self, records: list[StepRecord]) -> list[StepRecord]:
+        for record in records:
+            if self._last_t is not None and record.t > self._last_t:
+                self._durations.append(record.t - self._last_t)
+            self._last_t, self.step = record.t, record.step
+            changes = self.checklist.step(
+                record.step, record.data, t=record.t, three_decimals=self._three_decimals
+            )
+            self._events.health(changes, record.t)
+        append_lines(self._attempt.steps, [record.to_line() for record in records])
+        return records

@@ -1,0 +1,183 @@
+"""The detached process beside a run: starts veRL, watches it, writes the truth down.
+
+`python -m launcher.run.supervisor RUN_DIR` works on the newest attempt. It holds no screen, survives the
+terminal, and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from launcher.gpu import Sampler
+from launcher.run import control, driver, outcome
+from launcher.run.directory import RunDir
+from launcher.run.events import EventLog
+from launcher.run.files import read_json, write_json
+from launcher.run.health import checklist_maker, earlier_steps
+from launcher.run.memory_log import MemoryLog
+from launcher.run.monitor import Monitor
+from launcher.run.process import ProcessId, session_members
+from launcher.run.state import StateFile
+from launcher.tail import LineTail, Tail
+
+TICK = 0.5  # seconds between two looks
+
+
+class Supervisor:
+    """One attempt of one run, from the start of the driver to its exit record."""
+
+    def __init__(self, run: RunDir) -> None:
+        attempt = run.last_attempt()
+        if attempt is None:
+            raise FileNotFoundError(f"{run.attempts} holds no attempt")
+        self.run, self.attempt = run, attempt
+        self.launch = read_json(attempt.launch)
+        self.events = EventLog(run.events)
+        self.state_file = StateFile(run)
+        self.sampler = Sampler(_visible({**os.environ, **self.launch["env"]}))
+        self.memory = MemoryLog(run.memory, time.time())
+        keys = self.launch["keys"]
+        self.monitor = Monitor(
+            attempt, self.events, checklist_maker(run.read_info(), self.sampler), keys,
+            file_logger="file" in str(keys.get("trainer.logger", "")),
+        )  # fmt: skip
+        self.monitor.history(earlier_steps(run, attempt.number, self.launch.get("resume_step")))
+        self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.driver: ProcessId | None = None
+        self.state = "queued"
+        self.requested_by: str | None = None
+        self.stopping_since: float | None = None
+        self.pids: list[int] = []
+
+    def supervise(self) -> None:
+        """Runs the attempt to its end."""
+        self._enter("starting")
+        if self._spawn():
+            while self.process is not None and self.process.poll() is None:
+                self._look(time.time())
+                time.sleep(TICK)
+            self._finish()
+        self.sampler.close()
+
+    def stop(self, by: str) -> None:
+        """Asks the driver to end; `_look` kills its session when it takes too long."""
+        if self.stopping_since is None and self.process is not None:
+            self.requested_by, self.stopping_since = by, time.time()
+            self.process.terminate()
+            self._enter("stopping")
+
+    def _spawn(self) -> bool:
+        """Starts the driver; a command that cannot be started ends the run as failed."""
+        env = {**os.environ, **self.launch["env"]}
+        for name in self.launch["unset"]:
+            env.pop(name, None)
+        try:
+            self.process = driver.spawn(self.launch["argv"], env, Path(self.launch["cwd"]), self.attempt.console)
+        except OSError as error:
+            self.attempt.console.write_text(f"ppo-tui: the driver could not be started: {error}\n")
+            self._end(127, None)
+            return False
+        self.driver = ProcessId.of(self.process.pid) or ProcessId(self.process.pid, time.time())
+        self._write()
+        return True
+
+    def _look(self, now: float) -> None:
+        for request in control.take(self.run):
+            self.events.add("action", now, verb=request.verb, by=request.by, rule=request.rule)
+            if request.verb == "mute" and request.rule:
+                self.monitor.checklist.mute(request.rule)
+            elif request.verb == "stop":
+                self.stop(request.by)
+        self._read(now)
+        if self.memory.due(now):
+            self._sample(now)
+        if self.state == "starting" and self.monitor.step is not None:
+            self._enter("running")
+        if self.stopping_since is not None and now - self.stopping_since > driver.PATIENCE and self.driver:
+            driver.kill_session(self.driver)
+        self._write()
+
+    def _read(self, now: float) -> None:
+        """Takes in what was printed and logged since the last look."""
+        while chunk := self.console.read():
+            self.monitor.feed_console(chunk, now)
+        while lines := self.metrics.read():
+            self.monitor.feed_file(lines, now)
+        self.monitor.settle(now)
+
+    def _sample(self, now: float) -> None:
+        if self.driver is not None and int(now) % 10 == 0:  # a scan of /proc, dear on a machine full of processes
+            self.pids = [process.pid for process in session_members(self.driver)]
+        sample = self.sampler.sample(self.pids)
+        self.memory.add(sample)
+        gpus = [(g["used"], g["total"]) for g in sample["gpus"] if g["total"] and g["used"] is not None]
+        fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
+        self.monitor.tick(now, fullest, (sample["host"]["used"], sample["host"]["total"]))
+
+    def _finish(self) -> None:
+        """The driver ended: clear its session, drain the sources, write the exit down."""
+        assert self.process is not None and self.driver is not None
+        left = [] if driver.wait_gone(self.driver, 2.0) else driver.sweep(self.driver)
+        if left:
+            self.events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
+        now = time.time()
+        self._read(now)
+        self.monitor.close(now)
+        self.memory.add(self.sampler.sample())  # shows that the memory came back
+        self._end(*driver.exit_status(self.process.returncode))
+
+    def _end(self, code: int, name: str | None) -> None:
+        record = {"schema": 1, "code": code, "signal": name, "requested_by": self.requested_by, "t": time.time()}
+        write_json(self.attempt.exit, record)
+        self.monitor.checklist.ended(code)
+        self.events.add("exit", code=code, signal=name, requested_by=self.requested_by)
+        ended = outcome.judge(self.attempt, record, self.monitor)
+        self._enter(ended.state, error=ended.error, cause=ended.cause)
+
+    def _enter(self, state: str, **more: Any) -> None:
+        self.events.add("state", **{"from": self.state, "to": state})
+        self.state = state
+        self._write(**more)
+
+    def _write(self, **more: Any) -> None:
+        self.state_file.write({
+            "state": self.state, "outcome": None, "attempt": self.attempt.number,
+            "created": self.launch["run_created"], "started": self.launch["created"],
+            "supervisor": _ME.to_json(), "driver": self.driver.to_json() if self.driver else None,
+            "exit": read_json(self.attempt.exit) or None, "error": None, "cause": None,
+            **self.monitor.to_json(time.time()), **more,
+        })  # fmt: skip
+
+
+_ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())
+
+
+def _visible(env: dict[str, str]) -> list[str] | None:
+    """Devices that CUDA_VISIBLE_DEVICES leaves to the run."""
+    named = env.get("CUDA_VISIBLE_DEVICES")
+    return None if named is None else [part.strip() for part in named.split(",") if part.strip()]
+
+
+def main() -> None:
+    """Supervises the newest attempt of the run directory named on the command line."""
+    run = RunDir(Path(sys.argv[1]).absolute())
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        supervisor = Supervisor(run)
+        signal.signal(signal.SIGTERM, lambda *_: supervisor.stop("SIGTERM to the supervisor"))
+        supervisor.supervise()
+    except Exception:
+        # stderr is supervisor.log; a reader derives `lost` and names that file
+        traceback.print_exc()
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()
