@@ -1,0 +1,115 @@
+"""One line a field: its type, its veRL key, its meaning, its range. The rest is read off that line."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+
+Kind = Literal["", "path", "model"]
+
+
+class Group(BaseModel):
+    """A part of a preset. Strict: `"5"` is not a number, 1 is not true, NaN is nothing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+def verl(
+    key: str, about: str, default: Any = None, *, unit: str = "", follows: str = "", kind: Kind = "",
+    names: dict[str, str] | None = None, **limits: Any,
+) -> Any:  # fmt: skip
+    """A field of a preset.
+
+    `key` is veRL's key as the newest version calls it, with `+` where the key has to be appended, or "" when
+    the field is ours. A default of None means veRL's own default, which is then not passed. `follows` names
+    the field whose value is taken while this one is None. `kind`: "path" for files, "model" for a folder or a
+    name on the Hugging Face hub. `names` translates our values into veRL's.
+    """
+    extra: dict[str, Any] = {
+        "verl": key, "unit": unit, "follows": follows, "kind": kind, "names": names or {},
+    }  # fmt: skip
+    return Field(default, description=about, json_schema_extra=extra, **limits)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known about one field; the editor, the errors and the translation read it."""
+
+    path: tuple[str, ...]
+    key: str  # veRL's key without `+`, or ""
+    plus: str  # "+" or ""
+    about: str
+    unit: str
+    default: Any
+    follows: str
+    kind: Kind
+    names: dict[str, str]
+    allowed: str
+    choices: tuple[str, ...]
+    types: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """`actor.lr`."""
+        return ".".join(self.path)
+
+
+def specs(model: type[BaseModel], path: tuple[str, ...] = ()) -> dict[str, Spec]:
+    """Every field of `model` and of the groups in it by its dotted name, in the order of the source."""
+    found: dict[str, Spec] = {}
+    for name, info in model.model_fields.items():
+        here = (*path, name)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            found.update(specs(info.annotation, here))
+        else:
+            found[".".join(here)] = _spec(here, info)
+    return found
+
+
+def _spec(path: tuple[str, ...], info: FieldInfo) -> Spec:
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    key = str(extra.get("verl", ""))
+    parts = _parts(info.annotation)
+    choices = tuple(str(value) for part in parts if get_origin(part) is Literal for value in get_args(part))
+    return Spec(
+        path=path, key=key.lstrip("+"), plus="+" if key.startswith("+") else "", about=info.description or "",
+        unit=str(extra.get("unit", "")), default=None if info.is_required() else info.get_default(call_default_factory=True),
+        follows=str(extra.get("follows", "")), kind=extra.get("kind", ""),  # type: ignore[arg-type]
+        names=extra.get("names") or {},  # type: ignore[arg-type]
+        allowed=_allowed(parts, info.metadata), choices=choices, types=parts,
+    )  # fmt: skip
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return get_args(annotation)
+    return (annotation,)
+
+
+_WORDS: dict[Any, str] = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a mapping",
+}  # fmt: skip
+_LIMITS = {Gt: "above", Ge: "at least", Lt: "below", Le: "at most"}
+
+
+def _allowed(parts: tuple[Any, ...], metadata: list[Any]) -> str:
+    """`a number above 0 and at most 1, or null`."""
+    words = []
+    for part in parts:
+        if get_origin(part) is Literal:
+            words.append("one of " + ", ".join(str(value) for value in get_args(part)))
+        elif part is not type(None):
+            words.append(_WORDS.get(get_origin(part) or part, "text"))
+    limits = [
+        f"{word} {getattr(limit, kind.__name__.lower())}"
+        for limit in metadata
+        for kind, word in _LIMITS.items()
+        if isinstance(limit, kind)
+    ]
+    text = " or ".join(words) + (" " + " and ".join(limits) if limits else "")
+    return text + (", or null" if type(None) in parts else "")

@@ -1,0 +1,50 @@
+"""A preset: everything a run is asked to do. The groups hold the fields, one line each."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from launcher.preset.fields import Group, Spec, specs, verl
+from launcher.preset.policy import Actor, Advantage, Critic, Kl, Model, Ref
+from launcher.preset.task import Cluster, Data, Reward, Rollout, Trainer
+
+
+class Preset(Group):
+    """The whole of it, after `extends` and settings. `health` is judged by `launcher.health`."""
+
+    extends: str | None = verl("", "Preset to start from: a name or a path relative to the file.")
+    description: str = verl("", "What the preset is for, in one sentence.", "")
+    needs: str = verl("", "Hardware it needs, such as: 1 GPU, 24 GB.", "")
+    algorithm: Literal["ppo", "grpo"] = verl("algorithm.adv_estimator", "PPO learns a critic; GRPO compares the responses to one prompt.", "ppo", names={"ppo": "gae"})
+    model: Model = Model()
+    data: Data = Data()
+    actor: Actor = Actor()
+    critic: Critic = Critic()
+    ref: Ref = Ref()
+    kl: Kl = Kl()
+    advantage: Advantage = Advantage()
+    rollout: Rollout = Rollout()
+    reward: Reward = Reward()
+    trainer: Trainer = Trainer()
+    cluster: Cluster = Cluster()
+    health: dict[str, Any] = verl("", "Thresholds of the health rules, what to do on an alert.", {})
+    env: dict[str, str] = verl("", "Environment variables for veRL; secrets belong in the shell.", {})
+    python: str | None = verl("", "Interpreter that has veRL; ppo-tui's own when null.", kind="path")
+    overrides: dict[str, Any] = verl("", "veRL keys that have no field here, passed as they are.", {})
+
+
+FIELDS: dict[str, Spec] = specs(Preset)
+"""Every field by its dotted name, in the order of the command line."""
+
+BY_KEY: dict[str, Spec] = {spec.key: spec for spec in FIELDS.values() if spec.key}
+"""The field that covers a veRL key (as the newest version calls it, without `+`)."""
+
+GROUPS = tuple(name for name, info in Preset.model_fields.items() if isinstance(info.annotation, type) and issubclass(info.annotation, Group))
+
+
+def value_of(preset: Preset, spec: Spec) -> Any:
+    """The value of a field in a preset."""
+    value: Any = preset
+    for name in spec.path:
+        value = getattr(value, name)
+    return value
