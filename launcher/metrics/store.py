@@ -87,6 +87,11 @@ class Series:
         """The newest value, nan and inf included."""
         return self.values[-1] if self.values else None
 
+    def at(self, step: int) -> float | None:
+        """The value of one step; None when the step lacks the key."""
+        i = bisect_left(self.steps, step)
+        return self.values[i] if i < len(self.steps) and self.steps[i] == step else None
+
     def span(self, first: int, last: int) -> Span | None:
         """Lowest, highest and last finite value of the steps `first` to `last`, both included."""
         return self._span(bisect_left(self.steps, first), bisect_left(self.steps, last + 1))

@@ -1,13 +1,11 @@
 """events.jsonl: what happened to a run, one object a line."""
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from launcher.health.levels import Change
 from launcher.run.files import append_lines
 
 
@@ -21,8 +19,3 @@ class EventLog:
         """Writes one event that happened at `t` (unix seconds; now by default)."""
         event = {"schema": 1, "t": round(time.time() if t is None else t, 3), "kind": kind, **fields}
         append_lines(self._path, [orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)])
-
-    def health(self, changes: Iterable[Change], t: float | None = None) -> None:
-        """Writes rises and releases of health rules."""
-        for change in changes:
-            self.add("health", t, **change.to_json())

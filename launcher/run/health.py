@@ -3,27 +3,34 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
 from launcher.metrics.records import StepRecord
 from launcher.run.directory import RunDir
 
-_GB = 1 << 30
 
-
-def checklist_maker(info: Mapping[str, Any], sampler: Sampler | None) -> Callable[[Mapping[str, Any]], Checklist]:
-    """Makes checklists for a run: live with a sampler, without one for a log from elsewhere."""
+def checklist_maker(
+    info: Mapping[str, Any], sizes: Mapping[str, float], *, clock: bool = False
+) -> Callable[[Mapping[str, Any]], Checklist]:
+    """Makes checklists for a run with these memory sizes; `clock`: it is live, so silence can be judged."""
     settings = (info.get("preset") or {}).get("health") or {}
-    gpu = sampler.smallest_gpu if sampler else None
-    host = host_memory()[1] / _GB if sampler else None
 
     def make(keys: Mapping[str, Any]) -> Checklist:
         return Checklist(
-            config=keys, settings=settings, gpu_total_gb=gpu / _GB if gpu else None, host_total_gb=host,
-            clock=sampler is not None,
+            config=keys, settings=settings, gpu_total_gb=sizes.get("gpu_total_gb"),
+            host_total_gb=sizes.get("host_total_gb"), clock=clock,
         )  # fmt: skip
 
     return make
+
+
+def machine_sizes(sampler: Sampler) -> dict[str, float]:
+    """Memory of this machine in GiB, as the checklist wants it."""
+    sizes = {"host_total_gb": host_memory()[1] / GIB}
+    if gpu := sampler.smallest_gpu:
+        sizes["gpu_total_gb"] = gpu / GIB
+    return sizes
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:

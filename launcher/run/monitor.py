@@ -1,17 +1,17 @@
-"""Reading one attempt: console and file logger in, steps.jsonl, events and a judgement out.
+"""Reading one attempt: console and file logger in, merged steps, events and a judgement out.
 
-The supervisor runs it live; `import` and `replay` run the same code over a log from elsewhere.
+The supervisor runs it live; `import`, `replay` and `health` run the same code over a log from elsewhere.
 """
 
 import statistics
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from launcher.console import phases
 from launcher.console import reader as console
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Level
+from launcher.health.levels import Change, Level
 from launcher.metrics.filelog import parse_record
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord
@@ -24,16 +24,47 @@ RECENT = 20  # steps whose median duration carries the ETA
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 
 
+class Sink(Protocol):
+    """Where a monitor's findings go."""
+
+    def steps(self, records: list[StepRecord]) -> None:
+        """Steps that are complete, in order."""
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        """The run entered a phase."""
+
+    def health(self, changes: Iterable[Change], t: float) -> None:
+        """Health rules rose or were released."""
+
+
+class DiskSink:
+    """Writes findings into the run directory."""
+
+    def __init__(self, attempt: AttemptDir, events: EventLog) -> None:
+        self._attempt, self._events = attempt, events
+
+    def steps(self, records: list[StepRecord]) -> None:
+        append_lines(self._attempt.steps, [record.to_line() for record in records])
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        self._events.add("phase", t, phase=phase, step=step)
+
+    def health(self, changes: Iterable[Change], t: float) -> None:
+        for change in changes:
+            self._events.add("health", t, **change.to_json())
+
+
 class Monitor:
     """Follows one attempt.
 
     `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes
-    them, so the checklist is made anew when it comes (before the first step).
+    them, so the checklist is made anew when it comes (before the first step). `pinned` keys beat the dump.
+    `clock` dates the steps of a log that is not live.
     """
 
     def __init__(
-        self, attempt: AttemptDir, events: EventLog, make_checklist: ChecklistMaker, keys: Mapping[str, Any], *,
-        file_logger: bool,
+        self, sink: Sink, make_checklist: ChecklistMaker, keys: Mapping[str, Any], *, file_logger: bool,
+        pinned: Mapping[str, Any] | None = None, clock: Callable[[StepRecord], float] | None = None,
     ) -> None:  # fmt: skip
         self.phase = "config"
         self.phase_since: float | None = None
@@ -41,9 +72,11 @@ class Monitor:
         self.total: int | None = None
         self.rollout: dict[str, int] | None = None
         self.last_output: float | None = None
-        self._attempt, self._events = attempt, events
-        self._make_checklist, self._keys = make_checklist, dict(keys)
-        self.checklist = make_checklist(self._keys)
+        self._clock = clock
+        self.pinned = dict(pinned or {})
+        self.keys = {**keys, **self.pinned}
+        self.checklist = make_checklist(self.keys)
+        self._sink, self._make_checklist = sink, make_checklist
         self._reader = console.ConsoleReader()
         self._merger = Merger(both=file_logger)
         self._three_decimals = False
@@ -81,7 +114,7 @@ class Monitor:
 
     def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
         """Judges what goes by the clock: silence and memory (used and total, bytes)."""
-        self._events.health(self.checklist.tick(now, gpu=gpu, host=host), now)
+        self._sink.health(self.checklist.tick(now, gpu=gpu, host=host), now)
 
     @property
     def step_seconds(self) -> float | None:
@@ -139,21 +172,26 @@ class Monitor:
         if phase != self.phase or self.phase_since is None:
             self.phase, self.phase_since = phase, now
             if self.step is None or phase in ("save", "validate", "final"):
-                self._events.add("phase", now, phase=phase, step=self.step)
+                self._sink.phase(phase, self.step, now)
 
     def _learn(self, keys: Mapping[str, Any]) -> None:
         if self.step is None:
-            self._keys |= keys
-            self.checklist = self._make_checklist(self._keys)
+            self.keys = {**self.keys, **keys, **self.pinned}
+            self.checklist = self._make_checklist(self.keys)
             for notable in self._early:
                 self._notice(notable, None)
 
     def _notice(self, notable: console.Notable, now: float | None) -> None:
         changes = self.checklist.log_line(notable.line.text, notable.line.number, step=self.step)
         if now is not None:
-            self._events.health(changes, now)
+            self._sink.health(changes, now)
 
     def _settle(self, records: list[StepRecord]) -> list[StepRecord]:
+        if self._clock is not None:
+            for record in records:
+                record.t = self._clock(record)
+        if records:
+            self._sink.steps(records)
         for record in records:
             if self._last_t is not None and record.t > self._last_t:
                 self._durations.append(record.t - self._last_t)
@@ -161,6 +199,5 @@ class Monitor:
             changes = self.checklist.step(
                 record.step, record.data, t=record.t, three_decimals=self._three_decimals
             )
-            self._events.health(changes, record.t)
-        append_lines(self._attempt.steps, [record.to_line() for record in records])
+            self._sink.health(changes, record.t)
         return records

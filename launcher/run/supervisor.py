@@ -18,9 +18,9 @@ from launcher.run import control, driver, outcome
 from launcher.run.directory import RunDir
 from launcher.run.events import EventLog
 from launcher.run.files import read_json, write_json
-from launcher.run.health import checklist_maker, earlier_steps
+from launcher.run.health import checklist_maker, earlier_steps, machine_sizes
 from launcher.run.memory_log import MemoryLog
-from launcher.run.monitor import Monitor
+from launcher.run.monitor import DiskSink, Monitor
 from launcher.run.process import ProcessId, session_members
 from launcher.run.state import StateFile
 from launcher.tail import LineTail, Tail
@@ -43,8 +43,9 @@ class Supervisor:
         self.memory = MemoryLog(run.memory, time.time())
         keys = self.launch["keys"]
         self.monitor = Monitor(
-            attempt, self.events, checklist_maker(run.read_info(), self.sampler), keys,
-            file_logger="file" in str(keys.get("trainer.logger", "")),
+            DiskSink(attempt, self.events),
+            checklist_maker(run.read_info(), machine_sizes(self.sampler), clock=True),
+            keys, file_logger="file" in str(keys.get("trainer.logger", "")),
         )  # fmt: skip
         self.monitor.history(earlier_steps(run, attempt.number, self.launch.get("resume_step")))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)

@@ -1,0 +1,80 @@
+"""The command `ppo-tui`: what works without a screen, and the way to one."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from launcher.commands import data, launch, logs, preset, report
+from launcher.errors import UserError
+from launcher.screen_request import ScreenRequest
+
+OpenScreen = Callable[[ScreenRequest], int]
+
+app = typer.Typer(
+    name="ppo-tui",
+    help="Train language models with PPO on veRL over SSH: presets, launch, dashboard, health.",
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (launch, report, preset, logs):
+    module.register(app)
+app.add_typer(data.app, name="data")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal.")] = False,
+    theme: Annotated[str | None, typer.Option(help="dark, light, or a theme of Textual.")] = None,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters alone.")] = False,
+) -> None:
+    """Open the screen on the runs and presets of this machine."""
+    ctx.obj.look = {"mouse": not no_mouse, "theme": theme, "ascii": ascii_only}
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"ppo-tui {installed('ppo-tui')} (Textual {installed('textual')}, Python {sys.version.split()[0]})")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        raise typer.Exit(ctx.obj.open())
+
+
+class Screen:
+    """Opens the screen as the options before the command ask for it."""
+
+    def __init__(self, open_screen: OpenScreen | None) -> None:
+        self._open = open_screen
+        self.look: dict[str, bool | str | None] = {}
+
+    def open(self, run: str | None = None, *, read_only: bool = False) -> int:
+        """Shows the screen; returns its exit code."""
+        if self._open is None:
+            raise UserError("there is no screen in this process: use the command 'ppo-tui'")
+        return self._open(ScreenRequest(run=run, read_only=read_only, **self.look))  # type: ignore[arg-type]
+
+
+def main(open_screen: OpenScreen | None = None) -> None:
+    """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use."""
+    try:
+        code = app(obj=Screen(open_screen), standalone_mode=False)
+    except UserError as error:
+        print(f"ppo-tui: {error}", file=sys.stderr)
+        code = 2
+    except typer.TyperException as error:
+        print(f"ppo-tui: {error.format_message()} ('ppo-tui --help' lists what there is)", file=sys.stderr)
+        code = 2
+    except BrokenPipeError:
+        # the reader of our output has gone (`| head`): not an error; keep the interpreter from flushing
+        sys.stderr.close()
+        code = 0
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

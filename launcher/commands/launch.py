@@ -1,0 +1,114 @@
+"""Commands that start, follow and end runs."""
+
+import shutil
+import sys
+from typing import Annotated
+
+import typer
+
+from launcher.commands.output import Json, put, put_json, say
+from launcher.errors import UserError
+from launcher.run.directory import RunDir, find
+from launcher.run.state import ALIVE, current
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
+Settings = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Preset fields or veRL keys.")]
+Plain = Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one for each flag.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    for command in (run, attach, watch, stop, resume, delete):
+        app.command()(command)
+
+
+def run(
+    ctx: typer.Context,
+    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
+    settings: Settings = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
+    plain: Plain = False,
+    json: Json = False,
+) -> None:
+    """Start a run; it outlives this terminal."""
+    from launcher.run.launch import start
+
+    _follow(ctx, start(preset, settings or [], narrate=say), detach, plain, json)
+
+
+def attach(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
+    """Open the dashboard on a run."""
+    _show(ctx, find(run), plain, read_only=False)
+
+
+def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
+    """Open the dashboard on a run, without a key that could change it."""
+    _show(ctx, find(run), plain, read_only=True)
+
+
+def stop(
+    run: Run,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of the run is left.")] = False,
+) -> None:
+    """Ask a run to end; its driver, Ray and the rollout engine go with it."""
+    from launcher.run.launch import stop as ask
+
+    found = find(run)
+    before = current(found)["state"]
+    if before not in ALIVE and not current(found).get("driver_alive"):
+        say(f"run {found.id} is not going: it is {before}")
+        return
+    state = ask(found, wait=wait)
+    say(f"run {found.id} is {state}")
+    if wait and state in ALIVE:
+        raise typer.Exit(1)
+
+
+def resume(
+    ctx: typer.Context, run: Run, settings: Settings = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
+    plain: Plain = False, json: Json = False,
+) -> None:  # fmt: skip
+    """Continue a run from its newest checkpoint."""
+    from launcher.run.launch import resume as go_on
+
+    _follow(ctx, go_on(find(run), settings or [], narrate=say), detach, plain, json)
+
+
+def delete(
+    run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+) -> None:
+    """Remove a run with its checkpoints."""
+    found = find(run)
+    state = current(found)
+    if state["state"] in ALIVE or state.get("driver_alive"):
+        raise UserError(f"run {found.id} is still going ({state['state']}): stop it first")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError(f"deleting run {found.id} needs --yes where nobody can be asked")
+        typer.confirm(f"Delete run {found.id} ({found.path}) with its checkpoints?", abort=True, err=True)
+    shutil.rmtree(found.path)
+    say(f"run {found.id} is deleted")
+
+
+def _follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:
+    """After a start: print the id, or show the run until it ends or the user leaves."""
+    if json:
+        put_json({"run": run.id, "dir": str(run.path)})
+    elif detach:
+        put(run.id)
+    if not (detach or (json and not plain)):
+        _show(ctx, run, plain, read_only=False, quiet=json)
+
+
+def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False) -> None:
+    """Shows a run on the screen, or in plain lines where there is none."""
+    if plain or not (sys.stdout.isatty() and sys.stdin.isatty()):
+        from launcher.plain import follow
+
+        raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout))
+    code = ctx.obj.open(str(run.path), read_only=read_only)
+    state = current(run)["state"]
+    if state in ALIVE:
+        say(f"run {run.id} goes on: 'ppo-tui attach {run.id[:4]}' shows it again, 'ppo-tui stop {run.id[:4]}' ends it")
+    raise typer.Exit(code or (1 if state in ("failed", "lost") else 0))

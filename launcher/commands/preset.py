@@ -1,0 +1,63 @@
+"""Commands about presets."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from launcher.commands.output import Json, put_json, put_table
+from launcher.errors import UserError
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    for function in (presets, command):
+        app.command()(function)
+
+
+def presets(json: Json = False) -> None:
+    """List the presets: those that come with ppo-tui and yours."""
+    from launcher.preset.files import available, summary
+
+    rows = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")]
+    for name in available():
+        found = summary(name)
+        if json:
+            put_json({
+                "name": found.name, "needs": found.needs, "origin": found.origin, "path": str(found.path),
+                "description": found.description, "error": found.error,
+            })  # fmt: skip
+        else:
+            rows.append((found.name, found.needs, found.origin, found.error or found.description))
+    if not json:
+        put_table(rows)
+
+
+def command(
+    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Preset fields or veRL keys.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print the exact command of a run, ready to be pasted into a shell."""
+    from launcher import verl_env
+    from launcher.preset.files import load
+    from launcher.preset.shell import command_line
+    from launcher.preset.translate import RunFolders, build
+
+    loaded = load(preset, settings or [])
+    env = verl_env.require(loaded.preset.python)
+    if env.verl is None:
+        raise UserError(f"veRL is not installed for {env.python}")
+    # The pasted command has no run directory: it writes below the folder where it is run.
+    here = Path.cwd() / "outputs" / loaded.name
+    launch = build(
+        loaded, version=env.verl, python=env.python,
+        folders=RunFolders(here / "checkpoints", here / "samples/rollout", here / "samples/validation",
+                           here / "metrics.jsonl", here / "hydra"),
+    )  # fmt: skip
+    if json:
+        put_json({"argv": launch.argv, "env": launch.env})
+    else:
+        print(command_line(launch))

@@ -1,0 +1,143 @@
+"""Commands that tell about runs and logs."""
+
+from typing import Annotated
+
+import typer
+
+from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.format import duration, number
+from launcher.run import directory
+from launcher.run.directory import RunDir
+from launcher.run.state import current
+
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
+_SHOWN = ("critic/score/mean", "actor/reward_kl_penalty", "actor/kl_loss", "actor/entropy", "perf/throughput")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    for command in (runs, status, metrics, health, diagnose):
+        app.command()(command)
+
+
+def runs(json: Json = False) -> None:
+    """List the runs of this machine, newest first."""
+    rows = [("RUN", "STATE", "VERDICT", "STEP", "NAME")]
+    for run in directory.all_runs():
+        state, info = current(run), run.read_info()
+        if json:
+            put_json({"run": run.id, "name": info.get("name"), "dir": str(run.path), **_headline(state)})
+            continue
+        step = f"{state.get('step') if state.get('step') is not None else '–'}/{state.get('total') or '–'}"
+        word = f"{state['state']} ({state['outcome']})" if state.get("outcome") else state["state"]
+        rows.append((run.id, word, str(state.get("verdict") or "–"), step, str(info.get("name"))))
+    if json:
+        return
+    if len(rows) == 1:
+        say("no runs yet: start one with 'ppo-tui run toy-cpu'")
+    else:
+        put_table(rows)
+
+
+def _headline(state: dict[str, object]) -> dict[str, object]:
+    names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
+    return {name: state.get(name) for name in names}
+
+
+def status(run: Run, json: Json = False) -> None:
+    """Tell once how a run is doing."""
+    found = directory.find(run)
+    state = current(found)
+    if json:
+        put_json(state)
+        return
+    word = f"{state['state']} ({state['outcome']})" if state.get("outcome") else state["state"]
+    put(f"run      {found.id}")
+    put(f"state    {word}" + (f", {state['phase']}" if state.get("phase") and state["state"] == "running" else ""))
+    if state["state"] == "lost":
+        put("         the supervisor is gone; " + (
+            "the driver still lives: 'stop' ends it" if state.get("driver_alive") else "the driver is gone as well"))  # fmt: skip
+    if state.get("error"):
+        put(f"error    {state['error']}")
+    if state.get("stall"):
+        put(f"stalled  {state['stall']}")
+    if state.get("step") is not None:
+        pace = f", {duration(state['step_seconds'])} a step" if state.get("step_seconds") else ""
+        put(f"step     {state['step']} of {state.get('total') or '?'}{pace}, ETA {duration(state.get('eta'))}")
+    put(f"verdict  {state.get('verdict', '–')}")
+    for check in state.get("checks") or []:
+        if check["rule"] in (state.get("flags") or []):
+            put(f"         {check['level']} {check['rule']} {check['question']} {check['message']}")
+    put(f"folder   {found.path}")
+
+
+def metrics(
+    source: Source,
+    key: Annotated[list[str] | None, typer.Option("--key", help="Only this key; may be repeated.")] = None,
+    json: Json = False,
+) -> None:
+    """Print every step of a run or a log."""
+    from launcher.metrics.records import jsonable
+    from launcher.run.offline import steps
+    from launcher.run.source import resolve
+
+    found = resolve(source)
+    seen: set[str] = set()
+    for attempt, record in steps(found):
+        data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
+        seen.update(record.data)
+        if json:
+            put_json({"step": record.step, "attempt": attempt, **jsonable(data)})
+        else:
+            names = key or [name for name in _SHOWN if name in data]
+            put(f"{record.step:>6}  " + "  ".join(f"{n} {number(data[n])}" for n in names if n in data))
+    unknown = [name for name in key or [] if name not in seen]
+    if unknown and seen:
+        from launcher.text import did_you_mean
+
+        say(f"ppo-tui: no step has the key '{unknown[0]}'{did_you_mean(unknown[0], seen)}")
+
+
+def health(
+    source: Source,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", help="KEY=VALUE for a bare log: veRL keys, gpu_total_gb, host_total_gb."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Judge a run or a log: each change of a rule, then the verdict."""
+    from launcher.run.offline import judge
+    from launcher.run.source import resolve
+
+    checklist, changes = judge(resolve(source), config or [])
+    rows = checklist.rows()
+    if json:
+        for change in changes:
+            put_json(change.to_json())
+        put_json({"verdict": str(checklist.verdict), "rules": {row.rule: str(row.level) for row in rows}})
+        return
+    for change in changes:
+        put(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
+    put_table([(str(row.level), row.rule, f"{row.question} {row.message}") for row in rows])
+    put(checklist.sentence())
+
+
+def diagnose(source: Source, json: Json = False) -> None:
+    """Tell why a run ended."""
+    from launcher.run.offline import diagnosis
+    from launcher.run.source import resolve
+
+    found = resolve(source)
+    result = diagnosis(found)
+    if json:
+        put_json(result.to_json())
+        return
+    put(f"{result.cause}: {result.title}")
+    for evidence in result.evidence:
+        put(f"  line {evidence.line}: {evidence.text}")
+    for fix in result.fixes:
+        put(f"  fix: {fix}")
+    if isinstance(found, RunDir) and (last := found.last_attempt()):
+        put(f"  log: {last.console}")

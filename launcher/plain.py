@@ -1,0 +1,77 @@
+"""A run in plain lines: one a step, one for each change of state, phase and health. For pipes and screen readers."""
+
+import time
+from bisect import bisect_right
+from typing import Any, TextIO
+
+from launcher.format import duration, number
+from launcher.metrics.names import ENTROPY, KL, SCORE, THROUGHPUT
+from launcher.run.directory import RunDir
+from launcher.run.reader import RunReader
+from launcher.run.state import ALIVE
+from launcher.text import clean
+
+
+def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
+    """Prints what happens until the run ends; returns 1 when it failed. Ctrl-C leaves the run going."""
+    reader = RunReader(run.path)
+    printer = _Printer(reader, out)
+    try:
+        while True:
+            reader.poll()
+            printer.print_new()
+            if reader.state["state"] not in ALIVE:
+                return printer.end()
+            time.sleep(interval)
+    except KeyboardInterrupt:
+        print(f"left run {run.id}; it goes on: 'ppo-tui attach {run.id[:4]}'", file=out)
+        return 0
+
+
+class _Printer:
+    def __init__(self, reader: RunReader, out: TextIO) -> None:
+        self._reader, self._out = reader, out
+        self._events = 0
+        self._last: int | None = None
+
+    def print_new(self) -> None:
+        for event in self._reader.events[self._events :]:
+            self._event(event)
+        self._events = len(self._reader.events)
+        steps = self._reader.series.steps
+        for step in steps[bisect_right(steps, self._last) if self._last is not None else 0 :]:
+            self._step(step)
+            self._last = step
+
+    def _event(self, event: dict[str, Any]) -> None:
+        match event.get("kind"):
+            case "state":
+                self._line(f"{event['from']} -> {event['to']}")
+            case "phase" if self._last is None:
+                self._line(f"phase: {event['phase']}")
+            case "health":
+                self._line(f"step {event['step']}: {event['rule']} {event['from']} -> {event['to']}: {event['message']}")
+            case "note":
+                self._line(str(event.get("text")))
+
+    def _step(self, step: int) -> None:
+        total = self._reader.state.get("total")
+        parts = [f"step {step}/{total}" if total else f"step {step}"]
+        for name, names in (("reward", SCORE), ("KL", KL), ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):
+            found = self._reader.series.first_of(*names)
+            value = found[1].at(step) if found else None
+            if value is not None:
+                parts.append(f"{name} {number(value)}")
+        eta = self._reader.state.get("eta")
+        if eta:
+            parts.append(f"ETA {duration(eta)}")
+        self._line("  ".join(parts))
+
+    def end(self) -> int:
+        state = self._reader.state
+        word = state.get("outcome") or state["state"]
+        self._line(f"{word}: {state['error']}" if state.get("error") else str(word))
+        return 1 if word in ("failed", "lost") else 0
+
+    def _line(self, text: str) -> None:
+        print(clean(text), file=self._out, flush=True)

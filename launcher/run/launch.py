@@ -1,0 +1,168 @@
+"""Starting a run: preset in, run directory and a detached supervisor out. Resuming and stopping beside it."""
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from launcher import verl_env
+from launcher.data import assets
+from launcher.errors import UserError
+from launcher.preset.files import LoadedPreset, load, restore
+from launcher.preset.translate import Launch, RunFolders, build
+from launcher.run import control, driver
+from launcher.run.checkpoints import latest_checkpoint
+from launcher.run.directory import AttemptDir, RunDir, create
+from launcher.run.events import EventLog
+from launcher.run.files import write_json
+from launcher.run.process import ProcessId
+from launcher.run.state import ALIVE, StateFile, current
+
+Narrate = Callable[[str], None]
+START_PATIENCE = 20.0  # seconds for the supervisor's first sign of life
+STOP_PATIENCE = 30.0  # seconds that `stop --wait` waits
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def start(preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent) -> RunDir:
+    """Starts a run and returns when its supervisor lives. Missing toy assets are built first."""
+    loaded = load(preset, settings)
+    env = verl_env.require(loaded.preset.python)
+    assets.ensure(loaded.preset, env.python, narrate)
+    run = create(loaded.name)
+    try:
+        attempt = run.add_attempt()
+        launch = _build(loaded, env, run, attempt)
+        now = time.time()
+        run.write_info({
+            "id": run.id, "name": loaded.name, "created": now, "preset": loaded.snapshot(),
+            "overrides": list(settings), "argv": list(launch.argv), "env": launch.env, "cwd": str(run.path),
+            "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version, **env.packages},
+            "host": {"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
+        })  # fmt: skip
+        _write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
+    except BaseException:
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    _supervise(run, attempt)
+    return run
+
+
+def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent) -> RunDir:
+    """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one."""
+    state = current(run)
+    if state["state"] in ALIVE or state.get("driver_alive"):
+        raise UserError(f"run {run.id} is still going ({state['state']}): stop it first")
+    if state["state"] == "imported":
+        raise UserError(f"run {run.id} was imported: it has no checkpoint of ours to resume from")
+    found = latest_checkpoint(run.checkpoints)
+    if found is None:
+        raise UserError(
+            f"run {run.id} has no complete checkpoint in {run.checkpoints}: set trainer.save_every to have one"
+        )
+    step, folder = found
+    info = run.read_info()
+    loaded = restore(info["name"], info["preset"], settings)
+    env = verl_env.require(loaded.preset.python)
+    attempt = run.add_attempt()
+    try:
+        launch = _build(loaded, env, run, attempt, resume_from=folder)
+    except BaseException:
+        shutil.rmtree(attempt.path, ignore_errors=True)
+        raise
+    _write_launch(run, attempt, launch, created=time.time(), run_created=info["created"], resume_step=step)
+    EventLog(run.events).add("action", verb="resume", by="user", step=step, settings=list(settings))
+    narrate(f"resuming from step {step} in attempt {attempt.number}")
+    _supervise(run, attempt)
+    return run
+
+
+def stop(run: RunDir, *, by: str = "user", wait: bool = False) -> str:
+    """Asks for the end of a run; returns the state it is in then (`wait`: in the end).
+
+    Without a supervisor the driver's process session is ended here and now.
+    """
+    state = current(run)
+    if state["state"] == "lost" and state.get("driver_alive"):
+        return _stop_orphan(run, state, by)
+    if state["state"] in ALIVE:
+        control.request(run, "stop", by=by)
+    deadline = time.monotonic() + STOP_PATIENCE
+    while wait and state["state"] in ALIVE and time.monotonic() < deadline:
+        time.sleep(0.2)
+        state = current(run)
+    return str(state["state"])
+
+
+def folders(run: RunDir, attempt: AttemptDir) -> RunFolders:
+    """Where an attempt's veRL writes."""
+    return RunFolders(
+        checkpoints=run.checkpoints, rollouts=run.rollouts, validations=run.validations,
+        metrics=attempt.metrics, hydra=attempt.hydra,
+    )  # fmt: skip
+
+
+def _build(
+    loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
+) -> Launch:
+    assert env.verl is not None
+    return build(
+        loaded, version=env.verl, folders=folders(run, attempt), python=env.python, experiment=run.id,
+        resume_from=resume_from,
+    )  # fmt: skip
+
+
+def _write_launch(
+    run: RunDir, attempt: AttemptDir, launch: Launch, *, created: float, run_created: float, resume_step: int | None
+) -> None:
+    """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written."""
+    write_json(attempt.launch, {
+        "schema": 1, "argv": launch.argv, "env": launch.env, "unset": launch.unset, "keys": launch.keys,
+        "cwd": str(run.path), "created": created, "run_created": run_created, "resume_step": resume_step,
+    })  # fmt: skip
+    StateFile(run).write({
+        "state": "queued", "outcome": None, "attempt": attempt.number, "created": run_created, "started": created,
+        "phase": None, "supervisor": None, "driver": None, "step": None, "total": None, "eta": None,
+        "verdict": "WARM", "flags": [], "checks": [], "exit": None, "error": None, "stalled": False,
+    })  # fmt: skip
+
+
+def _supervise(run: RunDir, attempt: AttemptDir) -> None:
+    """Starts the detached supervisor and waits for its first sign of life."""
+    with run.supervisor_log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "launcher.run.supervisor", str(run.path)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=run.path,
+        )  # fmt: skip
+    deadline = time.monotonic() + START_PATIENCE
+    while run.read_state().get("supervisor") is None:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise UserError(f"the supervisor of run {run.id} did not start: see {run.supervisor_log}")
+        time.sleep(0.02)
+
+
+def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
+    """Ends a driver whose supervisor is gone, and writes what the supervisor would have written."""
+    owner, attempt = ProcessId.from_json(state["driver"]), run.last_attempt()
+    assert owner is not None and attempt is not None
+    left = driver.stop(owner)
+    record = {"schema": 1, "code": None, "signal": None, "requested_by": by, "t": time.time()}
+    write_json(attempt.exit, record)
+    events = EventLog(run.events)
+    events.add("action", verb="stop", by=by)
+    events.add("exit", code=None, signal=None, requested_by=by)
+    if left:
+        events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
+    kept = {key: value for key, value in state.items() if key not in ("schema", "updated", "heartbeat", "driver_alive")}
+    StateFile(run).write({**kept, "state": "stopped", "exit": record, "cause": "stopped"})
+    return "stopped"

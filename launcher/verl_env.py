@@ -1,0 +1,76 @@
+"""The interpreter that runs veRL, which need not be ours: veRL pins numpy, ray and torch."""
+
+import functools
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from launcher.errors import UserError
+
+PACKAGES = ("verl", "vllm", "torch", "transformers", "ray", "flash-attn", "TransferQueue", "tensordict", "wandb")
+
+# Asked without importing any of them: that would take half a minute.
+_PROBE = """
+import importlib.metadata as m, importlib.util as u, json, sys
+def version(name):
+    try: return m.version(name)
+    except m.PackageNotFoundError: return None
+found = u.find_spec("verl")
+print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) for n in sys.argv[1:]},
+  "verl": (list(found.submodule_search_locations or []) or [None])[0] if found else None}))
+"""
+
+
+@dataclass(frozen=True)
+class VerlEnv:
+    """An interpreter and what is installed beside it."""
+
+    python: str
+    python_version: str
+    packages: dict[str, str] = field(hash=False)
+    verl_path: Path | None
+
+    @property
+    def verl(self) -> str | None:
+        """Version of veRL, None when it is not installed."""
+        return self.packages.get("verl")
+
+
+def interpreter(preset_python: str | None) -> str:
+    """PPO_TUI_PYTHON, else the preset's `python:`, else our own interpreter."""
+    return os.environ.get("PPO_TUI_PYTHON") or preset_python or sys.executable
+
+
+@functools.cache
+def probe(python: str) -> VerlEnv:
+    """What is installed beside `python` (0.1 s, kept for the life of the process)."""
+    path = os.path.expanduser(python)
+    try:
+        done = subprocess.run(
+            [path, "-c", _PROBE, *PACKAGES], capture_output=True, timeout=60, check=True, stdin=subprocess.DEVNULL,
+            cwd="/",  # a folder named verl where we happen to stand is not an installed one
+        )  # fmt: skip
+        found = orjson.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise UserError(
+            f"the interpreter '{python}' cannot be used ({reason}): PPO_TUI_PYTHON or the preset's 'python' must "
+            "name the Python that has veRL"
+        ) from None
+    packages = {name: version for name, version in found["packages"].items() if version}
+    return VerlEnv(path, found["python"], packages, Path(found["verl"]) if found["verl"] else None)
+
+
+def require(python: str | None) -> VerlEnv:
+    """The environment of a run; veRL must be in it."""
+    env = probe(interpreter(python))
+    if env.verl is None:
+        raise UserError(
+            f"veRL is not installed for {env.python}: 'make setup' installs it for the CPU, "
+            "pip install 'ppo-tui[gpu]' for a GPU, or set PPO_TUI_PYTHON to the Python that has it"
+        )
+    return env
