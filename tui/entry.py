@@ -20,7 +20,9 @@ def open_screen(request: ScreenRequest) -> int:
     Raises UserError where no screen can be drawn: output that is no terminal, `TERM=dumb`, an unknown theme.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
-        raise UserError("the screen needs a terminal; `ppo-tui status RUN` and `ppo-tui runs` print plain text")
+        raise UserError(
+            "the screen needs a terminal; `ppo-tui status RUN` and `ppo-tui runs` print plain text"
+        )
     from tui.app import PpoTui
 
     app = PpoTui(request)

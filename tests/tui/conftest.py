@@ -1,0 +1,179 @@
+"""Run directories on disk, written as the supervisor writes them, from a real veRL run."""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.metrics.records import StepRecord, figures
+from launcher.run.directory import RunDir
+from launcher.run.process import ProcessId
+
+LOGS = Path(__file__).parent.parent / "data" / "logs"
+START = 1_795_255_787.0  # when the recorded run began, unix seconds
+GIB = 1 << 30
+
+QUESTIONS = {
+    "NUM-1": "Are all numbers finite?", "KL-0": "Is the KL estimate plausible?",
+    "KL-1": "Is the policy running away from the reference?", "KL-2": "Is each update small enough?",
+    "KL-3": "Does the KL controller hold its target?", "KL-4": "Is the drift buying reward?",
+    "CLIP-1": "Are too many tokens clipped?", "ENT-1": "Is the policy collapsing?",
+    "ENT-2": "Is the policy turning into noise?", "REW-1": "Is the reward falling?",
+    "REW-2": "Is the reward still improving?", "SIG-1": "Is there anything to learn from?",
+    "LEN-1": "Is the response length stable?", "TRUNC-1": "Are responses cut off?",
+    "CRIT-1": "Does the critic keep up?", "GRAD-1": "Are the gradients calm?",
+    "MIS-1": "Do rollout and training agree?", "STALE-1": "Are the samples fresh?",
+    "THR-1": "Has training slowed down?", "MEM-1": "Will the GPU run out of memory?",
+    "STALL-1": "Is the run moving?", "ERR-1": "Did the log report an error?",
+}  # fmt: skip
+FIGURES = {
+    "KL-1": "KL 0.31 vs usual 0.24", "ENT-1": "entropy 0.231, 5-step ratio 0.94", "REW-1": "reward 0.83, best so far 0.86",
+    "TRUNC-1": "3 % of responses hit the limit", "NUM-1": "112 figures, all finite",
+}  # fmt: skip
+
+
+def recorded(limit: int = 80) -> list[StepRecord]:
+    """The steps of the recorded run (80, and the validation before them)."""
+    lines = gzip.decompress((LOGS / "cpu-toy.jsonl.gz").read_bytes()).splitlines()
+    found = [json.loads(line) for line in lines]
+    return [
+        StepRecord(row["step"], START + 40 + 2.1 * row["step"], None, figures(row["data"]))
+        for row in found if row["step"] <= limit
+    ]  # fmt: skip
+
+
+def made_up(count: int, **values: Any) -> list[StepRecord]:
+    """`count` steps with the given figures; a callable gets the step."""
+    return [
+        StepRecord(step, START + step, None, {
+            key.replace("__", "/"): float(value(step) if callable(value) else value) for key, value in values.items()
+        })
+        for step in range(1, count + 1)
+    ]  # fmt: skip
+
+
+def checks(**levels: tuple[str, str]) -> list[dict[str, Any]]:
+    """Rows of the checklist: OK but for those named (`KL_4=("WARN", "KL rose ...")`) and two without data."""
+    rows = []
+    for rule, question in QUESTIONS.items():
+        level, message = levels.get(rule.replace("-", "_"), ("OK", FIGURES.get(rule, "")))
+        if rule in ("KL-3", "STALE-1"):
+            level, message = "N-A", "not logged by this run"
+        since = 60 if level in ("NOTICE", "WARN", "CRITICAL") else None
+        rows.append(
+            {
+                "rule": rule,
+                "question": question,
+                "level": level,
+                "message": message,
+                "since": since,
+                "was": None,
+            }
+        )
+    return rows
+
+
+def running(**more: Any) -> dict[str, Any]:
+    """state.json of a live run; its supervisor is this test's own process."""
+    me = ProcessId.of(os.getpid())
+    assert me is not None
+    return {
+        "schema": 1, "state": "running", "outcome": None, "phase": "rollout", "phase_since": START + 200, "attempt": 1,
+        "supervisor": me.to_json(), "driver": me.to_json(), "step": 62, "total": 80, "eta": 38.0, "step_seconds": 2.1,
+        "rollout": {"finished": 24, "failed": 0, "total": 32}, "stalled": False, "verdict": "OK", "flags": [],
+        "checks": checks(), "created": START, "started": START, "updated": START + 200, "heartbeat": START + 200,
+        "exit": None, "error": None, **more,
+    }  # fmt: skip
+
+
+def ended(state: str, **more: Any) -> dict[str, Any]:
+    """state.json of a run that is over."""
+    return running(**{"state": state, "phase": "final", "rollout": None, "eta": None, **more})
+
+
+def write_run(
+    home: Path,
+    *,
+    name: str = "toy-cpu",
+    hex_id: str = "7f3a1c",
+    attempts: Sequence[Sequence[StepRecord]] = (),
+    state: dict[str, Any] | None = None,
+    events: Sequence[dict[str, Any]] = (),
+    memory: Sequence[dict[str, Any]] = (),
+    log: str = "",
+    argv: Sequence[str] = ("python", "-u", "-m", "verl.trainer.main_ppo"),
+) -> Path:
+    """A whole run directory; returns its path."""
+    run = RunDir(home / "runs" / f"{hex_id}-{name}")
+    run.attempts.mkdir(parents=True)
+    run.control.mkdir()
+    state = state or running()
+    run.write_info(
+        {"id": run.id, "name": name, "created": state["created"], "argv": list(argv), "overrides": []}
+    )
+    run.state.write_text(json.dumps(state))
+    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    run.memory.write_text("".join(json.dumps(sample) + "\n" for sample in memory))
+    for records in attempts or [[]]:
+        attempt = run.add_attempt()
+        attempt.steps.write_bytes(b"".join(record.to_line() for record in records))
+        attempt.console.write_text(log)
+    return run.path
+
+
+def host_sample(**more: Any) -> dict[str, Any]:
+    """One line of gpu.jsonl of a machine without a GPU."""
+    return {
+        "t": START + 200, "host": {"used": 9.2 * GIB, "total": 31.0 * GIB}, "run": {"rss": 3.4 * GIB}, "gpus": [], **more
+    }  # fmt: skip
+
+
+def gpu_sample(count: int) -> dict[str, Any]:
+    """One line of gpu.jsonl with `count` GPUs."""
+    gpus = [
+        {"index": i, "name": "NVIDIA GeForce RTX 4090", "used": int((19.4 + 0.3 * i) * GIB), "total": 24 * GIB,
+         "util": 97 - i, "power": 312 + i, "temp": 71 - i, "run_used": 19 * GIB}
+        for i in range(count)
+    ]  # fmt: skip
+    return host_sample(gpus=gpus)
+
+
+def rise(step: int, rule: str, to: str, message: str) -> dict[str, Any]:
+    """A health rule that rose."""
+    return {
+        "schema": 1, "t": START + step, "kind": "health", "step": step, "rule": rule, "from": "OK", "to": to,
+        "message": message,
+    }  # fmt: skip
+
+
+LAST_WORDS = (
+    "\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m Saving checkpoint to /runs/7f3a1c-toy-cpu/checkpoints/global_step_60\n"
+    "\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m Training Progress:  78%|███████▊  | 62/80 [02:14<00:38,  2.10s/it]\n"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty PPO_TUI_HOME."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    for name in ("NO_COLOR", "TEXTUAL_THEME", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path
+
+
+@pytest.fixture
+def warned(home: Path) -> Path:
+    """A live run at step 62 of 80 with one warning: the dashboard at its fullest."""
+    message = "KL rose by 0.12 in 20 steps while the reward changed by 0.01"
+    return write_run(
+        home,
+        attempts=[recorded(62)],
+        state=running(verdict="WARN", flags=["KL-4"], checks=checks(KL_4=("WARN", message))),
+        events=[rise(57, "KL-4", "WARN", message)],
+        memory=[gpu_sample(1)],
+        log=LAST_WORDS,
+    )

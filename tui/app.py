@@ -1,0 +1,66 @@
+"""The application: themes, keys that work everywhere, and which screen is up."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from launcher.screen_request import ScreenRequest
+from tui.screens.dashboard import DashboardScreen
+from tui.theme import OWN, theme_name
+from tui.widgets.painted import ASCII_CLASS
+
+
+class PpoTui(App[None]):
+    """Shows runs. It reads run directories and sends requests; closing it changes nothing for a run."""
+
+    TITLE = "ppo-tui"
+    CSS_PATH = "app.tcss"
+    BINDINGS: list[BindingType] = [  # noqa: RUF012 (Textual declares it so)
+        Binding("question_mark", "help", "help", tooltip="Show every key and sign", key_display="?"),
+        Binding("ctrl+z", "suspend_process", "suspend", tooltip="Back to the shell; fg returns", show=False),
+    ]
+
+    def __init__(self, request: ScreenRequest) -> None:
+        super().__init__()
+        self.request = request
+        self.animation_level = "none"
+        for theme in OWN:
+            self.register_theme(theme)
+        self.theme = theme_name(request.theme)
+        self.set_class(request.ascii, ASCII_CLASS)
+
+    def get_default_screen(self) -> Screen[None]:
+        if self.request.run is not None:
+            return DashboardScreen(Path(self.request.run), read_only=self.request.read_only)
+        from tui.screens.runs import RunsScreen
+
+        return RunsScreen(read_only=self.request.read_only)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our variables for themes that are not ours."""
+        theme = self.current_theme
+        if theme.ansi:
+            return {
+                "dim": "ansi_bright_black",
+                "faint": "ansi_bright_black",
+                "curve": theme.secondary or theme.primary,
+            }
+        return {"dim": "#8a8a8a" if theme.dark else "#6c6c6c", "faint": "#5f5f5f" if theme.dark else "#bcbcbc",
+                "curve": theme.primary}  # fmt: skip
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key of the screen as an entry of the command palette, and the choice of a theme."""
+        for node, binding, enabled, tooltip in screen.active_bindings.values():
+            if enabled and binding.description and not binding.system:
+                action = partial(self.run_action, binding.action, node)
+                yield SystemCommand(binding.description.capitalize(), tooltip or binding.description, action)
+        yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
+
+    def action_help(self) -> None:
+        from tui.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))

@@ -1,0 +1,106 @@
+"""Rows of text with roles: what a widget draws, before any style is known.
+
+A row is a list of spans; a span is a text and the name of its role (`dim`, `warn`, `curve`, ...). Widths are in
+terminal cells, so that wide characters from a log keep their columns.
+"""
+
+from itertools import groupby
+
+from rich.cells import cell_len, set_cell_size
+
+from tui.glyphs import ELLIPSIS
+
+Span = tuple[str, str]
+Row = list[Span]
+
+_NEAR = 8  # cells: moving the cursor costs about as much as painting so many
+
+
+def width(row: Row) -> int:
+    """Cells that a row takes."""
+    return sum(cell_len(text) for text, _ in row)
+
+
+def crop(row: Row, limit: int) -> Row:
+    """The row, cut to at most `limit` cells; a cut ends in an ellipsis."""
+    if width(row) <= limit:
+        return row
+    if limit <= 0:
+        return []
+    kept: Row = []
+    room = limit - 1
+    for text, role in row:
+        size = cell_len(text)
+        if size > room:
+            return [*kept, (set_cell_size(text, room).rstrip() + ELLIPSIS, role)]
+        kept.append((text, role))
+        room -= size
+    return kept
+
+
+def fit(row: Row, limit: int) -> Row:
+    """The row in exactly `limit` cells."""
+    row = crop(row, limit)
+    rest = limit - width(row)
+    return [*row, (" " * rest, "text")] if rest > 0 else row
+
+
+def spread(left: Row, right: Row, limit: int) -> Row:
+    """`left` and `right` at the two ends of `limit` cells; what does not fit is cut from `left`."""
+    right = crop(right, limit)
+    room = limit - width(right)
+    return [*fit(left, room), *right]
+
+
+def put(row: Row, column: int, spans: Row) -> Row:
+    """`spans` from `column` on, or two cells behind the end of `row` when that is further."""
+    gap = max(column - width(row), 2 if row else 0)
+    return [*row, (" " * gap, "text"), *spans]
+
+
+def cells(row: Row) -> list[Span]:
+    """One entry a cell. A wide character is followed by an empty entry; marks of no width join their letter."""
+    found: list[Span] = []
+    for text, role in row:
+        if text.isascii():
+            found.extend((char, role) for char in text)
+            continue
+        for char in text:
+            size = cell_len(char)
+            if size:
+                found.append((char, role))
+                found.extend([("", role)] * (size - 1))
+            elif found:
+                found[-1] = (found[-1][0] + char, found[-1][1])
+    return found
+
+
+def joined(entries: list[Span]) -> Row:
+    """Cells as a row of as few spans as possible."""
+    return [
+        ("".join(text for text, _ in group), role)
+        for role, group in groupby(entries, key=lambda entry: entry[1])
+    ]
+
+
+def changes(old: Row, new: Row) -> list[tuple[int, int]]:
+    """Start and length of the stretches of cells in which `new` differs from `old`.
+
+    Stretches that lie close together are one: a terminal pays for every jump of the cursor.
+    """
+    if old == new:
+        return []
+    before, after = cells(old), cells(new)
+    longest = max(len(before), len(after))
+    before += [("", "")] * (longest - len(before))
+    after += [("", "")] * (longest - len(after))
+    found: list[tuple[int, int]] = []
+    for column, (a, b) in enumerate(zip(before, after, strict=True)):
+        if a == b:
+            continue
+        if found and column - sum(found[-1]) < _NEAR:
+            start = found[-1][0]
+            found[-1] = (start, column + 1 - start)
+        else:
+            found.append((column, 1))
+    return found

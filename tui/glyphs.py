@@ -1,0 +1,33 @@
+"""Every sign the screen draws, in one table, with its ASCII twin.
+
+Widgets draw the signs below; `--ascii` translates them when a row is painted. Each sign and each twin is one
+cell wide, so a layout is the same in both.
+"""
+
+OK, NOTICE, WARN, CRITICAL, NONE = "●", "◆", "▲", "✖", "·"
+RUNNING, WAITING, STOPPED, FINISHED, FAILED, LOST, IMPORTED = "●", "○", "■", "✔", "✖", "?", "◇"
+UP, DOWN, LEVEL = "↑", "↓", "→"
+DOT = "·"
+ELLIPSIS = "…"
+DASH = "–"
+AXIS, BASE, SEAM, LIMIT = "│", "─", "┊", "╌"
+BAR, BAR_HALF, BAR_REST = "━", "╸", "─"
+FILL, FILL_REST = "▓", "░"
+
+BRAILLE = 0x2800
+_UPPER, _LOWER = 0x01 | 0x08 | 0x02 | 0x10, 0x04 | 0x20 | 0x40 | 0x80  # dots of the two upper and lower rows
+
+_ASCII = {
+    "●": "*", "◆": "i", "▲": "!", "✖": "X", "·": ".", "○": "o", "■": "#", "✔": "+", "◇": "o",
+    "↑": "^", "↓": "v", "→": "=", "…": "~", "–": "-",
+    "│": "|", "─": "-", "┊": ":", "╌": "-", "━": "=", "╸": "-", "▓": "#", "░": ".", "×": "x", "°": " ",
+}  # fmt: skip
+
+
+def _ascii_braille(dots: int) -> str:
+    upper, lower = bool(dots & _UPPER), bool(dots & _LOWER)
+    return ":" if upper and lower else "'" if upper else "." if lower else " "
+
+
+ASCII = str.maketrans(_ASCII | {chr(BRAILLE + dots): _ascii_braille(dots) for dots in range(256)})
+"""Translation for `str.translate`."""

@@ -1,0 +1,42 @@
+"""A question before anything is started or stopped."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+
+class ConfirmScreen(ModalScreen[bool]):
+    """Asks; answers True only for `y` or the button that says so. The safe button has the focus."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", "yes"),
+        Binding("n,escape", "answer(False)", "no"),
+    ]
+
+    def __init__(self, question: str, details: str, yes: str, no: str = "n  no") -> None:
+        """`details` may be long: it scrolls. All texts are drawn as they are, without markup."""
+        super().__init__()
+        self._question, self._details, self._yes, self._no = question, details, yes, no
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Content(self._question), id="question")
+            with VerticalScroll(id="details", can_focus=False):
+                yield Static(Content(self._details))
+            with Horizontal(id="answers"):
+                yield Button(Content(self._no), id="no")
+                yield Button(Content(self._yes), id="yes")
+
+    def on_mount(self) -> None:
+        self.query_one("#no").focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_answer(self, answer: bool) -> None:
+        self.dismiss(answer)

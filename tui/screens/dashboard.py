@@ -1,0 +1,181 @@
+"""One run at a glance: what it does, how it is, four charts, checks, memory, log."""
+
+import asyncio
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from launcher.run.reader import RunReader
+from tui.charts import FIGURES, plot
+from tui.run_words import is_live
+from tui.screens.confirm import ConfirmScreen
+from tui.widgets.banner import Banner
+from tui.widgets.checklist import Checklist
+from tui.widgets.header_line import HeaderLine
+from tui.widgets.log_tail import LogTail
+from tui.widgets.memory import Memory
+from tui.widgets.metric_chart import MetricChart
+from tui.widgets.progress_line import ProgressLine
+
+POLL = 1.0  # seconds
+EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
+
+
+class DashboardScreen(Screen[None]):
+    """Follows one run directory. Leaving it changes nothing for the run."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-strip"), (30, "-narrow"), (64, "-normal")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [
+        (0, "-sliver"),
+        (5, "-tiny"),
+        (9, "-low"),
+        (18, "-short"),
+        (24, "-home"),
+        (36, "-tall"),
+    ]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("h", "checks", "checks", tooltip="All health checks, with their figures"),
+        Binding("l", "log", "log", tooltip="The console of the run, full screen"),
+        Binding("r", "runs", "runs", tooltip="The list of runs and presets"),
+        Binding("left_square_bracket", "neighbour(1)", "older run", key_display="[", show=False),
+        Binding("right_square_bracket", "neighbour(-1)", "newer run", key_display="]", show=False),
+        Binding("x", "stop", "stop", tooltip="Stop the run; asks first"),
+        Binding("x", "refuse", "read-only", tooltip="This is `ppo-tui watch`: it never stops a run"),
+        Binding("q", "leave", "leave it running", tooltip="Close the screen; the run goes on"),
+        Binding("q", "quit", "quit", tooltip="Close the screen"),
+    ]
+
+    def __init__(self, directory: Path, *, read_only: bool) -> None:
+        super().__init__()
+        self.directory = directory
+        self.read_only = read_only
+        self.reader: RunReader | None = None
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield ProgressLine()
+        yield Banner()
+        with Container(id="charts"):
+            for index, _ in enumerate(FIGURES):
+                yield MetricChart(id=f"chart-{index}")
+        yield Checklist()
+        yield Memory()
+        yield LogTail()
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(HeaderLine).read_only = self.read_only
+        self.run_worker(self._open(), exclusive=True)
+
+    async def _open(self) -> None:
+        """Reads the run beside the event loop (a long one takes a second), then follows it."""
+        reader = await asyncio.to_thread(RunReader, self.directory)
+        await asyncio.to_thread(reader.poll)
+        self.reader = reader
+        self._show(EVERYTHING)
+        self.set_interval(POLL, self._poll)
+
+    def _poll(self) -> None:
+        if self.reader is not None and (changed := self.reader.poll()):
+            self._show(changed)
+
+    def _show(self, changed: "set[str] | frozenset[str]") -> None:
+        """Hands what changed to the widgets, which paint the cells that differ."""
+        reader = self.reader
+        assert reader is not None
+        state = reader.state
+        now = max(
+            [float(state.get("updated") or 0), *(float(sample["t"]) for sample in list(reader.samples)[-1:])]
+        )
+        self.query_one(HeaderLine).show(reader.name, reader.id, state, now or None)
+        self.query_one(ProgressLine).show(state, now or None)
+        if changed & {"state", "steps", "events"}:
+            for index, figure in enumerate(FIGURES):
+                chart = self.query_one(f"#chart-{index}", MetricChart)
+                chart.show(plot(figure, reader.series, state, reader.events))
+        if "state" in changed:
+            self.query_one(Banner).show(state)
+            self.query_one(Checklist).show(state.get("checks") or [])
+            self.refresh_bindings()
+        if "memory" in changed:
+            sample = reader.samples[-1] if reader.samples else None
+            self.query_one(Memory).show(sample, on_cpu=_on_cpu(reader))
+        if "log" in changed:
+            self.query_one(LogTail).show(reader.log)
+
+    @property
+    def live(self) -> bool:
+        """Whether there is something left to stop."""
+        state = self.reader.state if self.reader else {}
+        return bool(state) and (is_live(state) or bool(state.get("driver_alive")))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Two bindings share a key; the one that fits the run is shown and works."""
+        if action == "stop":
+            return self.live and not self.read_only
+        if action == "refuse":
+            return self.live and self.read_only
+        if action == "leave":
+            return self.live
+        return True
+
+    def action_leave(self) -> None:
+        self.app.exit()
+
+    def action_refuse(self) -> None:
+        self.notify("Watching only: this screen never stops a run. `ppo-tui attach` can.", severity="warning")
+
+    def action_stop(self) -> None:
+        self.run_worker(self._stop(), exclusive=True, group="stop")
+
+    async def _stop(self) -> None:
+        from launcher.run.launch import stop
+
+        assert self.reader is not None
+        name, step = self.reader.name, self.reader.state.get("step")
+        since = "no step was finished yet" if step is None else f"{step} steps were trained"
+        details = (
+            f"{since}; what came after the last checkpoint is lost.\n\n"
+            "veRL is asked to end, and killed with all its processes when it takes longer than 6 seconds."
+        )
+        if await self.app.push_screen_wait(
+            ConfirmScreen(f"Stop {name}?", details, "y  stop it", "n  leave it running")
+        ):
+            await asyncio.to_thread(stop, self.reader.dir, by="screen")
+            self.notify("Asked the run to stop.")
+
+    def action_runs(self) -> None:
+        from tui.screens.runs import RunsScreen
+
+        self.app.switch_screen(RunsScreen(read_only=self.read_only, current=self.directory))
+
+    def action_neighbour(self, distance: int) -> None:
+        from launcher.run.directory import all_runs
+
+        runs = [run.path for run in all_runs()]
+        at = runs.index(self.directory) + distance if self.directory in runs else 0
+        if 0 <= at < len(runs):
+            self.app.switch_screen(DashboardScreen(runs[at], read_only=self.read_only))
+        else:
+            self.notify("There is no newer run." if distance < 0 else "There is no older run.")
+
+    def action_checks(self) -> None:
+        from tui.screens.checks import ChecksScreen
+
+        if self.reader is not None:
+            self.app.push_screen(ChecksScreen(self.reader))
+
+    def action_log(self) -> None:
+        from tui.screens.log import LogScreen
+
+        if self.reader is not None:
+            self.app.push_screen(LogScreen(self.reader))
+
+
+def _on_cpu(reader: RunReader) -> bool:
+    return "trainer.device=cpu" in (reader.info.get("argv") or [])

@@ -1,0 +1,64 @@
+"""Keys and signs, made from the bindings of the screen below and the tables of signs."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ActiveBinding, ModalScreen
+
+from tui import glyphs
+from tui.drawing.rows import Row
+from tui.run_words import LEVELS, STATES
+from tui.widgets.lines import Lines
+
+_LEVELS = {
+    "N-A": "cannot be judged in this run", "WARM": "still collecting a baseline", "OK": "nothing to see",
+    "NOTICE": "worth a look, often harmless", "WARN": "likely a problem; training goes on",
+    "CRITICAL": "the run is very probably being wasted",
+}  # fmt: skip
+
+
+class HelpScreen(ModalScreen[None]):
+    """Every key that works on the screen below, then what the signs mean."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "close")]
+
+    def __init__(self, bindings: Sequence[ActiveBinding]) -> None:
+        super().__init__()
+        self._bindings = bindings
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help"):
+            yield Lines([*self._keys(), [], *_signs()])
+
+    def _keys(self) -> list[Row]:
+        rows: list[Row] = [[("Keys", "title")]]
+        said: set[str] = set()
+        for _, binding, enabled, tooltip in self._bindings:
+            if binding.description and enabled and not binding.system and binding.action not in said:
+                said.add(binding.action)
+                key = self.app.get_key_display(binding)
+                rows.append([(f"  {key:<10}", "live"), (tooltip or binding.description, "text")])
+        return rows
+
+
+def _signs() -> list[Row]:
+    rows: list[Row] = [[("Checks", "title")]]
+    rows += [
+        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][2]), (words, "text")]
+        for level, words in _LEVELS.items()
+    ]
+    rows += [[], [("Runs", "title")]]
+    rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]
+    rows += [[], [("Charts", "title")]]
+    rows.append([(f"  {glyphs.SEAM}", "text"), (" on the axis: an attempt began (resume)", "text")])
+    rows.append([(f"  {glyphs.WARN}", "warn"), (" on the axis: a check about this figure rose", "text")])
+    rows.append(
+        [
+            (f"  {glyphs.UP} {glyphs.LEVEL} {glyphs.DOWN}", "text"),
+            (" the last five steps against the five before", "text"),
+        ]
+    )
+    return rows

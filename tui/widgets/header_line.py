@@ -1,0 +1,59 @@
+"""The first line: which run, what it does, how it is."""
+
+from collections.abc import Mapping
+from textwrap import wrap
+from typing import Any
+
+from launcher.text import clean
+from tui.drawing.rows import Row, crop, put, spread, width
+from tui.run_words import state_words, uptime, verdict_words
+from tui.widgets.painted import Painted
+
+SHORT_ID = 4  # cells of an id that tell runs apart
+
+
+class HeaderLine(Painted):
+    """`name · id   ● running · rollout 96/128   ▲ WARNING KL-4   up 52m`.
+
+    In a narrow terminal the name gives way first, then the uptime; state and verdict stay. Where there is room
+    for nothing else (more than one line), it says the same in a sentence.
+    """
+
+    state: Mapping[str, Any] = {}
+    run_name = ""
+    run_id = ""
+    now: float | None = None
+    read_only = False
+
+    def show(self, name: str, run_id: str, state: Mapping[str, Any], now: float | None) -> None:
+        self.run_name, self.run_id, self.state, self.now = clean(name), clean(run_id), state, now
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        if rows > 1:
+            return [[(line, "text")] for line in wrap(self._sentence(), max(columns, 1))]
+        state, verdict = state_words(self.state), verdict_words(self.state)
+        name: Row = [(" ", "text"), (self.run_name, "title"), (f" · {self.run_id[:SHORT_ID]}", "dim")]
+        right: Row = [("watching  ", "notice")] if self.read_only else []
+        right += [(f"{uptime(self.state, self.now)} ", "dim")]
+        left = put(put(name, columns * 3 // 10, state), columns * 3 // 5, verdict)
+        if width(left) + width(right) >= columns:
+            room = columns - width(state) - width(verdict) - width(right) - 7
+            left = [
+                (" ", "text"),
+                *([*crop(name[1:], room), ("  ", "text")] if room >= 6 else []),
+                *state,
+                ("  ", "text"),
+                *verdict,
+            ]
+        if width(left) + width(right) >= columns:
+            left, right = [(" ", "text"), state[0], ("  ", "text"), *verdict], []
+        return [spread(left, right, columns)]
+
+    def _sentence(self) -> str:
+        def said(row: Row) -> str:
+            return "".join(text for text, _ in row)
+
+        step, total = self.state.get("step"), self.state.get("total")
+        at = "" if step is None else f", step {step}/{total or '?'}"
+        return f"{said(state_words(self.state)[:1])}{at}, {said(verdict_words(self.state))}; {self.run_name}"

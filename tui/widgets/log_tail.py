@@ -1,0 +1,23 @@
+"""The last words of the console."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from launcher.text import clean
+from tui.drawing.rows import Row
+from tui.widgets.painted import Painted
+
+
+class LogTail(Painted):
+    """As many of the last lines as fit, the newest at the bottom. Blank lines are left out."""
+
+    lines: Sequence[str] = ()
+
+    def show(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        words = (line for line in reversed(self.lines) if line.strip())
+        last = [clean(line)[: columns * 2] for line in islice(words, rows)]
+        return [[(f" {line}", "dim")] for line in reversed(last)]

@@ -1,0 +1,66 @@
+"""The base of every widget that draws itself cell by cell."""
+
+from rich.segment import Segment
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.drawing.rows import Row, changes, fit
+from tui.glyphs import ASCII
+
+ROLES = (
+    "text", "dim", "title", "value", "axis", "curve", "limit", "bar", "bar-rest", "live", "ok", "notice", "warn", "critical"
+)  # fmt: skip
+ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
+
+
+class Painted(Widget):
+    """Draws rows of (text, role), and on a change repaints only the cells that differ.
+
+    Textual repaints whole regions; over a slow link that is most of the bytes. So `redraw` compares the new
+    rows with those on the screen. Roles take their colours from the CSS classes `.role--<name>`.
+    """
+
+    COMPONENT_CLASSES = {f"role--{role}" for role in ROLES}  # noqa: RUF012 (Textual declares it so)
+    ALLOW_SELECT = False
+
+    _rows: list[Row] = []  # noqa: RUF012 (replaced, never changed)
+    _drawn_for: Size | None = None
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        """What to show in `columns` × `rows` cells; shorter rows and fewer of them are filled up."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Draws anew and repaints what differs. Cheap when nothing does."""
+        if not self.is_mounted or self._drawn_for != self.size:
+            self._drawn_for = None
+            self.refresh()
+            return
+        before, self._rows = self._rows, self._build()
+        regions = [
+            Region(column, row, length, 1)
+            for row, (old, new) in enumerate(zip(before, self._rows, strict=True))
+            for column, length in changes(old, new)
+        ]
+        if regions:
+            self.refresh(*regions)
+
+    def render_line(self, y: int) -> Strip:
+        if self._drawn_for != self.size:
+            self._rows, self._drawn_for = self._build(), self.size
+        if y >= len(self._rows):
+            return Strip.blank(self.size.width, self.rich_style)
+        return Strip(
+            [Segment(text, self.get_component_rich_style(f"role--{role}")) for text, role in self._rows[y]],
+            self.size.width,
+        )
+
+    def _build(self) -> list[Row]:
+        columns, rows = self.size
+        drawn = self.draw(columns, rows)[:rows]
+        drawn += [[] for _ in range(rows - len(drawn))]
+        fitted = [fit(row, columns) for row in drawn]
+        if self.app.has_class(ASCII_CLASS):
+            return [[(text.translate(ASCII), role) for text, role in row] for row in fitted]
+        return fitted

@@ -1,0 +1,81 @@
+"""The second line: how far the run is, or how far its start is."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from launcher.format import duration
+from tui.drawing.rows import Row, width
+from tui.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
+from tui.run_words import is_live, phase_sentence
+from tui.widgets.painted import Painted
+
+START = (
+    "config",
+    "ray",
+    "data",
+    "model",
+    "engine",
+    "validate-first",
+)  # phases before the first step, in order
+_LEAST_BAR = 6
+
+
+class ProgressLine(Painted):
+    """`step 212/1160 ━━━╸────── 18 %  14.2 s/step  ETA 3h 44m`; before the first step, the phases of the start."""
+
+    state: Mapping[str, Any] = {}
+    now: float | None = None
+
+    def show(self, state: Mapping[str, Any], now: float | None) -> None:
+        self.state, self.now = state, now
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        step, total = self.state.get("step"), self.state.get("total")
+        if not isinstance(step, int):
+            return [self._start(columns)]
+        if not isinstance(total, int) or total <= 0:
+            return [[(f" step {step}", "value"), *self._pace(False)]]
+        left: Row = [(f" step {step}/{total} ", "value")]
+        share = min(step / total, 1.0)
+        for pace in (self._pace(True), self._pace(False), []):
+            right = [(f" {math.floor(share * 100)} %", "text"), *pace, (" ", "text")]
+            bar = columns - width(left) - width(right)
+            if bar >= _LEAST_BAR:
+                return [[*left, *_bar(share, bar), *right]]
+        return [left]
+
+    def _pace(self, eta: bool) -> Row:
+        row: Row = []
+        seconds, left = self.state.get("step_seconds"), self.state.get("eta")
+        if isinstance(seconds, (int, float)):
+            row.append((f"  {seconds:.1f} s/step", "dim"))
+        if eta and is_live(self.state) and isinstance(left, (int, float)):
+            row.append((f"  ETA {duration(left)}", "text"))
+        return row
+
+    def _start(self, columns: int) -> Row:
+        if not is_live(self.state):
+            return [(" no step was reached", "dim")]
+        phase = self.state.get("phase")
+        at = START.index(phase) if phase in START else 0
+        row: Row = [(" ", "text")]
+        for index, name in enumerate(START):
+            word = name.removesuffix("-first")
+            sign, role = (
+                (FINISHED, "ok") if index < at else (WAITING, "live") if index == at else (NONE, "dim")
+            )
+            row += [(f"{sign} ", role), (f"{word}  ", "text" if index == at else "dim")]
+        sentence = phase_sentence(self.state, self.now)
+        return (
+            [*row, (sentence, "text")]
+            if width(row) + len(sentence) < columns
+            else [(f" starting: {sentence}", "text")]
+        )
+
+
+def _bar(share: float, columns: int) -> Row:
+    halves = round(share * columns * 2)
+    full, half = divmod(halves, 2)
+    return [(BAR * full + BAR_HALF * half, "bar"), (BAR_REST * (columns - full - half), "bar-rest")]
