@@ -1,7 +1,7 @@
 r"""A console log as clean lines: bytes in, cut anywhere; lines with their exact place in the file out.
 
 What Ray, vLLM and tqdm do to a line: `\x1b[36m(Actor pid=1, ip=10.0.0.2)\x1b[0m text`, several such prefixes
-one after the other, progress bars redrawn with `\r`. Prefixes are found in the bytes, so that only the rest of
+one after the other, progress bars redrawn with `\r`. Prefixes are found in the bytes: only the rest of
 a line has to be decoded and cleaned, and only when somebody wants it.
 """
 
@@ -39,11 +39,15 @@ class Line(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A line, or its part up to a carriage return, as bytes: at most LONGEST of them, without its end."""
+    """A line, or its part up to a carriage return, as bytes: at most LONGEST of them, without its end.
+
+    `lead` is the prefix that stands at the start of the line when this is a later part of it.
+    """
 
     number: int
     offset: int
     raw: bytes
+    lead: bytes = b""
 
 
 class PieceSplitter:
@@ -55,7 +59,7 @@ class PieceSplitter:
         self._parts: list[bytes] = []  # its bytes
         self._room = LONGEST
         self._dropped = 0  # those beyond LONGEST, which are only counted
-        self._returned = False  # a carriage return stands before it in the same line
+        self._lead: bytes | None = None  # None in the first part of a line
 
     def feed(self, data: bytes) -> list[Piece]:
         """The pieces that `data` completes."""
@@ -71,18 +75,19 @@ class PieceSplitter:
             *parts, rest = line.split(b"\r")
             for part in parts:
                 if part:
-                    found.append(Piece(number, offset, part[:LONGEST]))
+                    found.append(Piece(number, offset, part[:LONGEST], self._lead or b""))
+                if self._lead is None:
+                    self._lead = PREFIX.match(part)[0]  # type: ignore[index]  # it matches nothing as well
                 offset += len(part) + dropped + 1
                 dropped = 0
-            self._returned = self._returned or bool(parts)
             if index == last:  # after the last newline, up to the last carriage return
                 break
-            if rest or not self._returned:
-                found.append(Piece(number, offset, rest[:LONGEST]))
+            if rest or self._lead is None:
+                found.append(Piece(number, offset, rest[:LONGEST], self._lead or b""))
             offset += len(rest) + dropped + 1
             number += 1
             dropped = 0
-            self._returned = False
+            self._lead = None
         self._number, self._offset = number, offset
         self._parts, self._room, self._dropped = [], LONGEST, 0
         self._keep(data[end:])
@@ -92,7 +97,7 @@ class PieceSplitter:
         """What the end of the file left without a newline."""
         raw = b"".join(self._parts)
         self._parts = []
-        return Piece(self._number, self._offset, raw) if raw else None
+        return Piece(self._number, self._offset, raw, self._lead or b"") if raw else None
 
     def _keep(self, data: bytes) -> None:
         kept = data[: self._room]
@@ -107,42 +112,31 @@ class LineSplitter:
 
     def __init__(self) -> None:
         self._pieces = PieceSplitter()
-        self._cleaner = Cleaner()
 
     def feed(self, data: bytes) -> list[Line]:
-        return [self._cleaner.line(piece) for piece in self._pieces.feed(data)]
+        return [clean_line(piece) for piece in self._pieces.feed(data)]
 
     def close(self) -> list[Line]:
         piece = self._pieces.close()
-        return [self._cleaner.line(piece)] if piece else []
+        return [clean_line(piece)] if piece else []
 
 
-class Cleaner:
-    """Makes lines of pieces. A part after a carriage return has the source of the line's first part."""
-
-    def __init__(self) -> None:
-        self._number = 0
-        self._source: tuple[str, int] = ("", 0)
-
-    def line(self, piece: Piece) -> Line:
-        source, pid, start = split_prefix(piece.raw)
-        if source or piece.number != self._number:
-            self._number, self._source = piece.number, (source, pid)
-        else:
-            source, pid = self._source
-        text = clean(piece.raw[start:].decode(errors="replace"))
-        return Line(piece.number, piece.offset, source, text, pid)
+def clean_line(piece: Piece) -> Line:
+    """The line of a piece."""
+    source, pid, start = _split_prefix(piece.raw)
+    if not source and piece.lead:
+        source, pid, _ = _split_prefix(piece.lead)
+    return Line(piece.number, piece.offset, source, clean(piece.raw[start:].decode(errors="replace")), pid)
 
 
-def split_prefix(raw: bytes) -> tuple[str, int, int]:
+def _split_prefix(raw: bytes) -> tuple[str, int, int]:
     """Source and pid of a line, and the index where its text starts."""
     match = PREFIX.match(raw)
     if match is None or not match.end():
         return "", 0, 0
     name, pid, daemon = match.groups()
-    start = match.end()
     if daemon:
-        return daemon.decode(), 0, start
+        return daemon.decode(), 0, match.end()
     if pid is None:  # only colours
-        return "", 0, start
-    return name.decode(errors="replace") if name else "worker", int(pid), start
+        return "", 0, match.end()
+    return name.decode(errors="replace") if name else "worker", int(pid), match.end()
