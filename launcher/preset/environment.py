@@ -16,7 +16,9 @@ from launcher.preset.schema import Preset
 
 PLUGIN = "launcher.verl_plugin"  # SDPA where flash-attn is missing, and the CPU platform
 _MANAGED = ("VERL_FILE_LOGGER_PATH", "RAY_ADDRESS")
-_SECRET = re.compile(r"(?:^|_)(?:TOKEN|KEY|PASSWD|PASSWORD|SECRET|CREDENTIALS?)(?:_|$)|(?:TOKEN|SECRET|PASSWORD|APIKEY)$")
+_SECRET = re.compile(
+    r"(?:^|_)(?:TOKEN|KEY|PASSWD|PASSWORD|SECRET|CREDENTIALS?)(?:_|$)|(?:TOKEN|SECRET|PASSWORD|APIKEY)$"
+)
 _LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
@@ -34,7 +36,9 @@ def variables(preset: Preset, metrics: Path, python: Path, environ: Mapping[str,
     }
     if preset.trainer.device == "cpu":
         env.update(VERL_PLATFORM="cpu", VERL_ENGINE_DEVICE="cuda")  # its engines know cuda and npu only
-    env["VERL_USE_EXTERNAL_MODULES"] = _joined(",", PLUGIN, _given("VERL_USE_EXTERNAL_MODULES", preset, environ))
+    env["VERL_USE_EXTERNAL_MODULES"] = _joined(
+        ",", PLUGIN, _given("VERL_USE_EXTERNAL_MODULES", preset, environ)
+    )
     path = _joined(os.pathsep, plugin_path(python), _given("PYTHONPATH", preset, environ))
     if path:
         env["PYTHONPATH"] = path
@@ -47,7 +51,7 @@ def plugin_path(python: Path) -> str:
     A checkout is its own folder. Our site-packages must not leak into another interpreter: for that one a
     folder in the cache holds nothing but a link to the package.
     """
-    package = Path(launcher.__file__).parent  # type: ignore[arg-type]
+    package = Path(launcher.__file__).parent
     if package.parent.name not in ("site-packages", "dist-packages"):
         return str(package.parent)
     if python.absolute() == Path(sys.executable).absolute():

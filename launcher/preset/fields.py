@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
-Kind = Literal["", "path", "model"]
+Kind = Literal["", "path", "path or name"]
 
 
 class Group(BaseModel):
@@ -25,10 +25,11 @@ def verl(
 ) -> Any:  # fmt: skip
     """A field of a preset.
 
-    `key` is veRL's key as the newest version calls it, with `+` where the key has to be appended, or "" when
+    `key` is veRL's key as the newest version calls it, with `+` where the key has to be
+    appended (`++` where some versions have it already), or "" when
     the field is ours. A default of None means veRL's own default, which is then not passed. `follows` names
-    the field whose value is taken while this one is None. `kind`: "path" for files, "model" for a folder or a
-    name on the Hugging Face hub. `names` translates our values into veRL's.
+    the field whose value is taken while this one is None. `kind` says that the value is a path, or may
+    also be a name (on the Hugging Face hub, a command). `names` translates our values into veRL's.
     """
     extra: dict[str, Any] = {
         "verl": key, "unit": unit, "follows": follows, "kind": kind, "names": names or {},
@@ -42,7 +43,7 @@ class Spec:
 
     path: tuple[str, ...]
     key: str  # veRL's key without `+`, or ""
-    plus: str  # "+" or ""
+    plus: str  # "+" (append), "++" (set or append) or ""
     about: str
     unit: str
     default: Any
@@ -72,17 +73,24 @@ def specs(model: type[BaseModel], path: tuple[str, ...] = ()) -> dict[str, Spec]
 
 
 def _spec(path: tuple[str, ...], info: FieldInfo) -> Spec:
-    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-    key = str(extra.get("verl", ""))
+    extra: Any = info.json_schema_extra
+    key = extra["verl"]
     parts = _parts(info.annotation)
     choices = tuple(str(value) for part in parts if get_origin(part) is Literal for value in get_args(part))
     return Spec(
-        path=path, key=key.lstrip("+"), plus="+" if key.startswith("+") else "", about=info.description or "",
-        unit=str(extra.get("unit", "")), default=None if info.is_required() else info.get_default(call_default_factory=True),
-        follows=str(extra.get("follows", "")), kind=extra.get("kind", ""),  # type: ignore[arg-type]
-        names=extra.get("names") or {},  # type: ignore[arg-type]
-        allowed=_allowed(parts, info.metadata), choices=choices, types=parts,
-    )  # fmt: skip
+        path=path,
+        key=key.lstrip("+"),
+        plus=key[: len(key) - len(key.lstrip("+"))],
+        about=info.description or "",
+        unit=extra["unit"],
+        default=info.default,
+        follows=extra["follows"],
+        kind=extra["kind"],
+        names=extra["names"],
+        allowed=_allowed(parts, info.metadata),
+        choices=choices,
+        types=parts,
+    )
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
@@ -92,8 +100,13 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 
 
 _WORDS: dict[Any, str] = {
-    bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a mapping",
-}  # fmt: skip
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "a mapping",
+}
 _LIMITS = {Gt: "above", Ge: "at least", Lt: "below", Le: "at most"}
 
 

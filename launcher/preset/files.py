@@ -68,7 +68,9 @@ def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()
     return _finish(name, None, "snapshot", layer, settings)
 
 
-def _finish(name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]) -> LoadedPreset:
+def _finish(
+    name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]
+) -> LoadedPreset:
     for setting in settings:
         layer = {**layer, **layers.from_setting(setting, Path.cwd())}
     return LoadedPreset(name, path, origin, _validated(layer), layer)
@@ -125,14 +127,16 @@ def _find(name: str, folder: Path, not_this: Path | None = None) -> tuple[Path, 
 def _read(path: Path, below: tuple[Path, ...]) -> Layer:
     """The file's layer on top of what it extends. `below` is the chain that led here."""
     if path in below:
-        chain = " extends ".join(each.name for each in (*below[below.index(path):], path))
+        chain = " extends ".join(each.name for each in (*below[below.index(path) :], path))
         raise UserError(f"{path}: presets extend each other in a circle: {chain}")
     data, source = _parse(path)
     parent = data.get("extends")
     layer: Layer = {}
     if parent is not None:
         if not isinstance(parent, str):
-            raise UserError(f"{source(('extends',))}: extends names a preset or a file, not {clean(repr(parent))}")
+            raise UserError(
+                f"{source(('extends',))}: extends names a preset or a file, not {clean(repr(parent))}"
+            )
         try:
             base, _ = _find(parent, path.parent, not_this=path)
         except UserError as error:
@@ -149,7 +153,9 @@ def _parse(path: Path) -> tuple[dict[str, Any], Callable[[tuple[Any, ...]], str]
         document = _yaml().load(path.read_text(encoding="utf-8"))
     except MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: not valid YAML: {clean(error.problem or str(error)).splitlines()[0]}") from None
+        raise UserError(
+            f"{path}{line}: not valid YAML: {clean(error.problem or str(error)).splitlines()[0]}"
+        ) from None
     except (YAMLError, UnicodeDecodeError, ValueError) as error:
         raise UserError(f"{path}: not a YAML text: {clean(str(error)).splitlines()[0]}") from None
     except OSError as error:

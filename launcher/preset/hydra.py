@@ -48,7 +48,9 @@ def _name(key: Any) -> str:
     text = str(key)
     if isinstance(key, str) and _PLAIN.fullmatch(text) and text.lower() not in _WORDS and "@" not in text:
         return text
-    raise UserError(f"{text!r} cannot be the name of an entry in a veRL override; use letters, digits, _ . and -")
+    raise UserError(
+        f"{text!r} cannot be the name of an entry in a veRL override; use letters, digits, _ . and -"
+    )
 
 
 def split(text: str) -> tuple[str, str, str]:

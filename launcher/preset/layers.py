@@ -83,7 +83,9 @@ def from_setting(text: str, folder: Path) -> Layer:
     prefix, key, raw = hydra.split(text)
     group, _, rest = key.partition(".")
     if key == "extends":
-        raise UserError(f"{source}: a setting cannot change what a preset extends; name the other preset instead")
+        raise UserError(
+            f"{source}: a setting cannot change what a preset extends; name the other preset instead"
+        )
     if group in FREE and rest and not prefix:
         path = (group, *rest.split(".")) if group == "health" else (group, rest)
         layer[path] = Entry(raw if group == "env" else hydra.parse(raw), source, path[-1])
@@ -92,7 +94,9 @@ def from_setting(text: str, folder: Path) -> Layer:
     elif group in ROOTS:
         try:
             known = BY_KEY.get(versions.newest(key))
-            _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
+            _put_key(
+                layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder
+            )
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
     else:
@@ -115,7 +119,7 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
     spec = FIELDS[name]
     if spec.kind and value is not None:
         try:
-            value = _located(value, spec.kind == "model", folder)
+            value = _located(value, spec.kind == "path or name", folder)
         except UserError as error:
             raise UserError(f"{source}: {name}: {error}") from None
     layer[spec.path] = Entry(value, source, spec.path[-1])
@@ -129,7 +133,9 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     spec = BY_KEY.get(newest)
     if spec is not None:
         ours = {theirs: name for name, theirs in spec.names.items()}
-        _put_field(layer, spec.name, ours.get(value, value) if isinstance(value, str) else value, source, folder)
+        _put_field(
+            layer, spec.name, ours.get(value, value) if isinstance(value, str) else value, source, folder
+        )
     else:
         layer["overrides", newest] = Entry(value, source, prefix + newest)
 
@@ -153,15 +159,15 @@ def _typed(name: str, raw: str) -> Any:
     return value
 
 
-def _located(value: Any, model: bool, folder: Path) -> Any:
+def _located(value: Any, name: bool, folder: Path) -> Any:
     """Absolute paths: `~`, `$NAME` and `$PPO_TUI_CACHE` filled in, relative ones from `folder`."""
     if isinstance(value, list):
-        return [_located(item, model, folder) for item in value]
-    if not isinstance(value, str) or not value:
+        return [_located(item, name, folder) for item in value]
+    if not isinstance(value, str) or not value or "://" in value:
         return value
     path = Path(_VARIABLE.sub(_variable, value)).expanduser()
-    if model and not value.startswith(("/", "~", ".", "$")) and not (folder / path).is_dir():
-        return value  # a name on the hub
+    if name and not value.startswith(("/", "~", ".", "$")) and not (folder / path).exists():
+        return value
     return os.path.normpath(folder / path)
 
 

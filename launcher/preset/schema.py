@@ -15,7 +15,12 @@ class Preset(Group):
     extends: str | None = verl("", "Preset to start from: a name or a path relative to the file.")
     description: str = verl("", "What the preset is for, in one sentence.", "")
     needs: str = verl("", "Hardware it needs, such as: 1 GPU, 24 GB.", "")
-    algorithm: Literal["ppo", "grpo"] = verl("algorithm.adv_estimator", "PPO learns a critic; GRPO compares the responses to one prompt.", "ppo", names={"ppo": "gae"})
+    algorithm: Literal["ppo", "grpo"] = verl(
+        "algorithm.adv_estimator",
+        "PPO learns a critic; GRPO compares the responses to one prompt.",
+        "ppo",
+        names={"ppo": "gae"},
+    )
     model: Model = Model()
     data: Data = Data()
     actor: Actor = Actor()
@@ -29,7 +34,7 @@ class Preset(Group):
     cluster: Cluster = Cluster()
     health: dict[str, Any] = verl("", "Thresholds of the health rules, what to do on an alert.", {})
     env: dict[str, str] = verl("", "Environment variables for veRL; secrets belong in the shell.", {})
-    python: str | None = verl("", "Interpreter that has veRL; ppo-tui's own when null.", kind="path")
+    python: str | None = verl("", "Interpreter that has veRL; ppo-tui's own when null.", kind="path or name")
     overrides: dict[str, Any] = verl("", "veRL keys that have no field here, passed as they are.", {})
 
 
@@ -39,7 +44,11 @@ FIELDS: dict[str, Spec] = specs(Preset)
 BY_KEY: dict[str, Spec] = {spec.key: spec for spec in FIELDS.values() if spec.key}
 """The field that covers a veRL key (as the newest version calls it, without `+`)."""
 
-GROUPS = tuple(name for name, info in Preset.model_fields.items() if isinstance(info.annotation, type) and issubclass(info.annotation, Group))
+GROUPS = tuple(
+    name
+    for name, info in Preset.model_fields.items()
+    if isinstance(info.annotation, type) and issubclass(info.annotation, Group)
+)
 
 
 def value_of(preset: Preset, spec: Spec) -> Any:

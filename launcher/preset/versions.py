@@ -12,7 +12,7 @@ OLDEST = "0.5.0"
 
 @dataclass(frozen=True)
 class Move:
-    """`new` is the name from version `since` on, `old` before. A name that ends in `.` stands for all below it."""
+    """`new` is the name from version `since` on, `old` before. One that ends in `.` stands for all below."""
 
     new: str
     old: str
@@ -55,8 +55,14 @@ SINCE = {
 """Keys that older versions do not have."""
 
 IGNORED = {
-    "critic.ppo_micro_batch_size_per_gpu": ("0.8.0", "the critic always uses dynamic batches; only its presence is checked"),
-    "data.truncation": ("0.8.0", "over-long prompts are cut on the left unless data.filter_overlong_prompts is set"),
+    "critic.ppo_micro_batch_size_per_gpu": (
+        "0.8.0",
+        "the critic always uses dynamic batches; only its presence is checked",
+    ),
+    "data.truncation": (
+        "0.8.0",
+        "over-long prompts are cut on the left unless data.filter_overlong_prompts is set",
+    ),
 }
 """Keys that newer versions accept and do not use: since when, and why."""
 
@@ -90,13 +96,15 @@ def ignored(key: str, version: str) -> str | None:
 def check(version: str) -> None:
     """Raises UserError for a veRL that is too old to be launched."""
     if number(version) < number(OLDEST):
-        raise UserError(f"veRL {version or '(unknown version)'} cannot be launched; ppo-tui works with {OLDEST} and newer, best with 0.9.1")
+        raise UserError(
+            f"veRL {version or '(unknown version)'} cannot be launched; ppo-tui works with {OLDEST} and newer, best with 0.9.1"
+        )
 
 
 def _renamed(key: str, pairs: list[tuple[str, str]]) -> str:
     for source, target in pairs:
         if _matches(key, source):
-            return target + key[len(source):]
+            return target + key[len(source) :]
     return key
 
 
