@@ -7,7 +7,9 @@ import typer
 
 from launcher.commands.output import Json, put, put_json, say
 
-app = typer.Typer(help="Make training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Make training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command()
@@ -28,7 +30,9 @@ def gsm8k(
     source: Annotated[
         Path | None, typer.Option("--from", help="Folder of train.jsonl and test.jsonl, plain or .gz.")
     ] = None,
-    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path("~/data/gsm8k"),
+    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path(
+        "~/data/gsm8k"
+    ),
     json: Json = False,
 ) -> None:
     """Write GSM8K, from its original files or from the Hugging Face hub."""

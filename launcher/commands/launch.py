@@ -12,7 +12,9 @@ from launcher.run.directory import RunDir, find
 from launcher.run.state import ALIVE, current
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
-Settings = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Preset fields or veRL keys.")]
+Settings = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Preset fields or veRL keys.")
+]
 Plain = Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one for each flag.")]
 
 
@@ -33,7 +35,7 @@ def run(
     """Start a run; it outlives this terminal."""
     from launcher.run.launch import start
 
-    _follow(ctx, start(preset, settings or [], narrate=say), detach, plain, json)
+    follow(ctx, start(preset, settings or [], narrate=say), detach, plain, json)
 
 
 def attach(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
@@ -72,12 +74,10 @@ def resume(
     """Continue a run from its newest checkpoint."""
     from launcher.run.launch import resume as go_on
 
-    _follow(ctx, go_on(find(run), settings or [], narrate=say), detach, plain, json)
+    follow(ctx, go_on(find(run), settings or [], narrate=say), detach, plain, json)
 
 
-def delete(
-    run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
-) -> None:
+def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Remove a run with its checkpoints."""
     found = find(run)
     state = current(found)
@@ -91,7 +91,7 @@ def delete(
     say(f"run {found.id} is deleted")
 
 
-def _follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:
+def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:
     """After a start: print the id, or show the run until it ends or the user leaves."""
     if json:
         put_json({"run": run.id, "dir": str(run.path)})
@@ -110,5 +110,6 @@ def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quie
     code = ctx.obj.open(str(run.path), read_only=read_only)
     state = current(run)["state"]
     if state in ALIVE:
-        say(f"run {run.id} goes on: 'ppo-tui attach {run.id[:4]}' shows it again, 'ppo-tui stop {run.id[:4]}' ends it")
+        short = run.id[:4]
+        say(f"run {run.id} goes on: 'ppo-tui attach {short}' shows it again, 'ppo-tui stop {short}' ends it")
     raise typer.Exit(code or (1 if state in ("failed", "lost") else 0))

@@ -4,16 +4,21 @@ from typing import Annotated
 
 import typer
 
+from launcher.commands.launch import follow
 from launcher.commands.output import Json, put, put_json
+from launcher.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
     app.command(name="import")(import_)
+    app.command()(replay)
 
 
 def import_(
-    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Console logs or metrics.jsonl, plain or .gz.")],
+    logs: Annotated[
+        list[str], typer.Argument(metavar="LOG...", help="Console logs or metrics.jsonl, plain or .gz.")
+    ],
     json: Json = False,
 ) -> None:
     """Take in runs made elsewhere: attempts of one run where steps continue, else a run each."""
@@ -24,3 +29,21 @@ def import_(
             put_json({"run": run.id, "dir": str(run.path)})
         else:
             put(run.id)
+
+
+def replay(
+    ctx: typer.Context,
+    log: Annotated[
+        str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")
+    ],
+    speed: Annotated[float, typer.Option(help="How many times faster than the run was.")] = 20.0,
+    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one a flag.")] = False,
+    json: Json = False,
+) -> None:
+    """Play a log as if it were a live run."""
+    from launcher.run.replay import start
+
+    if not 0 < speed < float("inf"):
+        raise UserError(f"--speed {speed}: a number above 0 is needed, such as 20")
+    follow(ctx, start(log, speed), detach, plain, json)

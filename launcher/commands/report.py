@@ -41,7 +41,19 @@ def runs(json: Json = False) -> None:
 
 
 def _headline(state: dict[str, object]) -> dict[str, object]:
-    names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
+    names = (
+        "state",
+        "outcome",
+        "created",
+        "attempt",
+        "phase",
+        "step",
+        "total",
+        "eta",
+        "verdict",
+        "flags",
+        "error",
+    )
     return {name: state.get(name) for name in names}
 
 
@@ -54,17 +66,22 @@ def status(run: Run, json: Json = False) -> None:
         return
     word = f"{state['state']} ({state['outcome']})" if state.get("outcome") else state["state"]
     put(f"run      {found.id}")
-    put(f"state    {word}" + (f", {state['phase']}" if state.get("phase") and state["state"] == "running" else ""))
+    put(
+        f"state    {word}"
+        + (f", {state['phase']}" if state.get("phase") and state["state"] == "running" else "")
+    )
     if state["state"] == "lost":
-        put("         the supervisor is gone; " + (
-            "the driver still lives: 'stop' ends it" if state.get("driver_alive") else "the driver is gone as well"))  # fmt: skip
+        driver = "the driver still lives: 'stop' ends it" if state.get("driver_alive") else "so is the driver"
+        put(f"         the supervisor is gone; {driver}")
     if state.get("error"):
         put(f"error    {state['error']}")
     if state.get("stall"):
         put(f"stalled  {state['stall']}")
     if state.get("step") is not None:
         pace = f", {duration(state['step_seconds'])} a step" if state.get("step_seconds") else ""
-        put(f"step     {state['step']} of {state.get('total') or '?'}{pace}, ETA {duration(state.get('eta'))}")
+        put(
+            f"step     {state['step']} of {state.get('total') or '?'}{pace}, ETA {duration(state.get('eta'))}"
+        )
     put(f"verdict  {state.get('verdict', '–')}")
     for check in state.get("checks") or []:
         if check["rule"] in (state.get("flags") or []):

@@ -1,12 +1,12 @@
 """The run directory: the only truth about a run.
 
-    run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
-    state.json          what the supervisor knows now (atomic)
-    events.jsonl        phase changes, health rises and releases, user actions, exits (append)
-    gpu.jsonl           memory samples (append, thinned)
-    control/            requests to the supervisor
-    attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
-    checkpoints/ samples/
+run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
+state.json          what the supervisor knows now (atomic)
+events.jsonl        phase changes, health rises and releases, user actions, exits (append)
+gpu.jsonl           memory samples (append, thinned)
+control/            requests to the supervisor
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
+checkpoints/ samples/
 """
 
 import contextlib
@@ -123,7 +123,11 @@ def _slug(name: str) -> str:
 def all_runs() -> list[RunDir]:
     """Every run on this machine, newest first."""
     with contextlib.suppress(OSError):
-        found = [RunDir(Path(e.path)) for e in os.scandir(paths.runs_dir()) if e.is_dir() and not e.name.startswith(".")]
+        found = [
+            RunDir(Path(e.path))
+            for e in os.scandir(paths.runs_dir())
+            if e.is_dir() and not e.name.startswith(".")
+        ]
         return sorted((r for r in found if r.run_yaml.exists()), key=_created, reverse=True)
     return []
 

@@ -19,3 +19,7 @@ class EventLog:
         """Writes one event that happened at `t` (unix seconds; now by default)."""
         event = {"schema": 1, "t": round(time.time() if t is None else t, 3), "kind": kind, **fields}
         append_lines(self._path, [orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)])
+
+    def change(self, before: str, after: str) -> None:
+        """Writes a change of state."""
+        self.add("state", None, **{"from": before, "to": after})

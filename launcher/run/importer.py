@@ -29,7 +29,7 @@ class _Attempt:
 
     @property
     def name(self) -> str:
-        return _stem(self.console or self.metrics or Path("run"))
+        return stem(self.console or self.metrics or Path("run"))
 
 
 def import_logs(words: Sequence[str]) -> list[RunDir]:
@@ -51,7 +51,7 @@ def import_logs(words: Sequence[str]) -> list[RunDir]:
 def _pair(files: list[LogFile]) -> list[_Attempt]:
     attempts: dict[str, _Attempt] = {}
     for file in files:
-        name = str(file.path.parent / _stem(file.path))
+        name = str(file.path.parent / stem(file.path))
         attempt = attempts.setdefault(name, _Attempt(None, None))
         if (attempt.metrics if file.file_logger else attempt.console) is not None:
             raise UserError(f"'{file.path}' is given twice")
@@ -125,7 +125,8 @@ def _copy(source: Path, target: Path) -> None:
             file.write(chunk)
 
 
-def _stem(path: Path) -> str:
+def stem(path: Path) -> str:
+    """The name of a log without its endings."""
     name = path.name.removesuffix(".gz")
     for suffix in (".log", ".jsonl", ".txt"):
         name = name.removesuffix(suffix)

@@ -4,8 +4,6 @@ import os
 import platform
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -23,10 +21,10 @@ from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
 from launcher.run.files import write_json
 from launcher.run.process import ProcessId
+from launcher.run.spawn import spawn_supervisor, write_launch
 from launcher.run.state import ALIVE, StateFile, current
 
 Narrate = Callable[[str], None]
-START_PATIENCE = 20.0  # seconds for the supervisor's first sign of life
 STOP_PATIENCE = 30.0  # seconds that `stop --wait` waits
 
 
@@ -47,14 +45,15 @@ def start(preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent)
         run.write_info({
             "id": run.id, "name": loaded.name, "created": now, "preset": loaded.snapshot(),
             "overrides": list(settings), "argv": list(launch.argv), "env": launch.env, "cwd": str(run.path),
-            "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version, **env.packages},
+            "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version}
+            | env.packages,
             "host": {"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
         })  # fmt: skip
-        _write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
+        write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
-    _supervise(run, attempt)
+    spawn_supervisor(run)
     return run
 
 
@@ -68,7 +67,7 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
     found = latest_checkpoint(run.checkpoints)
     if found is None:
         raise UserError(
-            f"run {run.id} has no complete checkpoint in {run.checkpoints}: set trainer.save_every to have one"
+            f"run {run.id} has no complete checkpoint in {run.checkpoints}: trainer.save_every makes them"
         )
     step, folder = found
     info = run.read_info()
@@ -80,10 +79,10 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
     except BaseException:
         shutil.rmtree(attempt.path, ignore_errors=True)
         raise
-    _write_launch(run, attempt, launch, created=time.time(), run_created=info["created"], resume_step=step)
+    write_launch(run, attempt, launch, created=time.time(), run_created=info["created"], resume_step=step)
     EventLog(run.events).add("action", verb="resume", by="user", step=step, settings=list(settings))
     narrate(f"resuming from step {step} in attempt {attempt.number}")
-    _supervise(run, attempt)
+    spawn_supervisor(run)
     return run
 
 
@@ -113,42 +112,17 @@ def folders(run: RunDir, attempt: AttemptDir) -> RunFolders:
 
 
 def _build(
-    loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
+    loaded: LoadedPreset,
+    env: verl_env.VerlEnv,
+    run: RunDir,
+    attempt: AttemptDir,
+    resume_from: Path | None = None,
 ) -> Launch:
     assert env.verl is not None
     return build(
         loaded, version=env.verl, folders=folders(run, attempt), python=env.python, experiment=run.id,
         resume_from=resume_from,
     )  # fmt: skip
-
-
-def _write_launch(
-    run: RunDir, attempt: AttemptDir, launch: Launch, *, created: float, run_created: float, resume_step: int | None
-) -> None:
-    """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written."""
-    write_json(attempt.launch, {
-        "schema": 1, "argv": launch.argv, "env": launch.env, "unset": launch.unset, "keys": launch.keys,
-        "cwd": str(run.path), "created": created, "run_created": run_created, "resume_step": resume_step,
-    })  # fmt: skip
-    StateFile(run).write({
-        "state": "queued", "outcome": None, "attempt": attempt.number, "created": run_created, "started": created,
-        "phase": None, "supervisor": None, "driver": None, "step": None, "total": None, "eta": None,
-        "verdict": "WARM", "flags": [], "checks": [], "exit": None, "error": None, "stalled": False,
-    })  # fmt: skip
-
-
-def _supervise(run: RunDir, attempt: AttemptDir) -> None:
-    """Starts the detached supervisor and waits for its first sign of life."""
-    with run.supervisor_log.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "launcher.run.supervisor", str(run.path)],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=run.path,
-        )  # fmt: skip
-    deadline = time.monotonic() + START_PATIENCE
-    while run.read_state().get("supervisor") is None:
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise UserError(f"the supervisor of run {run.id} did not start: see {run.supervisor_log}")
-        time.sleep(0.02)
 
 
 def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
@@ -163,6 +137,10 @@ def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
     events.add("exit", code=None, signal=None, requested_by=by)
     if left:
         events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
-    kept = {key: value for key, value in state.items() if key not in ("schema", "updated", "heartbeat", "driver_alive")}
+    kept = {
+        key: value
+        for key, value in state.items()
+        if key not in ("schema", "updated", "heartbeat", "driver_alive")
+    }
     StateFile(run).write({**kept, "state": "stopped", "exit": record, "cause": "stopped"})
     return "stopped"

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from launcher.console import phases
 from launcher.console import reader as console
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Change, Level
+from launcher.health.levels import Level
+from launcher.health.rows import Change
 from launcher.metrics.filelog import parse_record
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord
@@ -51,7 +52,8 @@ class DiskSink:
 
     def health(self, changes: Iterable[Change], t: float) -> None:
         for change in changes:
-            self._events.add("health", t, **change.to_json())
+            if change.notable:  # that a rule began to judge is no event
+                self._events.add("health", t, **change.to_json())
 
 
 class Monitor:

@@ -11,13 +11,14 @@ from launcher.console.diagnose import Diagnosis, diagnose
 from launcher.console.reader import ConsoleReader, StepLine
 from launcher.errors import UserError
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Change
+from launcher.health.rows import Change
 from launcher.metrics.filelog import parse_record
 from launcher.metrics.records import StepRecord
 from launcher.run.directory import RunDir
 from launcher.run.files import read_json
 from launcher.run.health import checklist_maker, earlier_steps
 from launcher.run.monitor import Monitor
+from launcher.run.player import seconds_of
 from launcher.run.source import LogFile, chunks, lines, records
 from launcher.run.state import ALIVE, current
 
@@ -41,11 +42,7 @@ class LogClock:
 
     def __call__(self, record: StepRecord) -> float:
         """The time at which this step was done."""
-        data = record.data
-        step = data.get("timing_s/step", data.get("perf/time_per_step", 0.0))
-        for seconds in (step, data.get("timing_s/testing", 0.0), data.get("timing_s/save_checkpoint", 0.0)):
-            if 0 <= seconds < 1e7:  # neither nan nor nonsense
-                self.now += seconds
+        self.now += seconds_of(record.data)
         return self.now
 
 
@@ -124,7 +121,11 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
         launch = read_json(attempt.launch)
         metrics = attempt.metrics if attempt.metrics.exists() else None
         monitor = Monitor(
-            sink, checklist_maker(info, sizes), launch.get("keys") or {}, file_logger=metrics is not None, pinned=pinned
+            sink,
+            checklist_maker(info, sizes),
+            launch.get("keys") or {},
+            file_logger=metrics is not None,
+            pinned=pinned,
         )
         monitor.history(earlier_steps(source, number, launch.get("resume_step")))
         console = attempt.console if attempt.console.exists() else None

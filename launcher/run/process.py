@@ -41,7 +41,9 @@ class ProcessId:
         try:
             process = psutil.Process(self.pid)
             # the boot time that create_time is counted from may be off by some hundredths
-            return abs(process.create_time() - self.started) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
+            return (
+                abs(process.create_time() - self.started) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
+            )
         except psutil.Error:
             return False
 

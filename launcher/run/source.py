@@ -41,7 +41,7 @@ def log_file(word: str) -> LogFile:
     return LogFile(found, _is_file_logger(found))
 
 
-def open_log(path: Path) -> IO[bytes]:
+def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
     """Opens a log for reading; a gzip file is told by its first bytes, not its name."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"

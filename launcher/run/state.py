@@ -1,8 +1,8 @@
 """States of a run: how state.json is written, and what a reader derives from it.
 
-    queued -> preflight -> starting -> running -> stopping -> stopped | finished | failed
-    lost (derived, never written): the supervisor is gone without an exit record
-    imported: a log from elsewhere; its `outcome` says how it ended
+queued -> preflight -> starting -> running -> stopping -> stopped | finished | failed
+lost (derived, never written): the supervisor is gone without an exit record
+imported: a log from elsewhere; its `outcome` says how it ended
 """
 
 import time

@@ -21,7 +21,7 @@ from launcher.run.files import read_json, write_json
 from launcher.run.health import checklist_maker, earlier_steps, machine_sizes
 from launcher.run.memory_log import MemoryLog
 from launcher.run.monitor import DiskSink, Monitor
-from launcher.run.process import ProcessId, session_members
+from launcher.run.process import ProcessId, kill_session, session_members
 from launcher.run.state import StateFile
 from launcher.tail import LineTail, Tail
 
@@ -79,7 +79,9 @@ class Supervisor:
         for name in self.launch["unset"]:
             env.pop(name, None)
         try:
-            self.process = driver.spawn(self.launch["argv"], env, Path(self.launch["cwd"]), self.attempt.console)
+            self.process = driver.spawn(
+                self.launch["argv"], env, Path(self.launch["cwd"]), self.attempt.console
+            )
         except OSError as error:
             self.attempt.console.write_text(f"ppo-tui: the driver could not be started: {error}\n")
             self._end(127, None)
@@ -101,7 +103,7 @@ class Supervisor:
         if self.state == "starting" and self.monitor.step is not None:
             self._enter("running")
         if self.stopping_since is not None and now - self.stopping_since > driver.PATIENCE and self.driver:
-            driver.kill_session(self.driver)
+            kill_session(self.driver)
         self._write()
 
     def _read(self, now: float) -> None:
@@ -113,7 +115,9 @@ class Supervisor:
         self.monitor.settle(now)
 
     def _sample(self, now: float) -> None:
-        if self.driver is not None and int(now) % 10 == 0:  # a scan of /proc, dear on a machine full of processes
+        if (
+            self.driver is not None and int(now) % 10 == 0
+        ):  # a scan of /proc, dear on a machine full of processes
             self.pids = [process.pid for process in session_members(self.driver)]
         sample = self.sampler.sample(self.pids)
         self.memory.add(sample)
@@ -134,7 +138,13 @@ class Supervisor:
         self._end(*driver.exit_status(self.process.returncode))
 
     def _end(self, code: int, name: str | None) -> None:
-        record = {"schema": 1, "code": code, "signal": name, "requested_by": self.requested_by, "t": time.time()}
+        record = {
+            "schema": 1,
+            "code": code,
+            "signal": name,
+            "requested_by": self.requested_by,
+            "t": time.time(),
+        }
         write_json(self.attempt.exit, record)
         self.monitor.checklist.ended(code)
         self.events.add("exit", code=code, signal=name, requested_by=self.requested_by)
@@ -142,7 +152,7 @@ class Supervisor:
         self._enter(ended.state, error=ended.error, cause=ended.cause)
 
     def _enter(self, state: str, **more: Any) -> None:
-        self.events.add("state", **{"from": self.state, "to": state})
+        self.events.change(self.state, state)
         self.state = state
         self._write(**more)
 

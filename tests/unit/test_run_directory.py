@@ -1,0 +1,106 @@
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from launcher.errors import UserError
+from launcher.run import control
+from launcher.run.checkpoints import latest_checkpoint
+from launcher.run.directory import all_runs, create, find
+from launcher.run.files import append_lines, read_json, write_json
+from launcher.run.memory_log import MemoryLog
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    return tmp_path
+
+
+def make(name: str, created: float) -> str:
+    run = create(name)
+    run.write_info({"id": run.id, "name": name, "created": created})
+    write_json(run.state, {"state": "finished", "created": created})
+    return run.id
+
+
+def test_a_run_is_its_owners_alone_and_its_id_says_the_name() -> None:
+    run = create("my run/ö")
+    assert stat.S_IMODE(run.path.stat().st_mode) == 0o700
+    assert run.id.endswith("-my-run") and "/" not in run.id
+
+
+def test_runs_are_found_by_id_prefix_name_and_last_newest_first() -> None:
+    old, new = make("alpha", 100.0), make("beta", 200.0)
+    assert [run.id for run in all_runs()] == [new, old]
+    assert (
+        find("last").id == new and find(old).id == old and find(old[:5]).id == old and find("alpha").id == old
+    )
+
+
+def test_of_runs_with_the_same_name_the_newest_is_meant() -> None:
+    make("same", 1.0)
+    newest = make("same", 2.0)
+    assert find("same").id == newest
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [("alpho", "did you mean 'alpha'?"), ("zzz", "'ppo-tui runs' lists them"), ("", "there is no run ''")],
+)
+def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, sentence: str) -> None:
+    make("alpha", 1.0)
+    with pytest.raises(UserError, match="there is no run") as caught:
+        find(word)
+    assert sentence in str(caught.value)
+
+
+def test_without_runs_the_sentence_says_how_to_start_one() -> None:
+    with pytest.raises(UserError, match="ppo-tui run toy-cpu"):
+        find("last")
+
+
+def test_a_half_line_left_by_a_kill_does_not_swallow_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b'{"a":1}\n{"cut')
+    append_lines(path, [b'{"b":2}\n'])
+    assert path.read_bytes() == b'{"a":1}\n{"cut\n{"b":2}\n'
+
+
+def test_a_broken_state_file_reads_as_empty(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text("{")
+    assert read_json(tmp_path / "state.json") == {} and read_json(tmp_path / "missing") == {}
+
+
+def test_requests_are_taken_once_and_in_order() -> None:
+    run = create("x")
+    control.request(run, "stop", by="cli")
+    control.request(run.path, "mute", rule="KL-1")
+    (run.control / "9-stop.json").write_text("garbage")
+    taken = control.take(run)
+    assert [(r.verb, r.by, r.rule) for r in taken] == [("stop", "cli", None), ("mute", "user", "KL-1")]
+    assert control.take(run) == [] and list(run.control.iterdir()) == []
+
+
+def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) -> None:
+    assert latest_checkpoint(tmp_path) is None
+    (tmp_path / "global_step_20" / "actor").mkdir(parents=True)
+    (tmp_path / "global_step_40" / "actor").mkdir(parents=True)  # cut off: the tracker comes last
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("20")
+    assert latest_checkpoint(tmp_path) == (20, tmp_path / "global_step_20")
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("60")
+    assert latest_checkpoint(tmp_path) is None
+
+
+def test_memory_samples_stay_bounded_and_the_newest_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launcher.run.memory_log._MOST", 4096)
+    log = MemoryLog(tmp_path / "gpu.jsonl", started=time.time())
+    for i in range(400):
+        log.add({"t": i, "gpus": [], "pad": "x" * 20})
+    lines = (tmp_path / "gpu.jsonl").read_bytes().splitlines()
+    assert (
+        sum(map(len, lines)) < 4200 and lines[-1].startswith(b'{"t":399') and lines[0].startswith(b'{"t":0')
+    )

@@ -1,0 +1,85 @@
+"""Real process trees, shaped like veRL's: children in process groups of their own, one session."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from launcher.run import driver
+from launcher.run.process import ProcessId, session_members
+
+TREE = """
+import os, signal, subprocess, sys, time
+if sys.argv[1] == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = "import os, signal as s, time; os.setpgid(0, 0); s.signal(s.SIGTERM, s.SIG_IGN); time.sleep(60)"
+for _ in range(2):
+    subprocess.Popen([sys.executable, "-c", child])
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+def start(tmp_path: Path, kind: str) -> "subprocess.Popen[bytes]":
+    console = tmp_path / "console.log"
+    process = driver.spawn([sys.executable, "-c", TREE, kind], os.environ, tmp_path, console)
+    deadline = time.monotonic() + 10
+    while b"up" not in console.read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("kind", ["gentle", "stubborn"])
+def test_stop_leaves_nothing_of_the_session_and_touches_nobody_else(tmp_path: Path, kind: str) -> None:
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = start(tmp_path, kind)
+    leader = ProcessId.of(process.pid)
+    assert leader is not None
+    threading.Thread(target=process.wait, daemon=True).start()  # the supervisor reaps its child all the time
+    deadline = time.monotonic() + 5
+    while len(session_members(leader)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(session_members(leader)) == 3
+    assert driver.stop(leader, patience=0.5) == []
+    assert session_members(leader) == [] and not leader.alive()
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()
+
+
+def test_a_session_outlives_its_leader_and_is_still_found(tmp_path: Path) -> None:
+    process = start(tmp_path, "gentle")
+    leader = ProcessId.of(process.pid)
+    assert leader is not None
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    assert not leader.alive()
+    assert session_members(leader)
+    assert driver.sweep(leader) == [] and session_members(leader) == []
+
+
+def test_a_reused_pid_is_not_the_same_process() -> None:
+    me = ProcessId.of(os.getpid())
+    assert me is not None and me.alive()
+    assert not ProcessId(me.pid, me.started - 1000).alive()
+
+
+@pytest.mark.parametrize(
+    ("returncode", "expected"),
+    [
+        (0, (0, None)),
+        (1, (1, None)),
+        (-6, (134, "SIGABRT")),
+        (134, (134, "SIGABRT")),
+        (-9, (137, "SIGKILL")),
+        (255, (255, None)),
+    ],
+)
+def test_exit_codes_are_those_of_a_shell(returncode: int, expected: tuple[int, str | None]) -> None:
+    assert driver.exit_status(returncode) == expected
