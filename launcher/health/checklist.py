@@ -1,0 +1,187 @@
+"""The checklist: feeds every rule, keeps the rows, tells what changed."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from launcher.errors import UserError
+from launcher.health import keys, rows
+from launcher.health.config import RunConfig
+from launcher.health.explain import FAMILIES, Explanation
+from launcher.health.fixes import fitting
+from launcher.health.frame import Frame, first
+from launcher.health.levels import Level
+from launcher.health.rows import Change, Row
+from launcher.health.rules import ALL
+from launcher.health.rules.base import Rule, Setup
+from launcher.health.settings import read, write
+from launcher.health.signals import Signals
+from launcher.health.state import Reading, State
+from launcher.text import did_you_mean
+
+
+class _Entry:
+    """A rule with its state."""
+
+    def __init__(self, rule: Rule) -> None:
+        limits = rule.limits
+        self.rule = rule
+        self.state = State(limits.count, limits.window, limits.release)
+        self.muted = limits.muted
+        reason = rule.not_applicable() if limits.enabled else "switched off"
+        self.off = reason is not None  # by the user, by the configuration, or because the rule failed
+        if reason is not None:
+            self.state.set(0, Level.N_A, reason)
+
+    def row(self) -> Row:
+        state = self.state
+        return Row(
+            self.rule.id,
+            self.rule.question,
+            state.level,
+            state.message,
+            state.since,
+            state.cleared,
+            state.was if state.cleared is not None else None,
+            self.rule.family,
+            self.muted,
+        )
+
+
+class Checklist:
+    """Judges a run step by step, live or replayed, with memory that does not grow with it.
+
+    `config` holds veRL keys, flattened, and may be empty; `settings` is what the preset has under
+    `health:`. Memory sizes are in GiB, unknown when None. `clock=False` is for a log file: nobody can tell
+    whether it stalls. Raises UserError for settings that are wrong.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        gpu_total_gb: float | None = None,
+        host_total_gb: float | None = None,
+        clock: bool = True,
+    ) -> None:
+        self._config = RunConfig(config)
+        self._preset, self._limits = read(settings)
+        self._signals = Signals()
+        self._entries = {
+            kind.id: _Entry(
+                kind(Setup(self._config, self._limits[kind.id], gpu_total_gb, host_total_gb, clock))
+            )
+            for kind in ALL
+        }
+        self._interesting = {key for kind in ALL for group in kind.needs + kind.also for key in group}
+        self._logged: set[str] = set()  # of the interesting keys
+        self._step = 0
+        self._steps = 0
+
+    def step(
+        self, step: int, data: Mapping[str, float], *, t: float | None = None, three_decimals: bool = False
+    ) -> list[Change]:
+        """Judges one record: a training step, or a validation on its own (which feeds VAL-1 alone).
+
+        `t` is the unix time at which it was seen. What is not a number is nan, never left out and never 0.
+        """
+        training = any(keys.is_training(key) for key in data)
+        if training:
+            self._step = step
+            self._steps += 1
+            self._logged.update(self._interesting & data.keys())
+        self._update_signals(step, data, training)
+        frame = Frame(step, self._steps, data, self._signals, three_decimals, t)
+        changes: list[Change] = []
+        for name, entry in self._entries.items():
+            if entry.off or not (training or entry.rule.judges_validations):
+                continue
+            with self._watched(entry, step, changes):
+                reading = entry.rule.judge(frame)
+                if reading is not None:
+                    frame.raw[name] = reading.raw
+                    entry.state.push(step, reading)
+                elif entry.state.level < Level.OK:
+                    entry.state.push(step, self._missing(entry.rule))
+        return changes
+
+    def rows(self) -> list[Row]:
+        """All rows, the worst first."""
+        return rows.sort(entry.row() for entry in self._entries.values())
+
+    @property
+    def verdict(self) -> Level:
+        """The highest level that is on; WARM before the 20th step with nothing on."""
+        return rows.verdict(self.rows(), self._steps)
+
+    def sentence(self, outcome: str = "running") -> str:
+        """The verdict in words: `HEALTHY — 19 of 31 rules judged, 8 N-A, 4 warming up`.
+
+        `outcome` is the state of the run: `running`, `finished`, `failed`, ...
+        """
+        return rows.sentence(self.rows(), self._steps, outcome)
+
+    def mute(self, rule: str, muted: bool = True) -> None:
+        """Leaves a rule out of the verdict; it is judged on and shown as muted."""
+        self._entry(rule).muted = muted
+
+    def limits(self) -> dict[str, Any]:
+        """The limits in use, as settings that give the same limits again."""
+        return write(self._preset, self._limits)
+
+    def explain(self, rule: str) -> Explanation:
+        """The detail pane of a rule, with its limits as they are now."""
+        found = self._entry(rule).rule
+        family = FAMILIES[found.family]
+        drawn = [
+            next((key for key in group if key in self._logged), None) for group in found.needs + found.also
+        ]
+        keys_drawn = [key for key in drawn if key is not None]
+        lines = found.bounds(found.limits.raising) if found.on_chart and keys_drawn else ()
+        return Explanation(
+            found.id,
+            found.question,
+            *family,
+            fitting(found.fixes(), self._config, self._logged),
+            keys_drawn,
+            [line for line in lines if math.isfinite(line.value)],
+        )
+
+    def _update_signals(self, step: int, data: Mapping[str, float], training: bool) -> None:
+        signals = self._signals
+        if training:
+            signals.reward.update(
+                step, first(data, keys.SCORE), first(data, keys.SCORE_MAX), first(data, keys.SCORE_MIN)
+            )
+            signals.entropy.update(first(data, keys.ENTROPY))
+        signals.validation.update(step, data, signals.reward)
+
+    def _missing(self, rule: Rule) -> Reading:
+        """Why a rule that has never judged cannot judge this step either."""
+        for group in rule.needs:
+            if self._logged.isdisjoint(group):
+                return Reading(Level.N_A, f"{group[0]} is not logged")
+        return Reading(Level.WARM, "waiting for a finite value")
+
+    @contextmanager
+    def _watched(self, entry: _Entry, step: int, changes: list[Change]) -> Iterator[None]:
+        """Notes what happens to a rule's level.
+
+        A rule that throws is taken out, so that it never hides the others.
+        """
+        before = entry.state.level
+        try:
+            yield
+        except Exception as error:
+            entry.off = True
+            entry.state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
+        after = entry.state.level
+        if after != before:
+            changes.append(Change(step, entry.rule.id, before, after, entry.state.message))
+
+    def _entry(self, rule: str) -> _Entry:
+        if rule not in self._entries:
+            raise UserError(f"there is no health rule {rule!r}{did_you_mean(rule.upper(), self._entries)}")
+        return self._entries[rule]

@@ -1,0 +1,240 @@
+"""First aid for each rule as data, shown with the present value and only where it fits the run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from launcher.health.config import RunConfig
+
+Direction = Literal["raise", "lower", "set", "check"]
+Fits = Literal["any", "critic", "kl in reward", "kl in loss", "groups"]
+
+_ARROWS: dict[Direction, str] = {"raise": " ↑", "lower": " ↓", "set": "", "check": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One thing to try: a veRL key with a direction, or advice without a key.
+
+    `old` is what the key was called in earlier veRL versions; `fits` says for which runs it makes sense.
+    """
+
+    key: str = ""
+    direction: Direction = "check"
+    note: str = ""
+    fits: Fits = "any"
+    old: str = ""
+
+    def render(self, config: RunConfig) -> str:
+        """`actor_rollout_ref.actor.optim.lr ↓ 2–5× (now 1e-06)`."""
+        if not self.key:
+            return self.note
+        key = self.old if self.old and self.old in config and self.key not in config else self.key
+        note = f" {self.note}" if self.note else ""
+        present = f" (now {config.get(key)})" if config.get(key) is not None else ""
+        return f"{key}{_ARROWS[self.direction]}{note}{present}"
+
+
+def _lower(key: str, note: str = "", fits: Fits = "any", old: str = "") -> Fix:
+    return Fix(key, "lower", note, fits, old)
+
+
+def _raise(key: str, note: str = "", fits: Fits = "any") -> Fix:
+    return Fix(key, "raise", note, fits)
+
+
+def _set(key: str, note: str, fits: Fits = "any") -> Fix:
+    return Fix(key, "set", note, fits)
+
+
+def _say(note: str, fits: Fits = "any") -> Fix:
+    return Fix(note=note, fits=fits)
+
+
+_ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+_LOWER_LR = _lower(f"{_ACTOR}.optim.lr")
+_CLIP_GRAD, _OLD_CLIP_GRAD = f"{_ACTOR}.optim.clip_grad", f"{_ACTOR}.grad_clip"
+_STRONGER_KL = (
+    _raise("algorithm.kl_ctrl.kl_coef", fits="kl in reward"),
+    _raise(f"{_ACTOR}.kl_loss_coef", fits="kl in loss"),
+)
+_FEWER_EPOCHS = _lower(f"{_ACTOR}.ppo_epochs")
+_LARGER_MINI = _raise(f"{_ACTOR}.ppo_mini_batch_size")
+_SMALL_STEPS = (_LOWER_LR, _FEWER_EPOCHS, _LARGER_MINI, _lower(f"{_ACTOR}.clip_ratio"))
+_READ_SAMPLES = _say("read samples: is the answer really right, or only shaped so that the parser says so?")
+_LENGTH_PENALTY = _say("penalise overlong answers in the reward function")
+_GPU_MEMORY = (
+    _lower(f"{_ACTOR}.ppo_micro_batch_size_per_gpu"),
+    _lower("critic.ppo_micro_batch_size_per_gpu", fits="critic"),
+    _lower(f"{_ROLLOUT}.gpu_memory_utilization"),
+    _lower("data.max_response_length"),
+    _set(f"{_ACTOR}.fsdp_config.param_offload", "True"),
+    _set(f"{_ACTOR}.fsdp_config.optimizer_offload", "True"),
+    _set("actor_rollout_ref.model.enable_gradient_checkpointing", "True"),
+)
+_HOST_MEMORY = (
+    _set(f"{_ACTOR}.fsdp_config.param_offload", "False if the GPU has room"),
+    _lower("data.dataloader_num_workers"),
+    _say("look for other processes on this host; the system kills the largest one when memory runs out"),
+)
+_SIGNAL = (
+    _say("check the answer parser and the prompt format on samples"),
+    _say("start with easier data; where everything is solved, stop or use harder data"),
+    _raise(f"{_ROLLOUT}.n", fits="groups"),
+    _set("algorithm.filter_groups.enable", "True", fits="groups"),
+)
+
+FIXES: dict[str, Sequence[Fix]] = {
+    "NUM-1": (
+        _lower(f"{_ACTOR}.optim.lr", "2–5×, and resume from the last checkpoint"),
+        Fix(_CLIP_GRAD, "check", "is it set and finite?", old=_OLD_CLIP_GRAD),
+        _say("train in bf16, not fp16"),
+        _set(f"{_ACTOR}.kl_loss_type", "low_var_kl", fits="kl in loss"),
+        _lower(
+            "critic.optim.lr", "when only critic/ keys are bad; then check its padding and dtype", "critic"
+        ),
+    ),
+    "KL-0": (
+        _set(f"{_ROLLOUT}.temperature", "1.0"),
+        _set(f"{_ROLLOUT}.top_p", "1"),
+        _set(f"{_ROLLOUT}.top_k", "-1"),
+        _say("use the same model for the reference; do not force a minimum length"),
+    ),
+    "KL-1": (*_STRONGER_KL, _LOWER_LR, _FEWER_EPOCHS, _LARGER_MINI),
+    "KL-2": _SMALL_STEPS,
+    "KL-3": (_raise("algorithm.kl_ctrl.kl_coef", "from the start"), _lower("algorithm.kl_ctrl.horizon")),
+    "KL-4": (_LOWER_LR, *_STRONGER_KL, _say("check the reward function on samples")),
+    "CLIP-1": (
+        *_SMALL_STEPS,
+        _say("several mini-batches a step with a large learning rate are the usual cause"),
+    ),
+    "ENT-1": (
+        _set(f"{_ACTOR}.entropy_coeff", "0.001–0.01"),
+        _raise(f"{_ROLLOUT}.temperature", "up to 1.2"),
+        _LOWER_LR,
+        _raise(f"{_ACTOR}.clip_ratio_high", "0.28"),
+    ),
+    "ENT-2": (
+        _lower(f"{_ACTOR}.entropy_coeff", "or 0"),
+        _LOWER_LR,
+        _say("see MIS-1: do rollout and training agree?"),
+        _lower(f"{_ACTOR}.clip_ratio_high"),
+    ),
+    "ENT-3": (
+        _say("stop here, or change the data"),
+        _raise(f"{_ACTOR}.entropy_coeff"),
+    ),
+    "REW-1": (
+        _say("resume from the checkpoint before the fall"),
+        _LOWER_LR,
+        _say("KL-1, ENT-1 and TRUNC-1 usually tell why"),
+    ),
+    "REW-2": (
+        _say("check the reward function on samples"),
+        _raise(f"{_ACTOR}.optim.lr"),
+        _raise(f"{_ROLLOUT}.n", fits="groups"),
+        _say("harder or fresher data"),
+    ),
+    "REW-4": (_READ_SAMPLES,),
+    "HACK-1": (
+        _READ_SAMPLES,
+        _LENGTH_PENALTY,
+        _lower("data.max_response_length"),
+        _say("make the reward stricter"),
+        *_STRONGER_KL,
+    ),
+    "SIG-1": _SIGNAL,
+    "VAL-1": (
+        _say("keep the best checkpoint and stop early"),
+        *_STRONGER_KL,
+        _say("more varied data; a larger validation set when the score only jitters"),
+    ),
+    "LEN-1": (
+        _say("growing: see HACK-1 and TRUNC-1"),
+        _say("shrinking: check the reward of empty and short answers, and the end-of-sequence token"),
+        *_STRONGER_KL,
+        _LOWER_LR,
+    ),
+    "TRUNC-1": (
+        _raise("data.max_response_length"),
+        _LENGTH_PENALTY,
+        _say("check the stop token and the chat template"),
+    ),
+    "ABORT-1": (
+        _say("look for errors and time-outs of the rollout engine in the log"),
+        Fix("data.max_prompt_length", "check", "prompt and response must fit the model's context"),
+    ),
+    "CRIT-1": (
+        _lower("critic.optim.lr", fits="critic"),
+        _raise("trainer.critic_warmup", "10–20 steps", fits="critic"),
+        _lower("critic.cliprange_value", fits="critic"),
+        _say("check the scale of the reward"),
+    ),
+    "GRAD-1": (
+        _LOWER_LR,
+        _raise(f"{_ACTOR}.optim.lr_warmup_steps"),
+        _lower(_CLIP_GRAD, old=_OLD_CLIP_GRAD),
+        _raise("data.train_batch_size"),
+    ),
+    "GRAD-2": (*_SIGNAL, _say("see ENT-1: is there entropy left?"), Fix(f"{_ACTOR}.optim.lr", "check")),
+    "LOSS-1": (_LOWER_LR, _say("check the advantage normalisation and the scale of the reward")),
+    "LR-1": (
+        Fix(f"{_ACTOR}.optim.lr", "check"),
+        Fix(f"{_ACTOR}.optim.lr_warmup_steps", "check"),
+        Fix(f"{_ACTOR}.optim.lr_warmup_steps_ratio", "check"),
+        Fix("trainer.total_training_steps", "check"),
+        Fix(f"{_ACTOR}.optim.lr_scheduler_type", "check"),
+    ),
+    "MIS-1": (
+        Fix(f"{_ROLLOUT}.dtype", "check", "the same as in training?"),
+        _set(f"{_ROLLOUT}.enforce_eager", "True, as a test"),
+        _set("algorithm.rollout_correction.rollout_is", "token"),
+        _lower("trainer.v1.separate_async.parameter_sync_step"),
+    ),
+    "STALE-1": (
+        _lower("trainer.v1.sampler.max_off_policy_threshold"),
+        _lower("trainer.v1.separate_async.parameter_sync_step"),
+        _set("algorithm.rollout_correction.rollout_is", "token"),
+    ),
+    "THR-1": (
+        _say("other processes on the GPU, or thermal throttling?"),
+        Fix(f"{_ROLLOUT}.gpu_memory_utilization", "check", "too little makes the engine preempt requests"),
+        _say("longer responses: see LEN-1"),
+    ),
+    "MEM-1": _GPU_MEMORY,
+    "MEM-2": _HOST_MEMORY,
+    "STALL-1": (
+        _say("look at the last log line and at the GPU: idle and silent means a dead or waiting process"),
+        _say("NCCL and engine time-outs show as errors in the log some minutes later"),
+    ),
+    "ERR-1": (_say("read the last exception of the block: the innermost cause usually comes last"),),
+}
+
+CAUSES: dict[str, Sequence[Fix]] = {
+    "memory": _GPU_MEMORY,
+    "disk": (
+        _say("free the disk, then resume from the previous checkpoint"),
+        _lower("trainer.max_actor_ckpt_to_keep"),
+    ),
+    "nccl": (_say("look for the rank that died first: the others only waited for it"),),
+    "actor": (_say("a worker was killed: look at the host memory (MEM-2)"), *_HOST_MEMORY),
+}
+
+
+def fitting(fixes: Sequence[Fix], config: RunConfig, logged: set[str]) -> list[str]:
+    """The fixes that fit the run, rendered. What the configuration does not tell, the logged keys do."""
+
+    def known(answer: bool | None, otherwise: bool) -> bool:
+        return otherwise if answer is None else answer
+
+    critic = known(config.critic, "critic/vf_loss" in logged)
+    fits: dict[Fits, bool] = {
+        "any": True,
+        "critic": critic,
+        "kl in reward": known(
+            config.kl_in_reward, not logged.isdisjoint(("actor/reward_kl_penalty", "critic/kl"))
+        ),
+        "kl in loss": known(config.kl_in_loss, "actor/kl_loss" in logged),
+        "groups": known(config.group_based, not critic),
+    }
+    return [fix.render(config) for fix in fixes if fits[fix.fits]]

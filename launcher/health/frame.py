@@ -1,0 +1,55 @@
+"""One step as the rules see it."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from launcher.health import keys
+from launcher.health.levels import Level
+from launcher.health.signals import Signals
+
+
+class Frame:
+    """The figures of one step, with the signals of the run up to and including it.
+
+    `count` numbers the training steps seen so far from 1 (a resumed run's first `step` is not 1). `t` is
+    the unix time at which the step was seen. `raw` collects the raw levels of the rules already judged at
+    this step: some rules build on others.
+    """
+
+    def __init__(
+        self,
+        step: int,
+        count: int,
+        data: Mapping[str, float],
+        signals: Signals,
+        three_decimals: bool = False,
+        t: float | None = None,
+    ) -> None:
+        self.step = step
+        self.count = count
+        self.data = data
+        self.signals = signals
+        self.three_decimals = three_decimals
+        self.t = t
+        self.raw: dict[str, Level] = {}
+
+    def get(self, names: Sequence[str]) -> float | None:
+        """The value under the first of `names` that is present; None when it is missing or not finite.
+
+        A non-finite value is NUM-1's to report. The other rules cannot compare it with anything, so they keep
+        what they know and wait for the next figure.
+        """
+        return first(self.data, names)
+
+    def kl(self) -> float | None:
+        """KL to the reference policy."""
+        return self.get(keys.KL)
+
+
+def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:
+    """The value under the first of `names` that `data` has, in its present unit; None when not finite."""
+    for name in names:
+        if name in data:
+            value = data[name] * keys.scale(name)
+            return value if math.isfinite(value) else None
+    return None

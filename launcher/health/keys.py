@@ -1,0 +1,68 @@
+"""veRL's metric keys, older names behind the present ones: the first one present wins."""
+
+SCORE = ("critic/score/mean", "critic/rewards/mean")  # rewards/mean includes the KL penalty
+SCORE_MAX = ("critic/score/max",)
+SCORE_MIN = ("critic/score/min",)
+ADVANTAGE_MAX = ("critic/advantages/max",)
+ADVANTAGE_MIN = ("critic/advantages/min",)
+KL_REWARD = ("actor/reward_kl_penalty", "critic/kl")
+KL_LOSS = ("actor/kl_loss",)
+KL = KL_REWARD + KL_LOSS
+PPO_KL = ("actor/ppo_kl",)
+CLIPPED = ("actor/pg_clipfrac",)
+ENTROPY = ("actor/entropy", "actor/entropy_loss")
+POLICY_LOSS = ("actor/pg_loss",)
+# The critic's norm has another scale: during critic_warmup, when the actor has none, it must not stand in
+# for it.
+GRADIENT = ("actor/grad_norm",)
+VALUE_LOSS = ("critic/vf_loss",)
+EXPLAINED = ("critic/vf_explained_var",)
+LENGTH = ("response_length/mean",)
+LENGTH_MAX = ("response_length/max",)
+TRUNCATED = ("response_length/clip_ratio",)
+EMPTY = ("response/aborted_ratio",)
+LEARNING_RATE = ("actor/lr", "actor/lr(1e-4)")
+STEP_TIME = ("timing_s/step", "perf/time_per_step")
+VALIDATION_TIME = ("timing_s/testing", "timing/testing")
+SAVING_TIME = ("timing_s/save_checkpoint", "timing/save_checkpoint")
+TOKENS = ("perf/total_num_tokens",)
+GPU_MEMORY = (  # each row: the larger of its keys
+    ("actor/perf/max_memory_reserved_gb", "critic/perf/max_memory_reserved_gb"),
+    ("perf/max_memory_reserved_gb",),
+    ("actor/perf/max_memory_allocated_gb", "critic/perf/max_memory_allocated_gb"),
+    ("perf/max_memory_allocated_gb",),
+)
+HOST_MEMORY = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
+PROBS_VALID = ("training/rollout_probs_diff_valid",)
+PROBS_DIFF = ("training/rollout_probs_diff_mean",)
+PROBS_CORRELATION = ("training/rollout_actor_probs_pearson_corr",)
+ROLLOUT_KL = ("rollout_corr/kl",)
+WEIGHT_MEAN = ("rollout_corr/rollout_is_mean",)
+WEIGHT_SAMPLES = ("rollout_corr/rollout_is_eff_sample_size",)
+CHI2 = ("rollout_corr/chi2_token",)
+STALENESS = ("training/off_policy/trajectory_staleness/mean",)
+
+_SCALE = {"actor/lr(1e-4)": 1e-4}
+_OLD_VALIDATION = ("val/test_score/", "test_score/")
+
+
+def scale(key: str) -> float:
+    """What a value under an old key is multiplied with to mean the same as under its present key."""
+    return _SCALE.get(key, 1.0)
+
+
+def is_training(key: str) -> bool:
+    """Whether the key makes its record a training step."""
+    return key.startswith(("actor/", "critic/"))
+
+
+def is_validation_score(key: str) -> bool:
+    """Whether the key is one of the headline scores that VAL-1 averages."""
+    if key.startswith("val-core/"):
+        return key.rpartition("/")[2].startswith("mean@")
+    return key.startswith(_OLD_VALIDATION)
+
+
+def is_validation(key: str) -> bool:
+    """Whether the key belongs to a validation: it says nothing about training."""
+    return key.startswith(("val", "test_score/")) or "@" in key

@@ -1,0 +1,105 @@
+"""What every rule is made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from launcher.health.config import RunConfig
+from launcher.health.fixes import FIXES, Fix
+from launcher.health.frame import Frame
+from launcher.health.levels import Bound, Level, worst
+from launcher.health.settings import Limits
+from launcher.health.state import Reading
+
+FLAGS = (Level.NOTICE, Level.WARN, Level.CRITICAL)
+
+
+class Memory(NamedTuple):
+    """Memory in use as a share of all there is, as sampled just now; None when unknown."""
+
+    gpu: float | None = None
+    host: float | None = None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a rule is built with. Memory sizes are in GiB, None when unknown."""
+
+    config: RunConfig
+    limits: Limits
+    gpu_total_gb: float | None = None
+    host_total_gb: float | None = None
+    clock: bool = True
+
+
+class Rule:
+    """One row of the checklist.
+
+    A rule keeps its own small history. `judge` gets the steps in order and returns None when a figure that it
+    needs is missing from this step: then nothing about the rule moves.
+    """
+
+    id: ClassVar[str]
+    question: ClassVar[str]
+    family: ClassVar[str]
+    needs: ClassVar[
+        tuple[tuple[str, ...], ...]
+    ] = ()  # metric keys: one of each group must be logged; drawn as well
+    also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
+    on_chart: ClassVar[bool] = False  # whether `bounds` are on the scale of the first series drawn
+    judges_validations: ClassVar[bool] = (
+        False  # whether a validation without a training step is a step for it
+    )
+
+    def __init__(self, setup: Setup) -> None:
+        self.config = setup.config
+        self.limits = setup.limits
+
+    def not_applicable(self) -> str | None:
+        """Why the run's configuration leaves nothing to judge; None when it does."""
+        return None
+
+    def judge(self, frame: Frame) -> Reading | None:
+        """The rule's opinion on a training step."""
+        raise NotImplementedError
+
+    def tick(self, now: float, memory: Memory) -> Reading | None:
+        """The rule's opinion between steps, about once a second of a live run."""
+        return None
+
+    def log_line(self, text: str, line: int) -> Reading | None:
+        """The rule's opinion on a line of the log; None when it says nothing to it."""
+        return None
+
+    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
+        """The bounds on the judged series that hold now, from raise or release limits."""
+        return ()
+
+    def fixes(self) -> Sequence[Fix]:
+        """What to try when the rule is on."""
+        return FIXES[self.id]
+
+    def compare(self, x: float, message: str) -> Reading:
+        """`x` against `bounds`, with the raise and the release limits."""
+        return Reading(
+            worst(x, self.bounds(self.limits.raising)), message, worst(x, self.bounds(self.limits.releasing))
+        )
+
+
+def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Bound]:
+    """One bound for each level that has a limit of this name, in units of `unit`."""
+    return [
+        Bound(level, side, limits[key] * unit)
+        for level, key in ((level, f"{level.name.lower()}.{name}") for level in FLAGS)
+        if key in limits
+    ]
+
+
+def warming(missing: int) -> Reading:
+    """Not judged yet: so many more values are needed."""
+    return Reading(Level.WARM, f"needs {missing} more step{'s' if missing != 1 else ''}")
+
+
+def not_judged(reason: str) -> Reading:
+    """Not applicable, found out from the data."""
+    return Reading(Level.N_A, reason)

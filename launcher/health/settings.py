@@ -1,0 +1,161 @@
+"""The user's `health:` settings: preset, limits, debounce, rules switched off or muted."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from launcher.errors import UserError
+from launcher.health.limits import TABLE, RuleLimits
+from launcher.text import did_you_mean
+
+FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
+LEVELS = ("notice", "warn", "critical")
+_OPTIONS = ("preset", "on_alert", "stop_on", "grace_steps", "notify")  # the others are the supervisor's
+_SWITCHES = ("enabled", "muted", "raise", "release")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The effective limits of one rule: what it rises at, what it lets go at, and its debounce."""
+
+    raising: Mapping[str, float]
+    releasing: Mapping[str, float]
+    k: float = 1.0
+    count: int = 2
+    window: int = 3
+    release: int = 5
+    enabled: bool = True
+    muted: bool = False
+
+
+@dataclass
+class _Own:
+    """What the user set for one rule."""
+
+    limits: dict[str, float] = field(default_factory=dict)
+    switches: dict[str, Any] = field(default_factory=dict)
+
+
+def read(settings: Mapping[str, Any] | None) -> tuple[str, dict[str, Limits]]:
+    """Preset name and the effective limits of every rule.
+
+    `settings` is what stands under `health:`, nested or with dotted names. A limit that the user sets is
+    taken as it is, without the preset's factor; its release limit moves along. Raises UserError for unknown
+    names, values that are no numbers, and limits out of order.
+    """
+    own = {rule: _Own() for rule in TABLE}
+    preset = "default"
+    for path, value in _flatten(settings or {}):
+        head, _, rest = path.partition(".")
+        if head == "preset":
+            preset = _preset(value)
+        elif head.upper() in TABLE:
+            _set(own[head.upper()], head.upper(), rest, value)
+        elif head not in _OPTIONS:
+            known = (*TABLE, *_OPTIONS)
+            raise UserError(f"health.{head} is no rule and no option{did_you_mean(head.upper(), known)}")
+    return preset, {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in TABLE}
+
+
+def write(preset: str, limits: Mapping[str, Limits]) -> dict[str, Any]:
+    """Settings that `read` turns into the same limits again, whatever the defaults are by then."""
+    saved: dict[str, Any] = {"preset": preset}
+    for rule, found in limits.items():
+        saved[rule] = {
+            **found.raising,
+            "raise": [found.count, found.window],
+            "release": found.release,
+            "enabled": found.enabled,
+            "muted": found.muted,
+        }
+    return saved
+
+
+def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _preset(value: Any) -> str:
+    if value not in FACTORS:
+        allowed = ", ".join(FACTORS)
+        raise UserError(
+            f"health.preset is {value!r}, allowed are {allowed}{did_you_mean(str(value), FACTORS)}"
+        )
+    return str(value)
+
+
+def _set(own: _Own, rule: str, name: str, value: Any) -> None:
+    """One setting below a rule: a switch or a limit."""
+    if name in _SWITCHES:
+        own.switches[name] = _switch(f"health.{rule}.{name}", name, value)
+        return
+    limits = TABLE[rule].limits
+    level, _, rest = name.partition(".")
+    full = name if rest else next((known for known in limits if known.startswith(f"{level}.")), name)
+    if full not in limits:
+        known = (*limits, *_SWITCHES)
+        raise UserError(
+            f"health.{rule} has no setting {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
+        )
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise UserError(f"health.{rule}.{name} is {value!r}, but must be a number")
+    own.limits[full] = float(value)
+
+
+def _switch(path: str, name: str, value: Any) -> Any:
+    if name in ("enabled", "muted"):
+        if not isinstance(value, bool):
+            raise UserError(f"{path} is {value!r}, but must be true or false")
+        return value
+    if name == "release":
+        if type(value) is not int or not 1 <= value <= 1000:
+            raise UserError(f"{path} is {value!r}, but must be a number of steps from 1 to 1000")
+        return value
+    pair = list(value) if isinstance(value, (list, tuple)) else []
+    if len(pair) != 2 or any(type(n) is not int for n in pair) or not 1 <= pair[0] <= pair[1] <= 1000:
+        raise UserError(
+            f"{path} is {value!r}, but must be [n, m]: n bad steps of the last m, 1 <= n <= m <= 1000"
+        )
+    return tuple(pair)
+
+
+def _effective(rule: str, own: _Own, k: float) -> Limits:
+    table: RuleLimits = TABLE[rule]
+    raising = {
+        name: own.limits.get(name, limit.scale(limit.value, k)) for name, limit in table.limits.items()
+    }
+    _check_order(rule, raising)
+    releasing = {name: table.limits[name].released(value, table.factor) for name, value in raising.items()}
+    count, window = own.switches.get("raise", table.raise_)
+    return Limits(
+        raising,
+        releasing,
+        k=k,
+        count=count,
+        window=window,
+        release=own.switches.get("release", table.release),
+        enabled=own.switches.get("enabled", True),
+        muted=own.switches.get("muted", False),
+    )
+
+
+def _check_order(rule: str, raising: Mapping[str, float]) -> None:
+    """Limits of the same name must get stricter from NOTICE to CRITICAL."""
+    for name, value in raising.items():
+        level, _, rest = name.partition(".")
+        for higher in LEVELS[LEVELS.index(level) + 1 :]:
+            other = raising.get(f"{higher}.{rest}")
+            if other is None:
+                continue
+            lower = TABLE[rule].limits[name].lower
+            if other > value if lower else other < value:
+                relation = "at most" if lower else "at least"
+                raise UserError(
+                    f"health.{rule}.{higher}.{rest} is {other:g}, but must be {relation} "
+                    f"health.{rule}.{level}.{rest} ({value:g})"
+                )

@@ -1,0 +1,180 @@
+"""Series that several rules look at, updated once a step: reward, entropy, validation."""
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from launcher.health import keys
+from launcher.health.series import Ema, median, sigma
+
+
+class Reward:
+    """The score, its noise, its range and its best so far.
+
+    `span` is the usual distance between the best and the worst answer of a step: the unit in which the
+    reward rules measure. A new `best` of the smoothed score (from the 5th value on) must beat the old one
+    by 0.005 span.
+    """
+
+    def __init__(self) -> None:
+        self._ema = Ema()
+        self._scores: deque[float] = deque(maxlen=40)
+        self._ranges: deque[float] = deque(maxlen=20)
+        self._tops: deque[float] = deque(maxlen=20)
+        self.score: float | None = None  # at this step
+        self.span = 0.0
+        self.sigma = 0.0
+        self.best: float | None = None
+        self.best_step = 0
+        self.steps_since_best = 0
+
+    @property
+    def count(self) -> int:
+        """Scores seen so far."""
+        return self._ema.count
+
+    @property
+    def ema(self) -> float:
+        """EMA5 of the score; nan before the first."""
+        return self._ema.value
+
+    @property
+    def med3(self) -> float:
+        """Median of the last three scores."""
+        return median(list(self._scores)[-3:])
+
+    def update(self, step: int, score: float | None, high: float | None, low: float | None) -> None:
+        """Takes in one step; without a score nothing moves."""
+        self.score = score
+        if score is None:
+            return
+        self._ema.add(score)
+        self._scores.append(score)
+        if high is not None and low is not None:
+            self._ranges.append(high - low)
+            self._tops.append(high)
+        self.sigma = sigma(self._scores)
+        self.span = self._span()
+        if self.count >= 5 and (self.best is None or self.ema > self.best + 0.005 * self.span):
+            self.best, self.best_step, self.steps_since_best = self.ema, step, 0
+        else:
+            self.steps_since_best += 1
+
+    def near_top(self, value: float) -> bool:
+        """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""
+        return bool(self._tops) and value >= max(self._tops) - 0.05 * self.span
+
+    def distance(self, spans: float, sigmas: float) -> float:
+        """The larger of so many spans and so many sigmas."""
+        return max(spans * self.span, sigmas * self.sigma)
+
+    def _span(self) -> float:
+        usual = median(self._ranges) if self._ranges else 0.0
+        if usual != 0:
+            return usual
+        return max(max(self._ranges, default=0.0), max(self._scores) - min(self._scores))
+
+
+class Entropy:
+    """The entropy of the policy, smoothed, and where it started."""
+
+    def __init__(self) -> None:
+        self._ema = Ema()
+        self._recent: deque[float] = deque(maxlen=23)
+        self._first: list[float] = []
+        self.value: float | None = None  # at this step
+        self.start: float | None = None  # median of the first 10 values
+
+    @property
+    def count(self) -> int:
+        """Values seen so far."""
+        return self._ema.count
+
+    @property
+    def ema(self) -> float:
+        """EMA5; nan before the first value."""
+        return self._ema.value
+
+    def update(self, value: float | None) -> None:
+        """Takes in one step; without a value nothing moves."""
+        self.value = value
+        if value is None:
+            return
+        self._ema.add(value)
+        self._recent.append(value)
+        if self.start is None:
+            self._first.append(value)
+            if len(self._first) == 10:
+                self.start = median(self._first)
+
+    def then(self, steps: int) -> float | None:
+        """Median of the three values that ended so many steps ago; None when the history is too short."""
+        recent = list(self._recent)
+        end = len(recent) - steps
+        return median(recent[end - 3 : end]) if end >= 3 else None
+
+
+class Validation:
+    """Validation scores: each is the mean over the headline scores of one validation."""
+
+    def __init__(self) -> None:
+        self._values: deque[float] = deque(maxlen=13)
+        self._low = math.inf
+        self._high = -math.inf
+        self.count = 0
+        self.fresh = False  # whether this record held a validation
+        self.best = math.nan  # highest mean of two validations in a row
+        self.best_index = 0  # number of the validation that ends the best pair, from 0
+        self.best_step = 0
+        self.best_score_ema = math.nan  # EMA5 of the training score at that validation
+        self.drops: deque[float] = deque(maxlen=2)
+
+    @property
+    def value(self) -> float:
+        """The latest validation."""
+        return self._values[-1]
+
+    @property
+    def sigma(self) -> float:
+        """Noise of the last 13 validations."""
+        return sigma(self._values)
+
+    def span(self, reward: Reward) -> float:
+        """The unit for differences: 1 for scores between 0 and 1, else the range seen or the reward's."""
+        if self._low >= 0 and self._high <= 1:
+            return 1.0
+        return max(self._high - self._low, reward.span)
+
+    def pair(self) -> float:
+        """Mean of the last two validations (of the only one, at first)."""
+        last = list(self._values)[-2:]
+        return sum(last) / len(last)
+
+    def update(self, step: int, data: Mapping[str, float], reward: Reward) -> None:
+        """Takes in one record, which may hold a validation or not."""
+        found = _scores(data)
+        self.fresh = bool(found)
+        if not found:
+            return
+        value = sum(found) / len(found)
+        self.count += 1
+        self._values.append(value)
+        self._low, self._high = min(self._low, value), max(self._high, value)
+        pair = self.pair()
+        if self.count <= 2 or pair > self.best:
+            self.best, self.best_index, self.best_step = pair, self.count - 1, step
+            self.best_score_ema = reward.ema
+        self.drops.append(self.best - value)
+
+
+def _scores(data: Mapping[str, float]) -> Sequence[float]:
+    return [value for key, value in data.items() if keys.is_validation_score(key) and math.isfinite(value)]
+
+
+class Signals:
+    """All shared series of a run."""
+
+    def __init__(self) -> None:
+        self.reward = Reward()
+        self.entropy = Entropy()
+        self.validation = Validation()

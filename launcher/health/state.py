@@ -1,0 +1,71 @@
+"""The state machine that every rule goes through: debounced rises, slow releases."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from launcher.health.levels import Level
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a rule says about one step.
+
+    `raw` comes from the raise limits, `hold` from the looser release limits (the same as `raw` where a rule
+    has none). A `raw` of WARM or N-A means that the step could not be judged, and `message` says why.
+    `{since}` in the message becomes the step at which the present state came on.
+    """
+
+    raw: Level
+    message: str
+    hold: Level | None = None
+
+
+class State:
+    """Level of one rule over time.
+
+    Raises when at least `count` of the last `window` raw levels reach a level; releases when the last
+    `release` hold levels are all below the state. `since` is the step of the last rise, `cleared` that of
+    the last return to OK and `was` the worst level before it.
+    """
+
+    def __init__(self, count: int = 2, window: int = 3, release: int = 5) -> None:
+        self._count = count
+        self._raws: deque[Level] = deque(maxlen=window)
+        self._holds: deque[Level] = deque(maxlen=release)
+        self.level = Level.WARM
+        self.message = "waiting for the first step"
+        self.since: int | None = None
+        self.cleared: int | None = None
+        self.was: Level | None = None
+
+    def push(self, step: int, reading: Reading) -> None:
+        """Takes in the judgement of one step."""
+        raw = reading.raw
+        if raw < Level.OK:
+            if self.level < Level.OK or raw == Level.N_A:  # never back to WARM
+                self.set(step, raw, reading.message)
+            return
+        self._raws.append(raw)
+        self._holds.append(max(raw, reading.hold if reading.hold is not None else raw))
+        state = max(self.level, Level.OK)
+        raised = self._raised()
+        if raised > state:
+            state = raised
+        elif state > Level.OK and len(self._holds) == self._holds.maxlen and max(self._holds) < state:
+            state = max(self._holds)
+        self.set(step, state, reading.message if raw >= state or state == Level.OK else self.message)
+
+    def set(self, step: int, level: Level, message: str) -> None:
+        """Puts the state to `level` at once (rules on the clock and on log lines have no debounce)."""
+        if level > max(self.level, Level.OK):
+            self.was = level if self.since is None or self.was is None else max(level, self.was)
+            self.since, self.cleared = step, None
+        elif level <= Level.OK < self.level:
+            self.since, self.cleared = None, step
+        self.level = level
+        self.message = message.replace("{since}", f"step {self.since if self.since is not None else step}")
+
+    def _raised(self) -> Level:
+        """The highest level that enough of the recent raw levels reach."""
+        reached = sorted(self._raws, reverse=True)
+        return reached[self._count - 1] if len(reached) >= self._count else Level.OK
