@@ -1,7 +1,7 @@
 """The checklist: feeds every rule, keeps the rows, tells what changed."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from launcher.health.frame import Frame, first
 from launcher.health.levels import Level
 from launcher.health.rows import Change, Row
 from launcher.health.rules import ALL
-from launcher.health.rules.base import Rule, Setup
+from launcher.health.rules.base import Memory, Rule, Setup
 from launcher.health.settings import read, write
 from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
@@ -79,6 +79,8 @@ class Checklist:
         self._logged: set[str] = set()  # of the interesting keys
         self._step = 0
         self._steps = 0
+        self._ended = False
+        self._code: int | None = None
 
     def step(
         self, step: int, data: Mapping[str, float], *, t: float | None = None, three_decimals: bool = False
@@ -107,6 +109,31 @@ class Checklist:
                     entry.state.push(step, self._missing(entry.rule))
         return changes
 
+    def log_line(self, text: str, line: int, *, step: int | None = None) -> list[Change]:
+        """Judges a line of the log; `line` is its number. `step` is where the run is, the last step by default."""
+        return self._between_steps(step, lambda rule: rule.log_line(text, line))
+
+    def tick(
+        self,
+        now: float,
+        *,
+        gpu: tuple[float, float] | None = None,
+        host: tuple[float, float] | None = None,
+    ) -> list[Change]:
+        """Judges the silence since the last step of a live run, and its memory: (used, total) in bytes.
+
+        `gpu` is the fullest of the run's GPUs.
+        """
+        if self._ended:
+            return []
+        memory = Memory(*(used / total if total else None for used, total in (gpu or (0, 0), host or (0, 0))))
+        return self._between_steps(None, lambda rule: rule.tick(now, memory))
+
+    def ended(self, code: int | None) -> None:
+        """The process has ended: from now on silence says nothing."""
+        self._ended = True
+        self._code = code
+
     def rows(self) -> list[Row]:
         """All rows, the worst first."""
         return rows.sort(entry.row() for entry in self._entries.values())
@@ -116,11 +143,13 @@ class Checklist:
         """The highest level that is on; WARM before the 20th step with nothing on."""
         return rows.verdict(self.rows(), self._steps)
 
-    def sentence(self, outcome: str = "running") -> str:
+    def sentence(self, outcome: str | None = None) -> str:
         """The verdict in words: `HEALTHY — 19 of 31 rules judged, 8 N-A, 4 warming up`.
 
-        `outcome` is the state of the run: `running`, `finished`, `failed`, ...
+        `outcome` is the state of the run: `running`, `finished`, `failed`, ...; without it, what `ended` heard.
         """
+        if outcome is None:
+            outcome = "running" if self._code is None else "failed" if self._code else "finished"
         return rows.sentence(self.rows(), self._steps, outcome)
 
     def mute(self, rule: str, muted: bool = True) -> None:
@@ -148,6 +177,17 @@ class Checklist:
             keys_drawn,
             [line for line in lines if math.isfinite(line.value)],
         )
+
+    def _between_steps(self, step: int | None, ask: Callable[[Rule], Reading | None]) -> list[Change]:
+        changes: list[Change] = []
+        at = self._step if step is None else step
+        for entry in self._entries.values():
+            if not entry.off:
+                with self._watched(entry, at, changes):
+                    reading = ask(entry.rule)
+                    if reading is not None:
+                        entry.state.push(at, reading)
+        return changes
 
     def _update_signals(self, step: int, data: Mapping[str, float], training: bool) -> None:
         signals = self._signals
