@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -19,7 +20,7 @@ class PpoTui(App[None]):
 
     TITLE = "ppo-tui"
     CSS_PATH = "app.tcss"
-    BINDINGS: list[BindingType] = [  # noqa: RUF012 (Textual declares it so)
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "help", tooltip="Show every key and sign", key_display="?"),
         Binding("ctrl+z", "suspend_process", "suspend", tooltip="Back to the shell; fg returns", show=False),
     ]
@@ -44,13 +45,10 @@ class PpoTui(App[None]):
         """Our variables for themes that are not ours."""
         theme = self.current_theme
         if theme.ansi:
-            return {
-                "dim": "ansi_bright_black",
-                "faint": "ansi_bright_black",
-                "curve": theme.secondary or theme.primary,
-            }
-        return {"dim": "#8a8a8a" if theme.dark else "#6c6c6c", "faint": "#5f5f5f" if theme.dark else "#bcbcbc",
-                "curve": theme.primary}  # fmt: skip
+            dim, faint = "ansi_bright_black", "ansi_bright_black"
+        else:
+            dim, faint = ("#8a8a8a", "#5f5f5f") if theme.dark else ("#6c6c6c", "#bcbcbc")
+        return {"dim": dim, "faint": faint, "curve": theme.primary}
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key of the screen as an entry of the command palette, and the choice of a theme."""

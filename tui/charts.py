@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from launcher.format import number
@@ -19,7 +20,10 @@ RECENT = 20  # values that "usual" is the median of
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure a chart shows: veRL's names for it, newest first, and the health rules about it."""
+    """A figure a chart shows: veRL's names for it, and the families of health rules about it.
+
+    `missing` is what the chart says when a run never logs it; `context` is what stands beside the value.
+    """
 
     title: str
     keys: tuple[str, ...]
@@ -48,25 +52,37 @@ def _pace(_: Sequence[float], store: SeriesStore) -> str:
     return f"{number(seconds[0])} s/step" if seconds else ""
 
 
-FIGURES = (
-    Figure(
-        "reward", ("critic/score/mean", "critic/rewards/mean"), ("REW", "SIG", "HACK", "VAL"),
-        "this run logs no reward: veRL calls it critic/score/mean", _best,
-    ),
-    Figure(
-        "KL to reference", ("actor/reward_kl_penalty", "critic/kl", "actor/kl_loss"), ("KL", "CLIP"),
-        "no KL in this run: algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True"
-        " would show how far the model drifts", _usual,
-    ),
-    Figure(
-        "entropy", ("actor/entropy", "actor/entropy_loss"), ("ENT",),
-        "this run logs no entropy: veRL calls it actor/entropy", _start,
-    ),
-    Figure(
-        "throughput", ("perf/throughput",), ("THR", "STALL"),
-        "this run logs no throughput: veRL calls it perf/throughput", _pace, " tok/s",
-    ),
-)  # fmt: skip
+REWARD = Figure(
+    "reward",
+    ("critic/score/mean", "critic/rewards/mean"),
+    ("REW", "SIG", "HACK", "VAL"),
+    "this run logs no reward: veRL calls it critic/score/mean",
+    _best,
+)
+KL = Figure(
+    "KL to reference",
+    ("actor/reward_kl_penalty", "critic/kl", "actor/kl_loss"),
+    ("KL", "CLIP"),
+    "no KL in this run: algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True"
+    " would show how far the model drifts",
+    _usual,
+)
+ENTROPY = Figure(
+    "entropy",
+    ("actor/entropy", "actor/entropy_loss"),
+    ("ENT",),
+    "this run logs no entropy: veRL calls it actor/entropy",
+    _start,
+)
+THROUGHPUT = Figure(
+    "throughput",
+    ("perf/throughput",),
+    ("THR", "STALL"),
+    "this run logs no throughput: veRL calls it perf/throughput",
+    _pace,
+    " tok/s",
+)
+FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)
 
 
 def plot(
@@ -108,13 +124,13 @@ def finite(values: Sequence[float]) -> list[float]:
 
 
 def trend(values: Sequence[float]) -> str:
-    """An arrow when the mean of the last five values has left that of the five before by more than their noise."""
+    """An arrow when the mean of the last five values has left that of the five before, noise apart."""
     if len(values) < 10:
         return ""
     now, before = statistics.fmean(values[-5:]), statistics.fmean(values[-10:-5])
-    noise = statistics.median(abs(b - a) for a, b in zip(values, values[1:], strict=False))
+    noise = statistics.median(abs(b - a) for a, b in pairwise(values))
     if abs(now - before) <= max(0.5 * noise, 0.002 * abs(before)):
-        return glyphs.LEVEL
+        return ""
     return glyphs.UP if now > before else glyphs.DOWN
 
 
@@ -142,12 +158,14 @@ def _flag(figure: Figure, state: Mapping[str, Any]) -> Span | None:
 def _marks(figure: Figure, store: SeriesStore, events: Sequence[Mapping[str, Any]]) -> list[Mark]:
     """Where attempts began, and where a flag about this figure rose; the worse sign covers the milder."""
     marks = [Mark(step, glyphs.SEAM, "text") for step in store.seams]
-    rises = [
-        event for event in events
-        if event.get("kind") == "health" and _concerns(figure, event.get("rule")) and isinstance(event.get("step"), int)
-        and ORDER.get(str(event.get("to")), 0) > max(ORDER.get(str(event.get("from")), 0), ORDER["OK"])
-    ]  # fmt: skip
+    rises = [event for event in events if event.get("kind") == "health" and _rose(event)]
+    rises = [event for event in rises if _concerns(figure, event.get("rule"))]
     for event in sorted(rises, key=lambda event: ORDER[str(event["to"])]):
         sign, _, role = LEVELS[str(event["to"])]
         marks.append(Mark(event["step"], sign, role))
     return marks
+
+
+def _rose(event: Mapping[str, Any]) -> bool:
+    before, after = (ORDER.get(str(event.get(side)), 0) for side in ("from", "to"))
+    return isinstance(event.get("step"), int) and after > max(before, ORDER["OK"])

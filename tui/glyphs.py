@@ -6,7 +6,7 @@ cell wide, so a layout is the same in both.
 
 OK, NOTICE, WARN, CRITICAL, NONE = "●", "◆", "▲", "✖", "·"
 RUNNING, WAITING, STOPPED, FINISHED, FAILED, LOST, IMPORTED = "●", "○", "■", "✔", "✖", "?", "◇"
-UP, DOWN, LEVEL = "↑", "↓", "→"
+UP, DOWN = "↑", "↓"
 DOT = "·"
 ELLIPSIS = "…"
 DASH = "–"
@@ -19,7 +19,7 @@ _UPPER, _LOWER = 0x01 | 0x08 | 0x02 | 0x10, 0x04 | 0x20 | 0x40 | 0x80  # dots of
 
 _ASCII = {
     "●": "*", "◆": "i", "▲": "!", "✖": "X", "·": ".", "○": "o", "■": "#", "✔": "+", "◇": "o",
-    "↑": "^", "↓": "v", "→": "=", "…": "~", "–": "-",
+    "↑": "^", "↓": "v", "…": "~", "–": "-",
     "│": "|", "─": "-", "┊": ":", "╌": "-", "━": "=", "╸": "-", "▓": "#", "░": ".", "×": "x", "°": " ",
 }  # fmt: skip
 

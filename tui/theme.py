@@ -1,8 +1,8 @@
 """Two themes of our own whose colours stay apart in 256 and in 16 colours.
 
-OpenSSH does not pass COLORTERM on, so most sessions show 256 colours; every colour here is one of those. In 16
-colours ok, warning and critical still fall on green, yellow and red. Curves are blue: red and yellow are
-kept for what needs attention.
+OpenSSH does not pass COLORTERM on, so most sessions show 256 colours; every colour here is one of those.
+In 16 colours ok, warning and critical still fall on green, yellow and red. Curves are blue: red and yellow
+are kept for what needs attention.
 """
 
 from textual.theme import BUILTIN_THEMES, Theme
@@ -19,9 +19,10 @@ _DARK = Theme(
     foreground="#d0d0d0", background="#121212", surface="#1c1c1c", panel="#262626",
     variables={
         "dim": "#8a8a8a", "faint": "#4e4e4e", "curve": "#5fafff",
-        "footer-background": "#121212", "footer-key-foreground": "#5fafff", "footer-description-foreground": "#8a8a8a",
-        "block-cursor-background": "#303030", "block-cursor-foreground": "#eeeeee", "block-cursor-text-style": "bold",
-        "block-cursor-blurred-background": "#1c1c1c",
+        "footer-background": "#121212", "footer-key-foreground": "#5fafff",
+        "footer-description-foreground": "#8a8a8a",
+        "block-cursor-background": "#303030", "block-cursor-foreground": "#eeeeee",
+        "block-cursor-text-style": "bold", "block-cursor-blurred-background": "#1c1c1c",
     },
 )  # fmt: skip
 
@@ -32,9 +33,10 @@ _LIGHT = Theme(
     foreground="#303030", background="#ffffff", surface="#eeeeee", panel="#e4e4e4",
     variables={
         "dim": "#6c6c6c", "faint": "#bcbcbc", "curve": "#005faf",
-        "footer-background": "#ffffff", "footer-key-foreground": "#005faf", "footer-description-foreground": "#6c6c6c",
-        "block-cursor-background": "#d0d0d0", "block-cursor-foreground": "#000000", "block-cursor-text-style": "bold",
-        "block-cursor-blurred-background": "#eeeeee",
+        "footer-background": "#ffffff", "footer-key-foreground": "#005faf",
+        "footer-description-foreground": "#6c6c6c",
+        "block-cursor-background": "#d0d0d0", "block-cursor-foreground": "#000000",
+        "block-cursor-text-style": "bold", "block-cursor-blurred-background": "#eeeeee",
     },
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Rows of text with roles: what a widget draws, before any style is known.
 
-A row is a list of spans; a span is a text and the name of its role (`dim`, `warn`, `curve`, ...). Widths are in
-terminal cells, so that wide characters from a log keep their columns.
+A row is a list of spans; a span is a text and the name of its role (`dim`, `warn`, `curve`, ...). Widths
+are in terminal cells, so that wide characters from a log keep their columns.
 """
 
 from itertools import groupby
@@ -59,7 +59,7 @@ def put(row: Row, column: int, spans: Row) -> Row:
 
 
 def cells(row: Row) -> list[Span]:
-    """One entry a cell. A wide character is followed by an empty entry; marks of no width join their letter."""
+    """One entry a cell. An empty entry follows a wide character; marks of no width join their letter."""
     found: list[Span] = []
     for text, role in row:
         if text.isascii():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 LABEL = 6  # cells of a label
@@ -50,7 +51,7 @@ def step_limit(last: int, total: int | None) -> int:
     if total is not None and total >= max(last, 1):
         return total
     last = max(last, 10)
-    power = 10 ** math.floor(math.log10(last))
+    power: int = 10 ** math.floor(math.log10(last))
     rungs = [round(rung * scale) for scale in (power, power * 10) for rung in _STEPS]
     return next(rung for rung in rungs if rung >= last)
 
@@ -58,7 +59,7 @@ def step_limit(last: int, total: int | None) -> int:
 def labels(ticks: Sequence[float]) -> list[str]:
     """Ticks as text of at most six cells, all with the same unit and the same decimals."""
     size = max((abs(tick) for tick in ticks), default=0.0)
-    distance = min((abs(b - a) for a, b in zip(ticks, ticks[1:], strict=False) if a != b), default=size)
+    distance = min((abs(b - a) for a, b in pairwise(ticks) if a != b), default=size)
     for least, factor, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e3, 1e3, "k"), (1e-2, 1.0, "")):
         if least <= size < factor * 1e4:
             return [_label(tick / factor, distance / factor, unit) for tick in ticks]

@@ -24,20 +24,17 @@ from tui.widgets.progress_line import ProgressLine
 
 POLL = 1.0  # seconds
 EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
+WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal")]
+HEIGHTS: list[tuple[int, str]] | None = [
+    (0, "-sliver"), (5, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (36, "-tall"),
+]  # fmt: skip
 
 
 class DashboardScreen(Screen[None]):
     """Follows one run directory. Leaving it changes nothing for the run."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-strip"), (30, "-narrow"), (64, "-normal")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [
-        (0, "-sliver"),
-        (5, "-tiny"),
-        (9, "-low"),
-        (18, "-short"),
-        (24, "-home"),
-        (36, "-tall"),
-    ]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("h", "checks", "checks", tooltip="All health checks, with their figures"),
         Binding("l", "log", "log", tooltip="The console of the run, full screen"),
@@ -66,7 +63,7 @@ class DashboardScreen(Screen[None]):
         yield Checklist()
         yield Memory()
         yield LogTail()
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
@@ -89,11 +86,10 @@ class DashboardScreen(Screen[None]):
         reader = self.reader
         assert reader is not None
         state = reader.state
-        now = max(
-            [float(state.get("updated") or 0), *(float(sample["t"]) for sample in list(reader.samples)[-1:])]
-        )
-        self.query_one(HeaderLine).show(reader.name, reader.id, state, now or None)
-        self.query_one(ProgressLine).show(state, now or None)
+        self.set_class(reader.series.last_step is None, "-stepless")
+        now = _latest(reader)
+        self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
+        self.query_one(ProgressLine).show(state, now)
         if changed & {"state", "steps", "events"}:
             for index, figure in enumerate(FIGURES):
                 chart = self.query_one(f"#chart-{index}", MetricChart)
@@ -175,6 +171,13 @@ class DashboardScreen(Screen[None]):
 
         if self.reader is not None:
             self.app.push_screen(LogScreen(self.reader))
+
+
+def _latest(reader: RunReader) -> float | None:
+    """The latest time that the supervisor wrote down; samples come each second, state when it changes."""
+    times = [float(reader.state["updated"])] if reader.state.get("updated") else []
+    times += [float(sample["t"]) for sample in list(reader.samples)[-1:]]
+    return max(times, default=None)
 
 
 def _on_cpu(reader: RunReader) -> bool:

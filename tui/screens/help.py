@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ActiveBinding, ModalScreen
+from textual.screen import ModalScreen
 
 from tui import glyphs
 from tui.drawing.rows import Row
@@ -27,16 +27,16 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, bindings: Sequence[ActiveBinding]) -> None:
         super().__init__()
-        self._bindings = bindings
+        self._keys = bindings
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help"):
-            yield Lines([*self._keys(), [], *_signs()])
+            yield Lines([*self._key_rows(), [], *_signs()])
 
-    def _keys(self) -> list[Row]:
+    def _key_rows(self) -> list[Row]:
         rows: list[Row] = [[("Keys", "title")]]
         said: set[str] = set()
-        for _, binding, enabled, tooltip in self._bindings:
+        for _, binding, enabled, tooltip in self._keys:
             if binding.description and enabled and not binding.system and binding.action not in said:
                 said.add(binding.action)
                 key = self.app.get_key_display(binding)
@@ -53,12 +53,9 @@ def _signs() -> list[Row]:
     rows += [[], [("Runs", "title")]]
     rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]
     rows += [[], [("Charts", "title")]]
-    rows.append([(f"  {glyphs.SEAM}", "text"), (" on the axis: an attempt began (resume)", "text")])
-    rows.append([(f"  {glyphs.WARN}", "warn"), (" on the axis: a check about this figure rose", "text")])
+    rows.append([(f"  {glyphs.SEAM} ", "text"), (" on the axis: an attempt began (resume)", "text")])
+    rows.append([(f"  {glyphs.WARN} ", "warn"), (" on the axis: a check about this figure rose", "text")])
     rows.append(
-        [
-            (f"  {glyphs.UP} {glyphs.LEVEL} {glyphs.DOWN}", "text"),
-            (" the last five steps against the five before", "text"),
-        ]
+        [(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" the last five steps against the five before", "text")]
     )
     return rows

@@ -26,7 +26,7 @@ def worst_first(checks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def check_row(check: Mapping[str, Any], question: int) -> Row:
-    """`▲ WARN     Is the drift buying reward?   KL rose by 0.10 ...`; `question` is the width of its column."""
+    """`▲ WARN  Is the drift buying reward?  KL rose by 0.10 ...`; `question` is the width of its column."""
     level = str(check.get("level"))
     sign, _, role = LEVELS.get(level, LEVELS["N-A"])
     quiet = ORDER.get(level, 0) < _ON
@@ -42,8 +42,11 @@ def summary(checks: Sequence[Mapping[str, Any]]) -> str:
     counts = Counter(str(check.get("level")) for check in checks)
     flagged = sum(count for level, count in counts.items() if ORDER.get(level, 0) >= _ON)
     parts = [
-        (flagged, "more on"), (counts["OK"], "more fine"), (counts["WARM"], "warming up"), (counts["N-A"], "not applicable")
-    ]  # fmt: skip
+        (flagged, "more on"),
+        (counts["OK"], "more fine"),
+        (counts["WARM"], "warming up"),
+        (counts["N-A"], "not applicable"),
+    ]
     return " · ".join(f"{count} {words}" for count, words in parts if count)
 
 
@@ -61,9 +64,8 @@ class Checklist(Painted):
             return [[(" · no check has been judged yet", "dim")]]
         judged = [check for check in self.checks if ORDER.get(str(check.get("level")), 0) >= ORDER["OK"]]
         shown = judged if len(self.checks) <= rows else judged[: rows - 1] if rows > 1 else judged[:1]
-        question = min(
-            36, max((len(str(check.get("question", ""))) for check in self.checks), default=0), columns // 2
-        )
+        longest = max((len(str(check.get("question", ""))) for check in shown), default=0)
+        question = min(longest, columns * 2 // 5)
         drawn = [check_row(check, question) for check in shown]
         rest = summary(self.checks[len(shown) :])
         return [*drawn, [(f"   {rest}", "dim")]] if rest else drawn

@@ -15,8 +15,8 @@ SHORT_ID = 4  # cells of an id that tell runs apart
 class HeaderLine(Painted):
     """`name · id   ● running · rollout 96/128   ▲ WARNING KL-4   up 52m`.
 
-    In a narrow terminal the name gives way first, then the uptime; state and verdict stay. Where there is room
-    for nothing else (more than one line), it says the same in a sentence.
+    In a narrow terminal the name gives way first, then the uptime; state and verdict stay. Where there is
+    room for nothing else, it gets all lines and says the same in a sentence.
     """
 
     state: Mapping[str, Any] = {}

@@ -1,4 +1,6 @@
-"""Fixed rows of text in a scrolling container."""
+"""Rows of text in a scrolling container."""
+
+from collections.abc import Sequence
 
 from textual.geometry import Size
 
@@ -9,12 +11,19 @@ from tui.widgets.painted import Painted
 class Lines(Painted):
     """As high as it has rows."""
 
-    def __init__(self, lines: list[Row]) -> None:
+    def __init__(self, lines: Sequence[Row] = ()) -> None:
         super().__init__()
         self.lines = lines
+
+    def show(self, lines: Sequence[Row]) -> None:
+        taller = len(lines) != len(self.lines)
+        self.lines = lines
+        if taller:
+            self.refresh(layout=True)
+        self.redraw()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self.lines)
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        return self.lines
+        return list(self.lines)

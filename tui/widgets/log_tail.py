@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
 
 class LogTail(Painted):
-    """As many of the last lines as fit, the newest at the bottom. Blank lines are left out."""
+    """As many of the last lines as fit, the newest at the bottom; blank ones are left out."""
 
     lines: Sequence[str] = ()
 
@@ -19,5 +18,5 @@ class LogTail(Painted):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         words = (line for line in reversed(self.lines) if line.strip())
-        last = [clean(line)[: columns * 2] for line in islice(words, rows)]
-        return [[(f" {line}", "dim")] for line in reversed(last)]
+        last = list(islice(words, rows))
+        return [[(f" {line[: columns * 2]}", "dim")] for line in reversed(last)]

@@ -1,6 +1,6 @@
 """GPU memory, or the host's where no GPU can be asked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from textual.geometry import Size
@@ -17,7 +17,7 @@ _BAR = 16
 
 
 class Memory(Painted):
-    """One line a GPU while there is room, else the fullest one and how many more there are."""
+    """One line a GPU while there is room, else one line for all of them."""
 
     sample: Mapping[str, Any] | None = None
     on_cpu = False
@@ -42,40 +42,50 @@ class Memory(Painted):
         if not gpus:
             return [self._host(columns)]
         if len(gpus) <= rows:
-            return [_gpu(gpu, columns) for gpu in gpus]
-        fullest = sorted(gpus, key=lambda gpu: -_share(gpu.get("used"), gpu.get("total")))[: max(rows, 1)]
-        drawn = [_gpu(gpu, columns) for gpu in sorted(fullest, key=lambda gpu: int(gpu.get("index", 0)))]
-        drawn[-1].append((f"  +{len(gpus) - len(drawn)} GPUs", "dim"))
-        return drawn
+            return [_gpu([gpu], columns) for gpu in gpus]
+        return [_gpu(gpus, columns)]
 
     def _host(self, columns: int) -> Row:
         sample = self.sample or {}
         host, run = sample.get("host") or {}, sample.get("run") or {}
-        row: Row = [(" host memory  ", "text"), *_bar(host.get("used"), host.get("total"), columns)]
+        used, total = host.get("used"), host.get("total")
+        row: Row = [(" host memory  ", "text"), *_bar(used, total, columns, gib(used))]
         if run.get("rss") is not None:
             row.append((f"  run {gib(run['rss'])} GiB", "text"))
         why = "" if self.on_cpu else f"  {NO_NVML}"
         return [*row, (why, "dim")]
 
 
-def _gpu(gpu: Mapping[str, Any], columns: int) -> Row:
-    name = clean(str(gpu.get("name") or "")).removeprefix("NVIDIA ")
+def _gpu(gpus: Sequence[Mapping[str, Any]], columns: int) -> Row:
+    """One GPU, or several in one line: the bar of the fullest, the least and the most of each figure."""
+    fullest = max(gpus, key=lambda gpu: _share(gpu.get("used"), gpu.get("total")))
+    name = clean(str(fullest.get("name") or "")).removeprefix("NVIDIA ").removeprefix("GeForce ")
+    which = f"GPU {fullest.get('index', 0)}" if len(gpus) == 1 else f"{len(gpus)} ×"
+    used = _range([gpu.get("used") for gpu in gpus], gib)
     row: Row = [
-        (f" GPU {gpu.get('index', 0)} {name}  ", "text"),
-        *_bar(gpu.get("used"), gpu.get("total"), columns),
+        (f" {which} {name}  ", "text"),
+        *_bar(fullest.get("used"), fullest.get("total"), columns, used),
     ]
     for key, unit in (("util", "%"), ("power", "W"), ("temp", "°C")):
-        value = gpu.get(key)
-        if isinstance(value, (int, float)) and width(row) + 8 <= columns:
-            row.append((f"  {value:>3.0f} {unit}", "text"))
+        figure = _range([gpu.get(key) for gpu in gpus], lambda value: f"{value:.0f}")
+        if figure and width(row) + len(figure) + len(unit) + 3 <= columns:
+            row.append((f"  {figure:>3} {unit}", "text"))
     return row
+
+
+def _range(values: Sequence[Any], words: Callable[[float], str]) -> str:
+    known = [float(value) for value in values if isinstance(value, (int, float))]
+    if not known:
+        return ""
+    low, high = words(min(known)), words(max(known))
+    return low if low == high else f"{low}–{high}"
 
 
 def _share(used: Any, total: Any) -> float:
     return min(used / total, 1.0) if isinstance(used, (int, float)) and total else 0.0
 
 
-def _bar(used: Any, total: Any, columns: int) -> Row:
+def _bar(used: Any, total: Any, columns: int, words: str) -> Row:
     cells = _BAR if columns >= 70 else 8 if columns >= 50 else 0
     share = _share(used, total)
     full = round(share * cells)
@@ -83,5 +93,5 @@ def _bar(used: Any, total: Any, columns: int) -> Row:
     return [
         (FILL * full, role),
         (FILL_REST * (cells - full), "bar-rest"),
-        (f" {gib(used)}/{gib(total)} GiB", "text"),
+        (f" {words or '–'}/{gib(total)} GiB", "text"),
     ]

@@ -9,7 +9,8 @@ from tui.drawing.rows import Row, changes, fit
 from tui.glyphs import ASCII
 
 ROLES = (
-    "text", "dim", "title", "value", "axis", "curve", "limit", "bar", "bar-rest", "live", "ok", "notice", "warn", "critical"
+    "text", "dim", "title", "value", "axis", "curve", "limit", "bar", "bar-rest",
+    "live", "ok", "notice", "warn", "critical",
 )  # fmt: skip
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
 

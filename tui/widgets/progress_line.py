@@ -22,7 +22,7 @@ _LEAST_BAR = 6
 
 
 class ProgressLine(Painted):
-    """`step 212/1160 ━━━╸────── 18 %  14.2 s/step  ETA 3h 44m`; before the first step, the phases of the start."""
+    """`step 212/1160 ━━━╸────── 18 %  14.2 s/step  ETA 3h 44m`; before the first step, how the start goes."""
 
     state: Mapping[str, Any] = {}
     now: float | None = None
@@ -34,7 +34,7 @@ class ProgressLine(Painted):
     def draw(self, columns: int, rows: int) -> list[Row]:
         step, total = self.state.get("step"), self.state.get("total")
         if not isinstance(step, int):
-            return [self._start(columns)]
+            return self._start()
         if not isinstance(total, int) or total <= 0:
             return [[(f" step {step}", "value"), *self._pace(False)]]
         left: Row = [(f" step {step}/{total} ", "value")]
@@ -55,24 +55,18 @@ class ProgressLine(Painted):
             row.append((f"  ETA {duration(left)}", "text"))
         return row
 
-    def _start(self, columns: int) -> Row:
+    def _start(self) -> list[Row]:
+        """What happens now, and in a second line which phases are behind and ahead."""
         if not is_live(self.state):
-            return [(" no step was reached", "dim")]
+            return [[(" no step was reached", "dim")]]
         phase = self.state.get("phase")
         at = START.index(phase) if phase in START else 0
-        row: Row = [(" ", "text")]
+        phases: Row = [(" ", "text")]
         for index, name in enumerate(START):
+            done = (FINISHED, "ok") if index < at else (WAITING, "live") if index == at else (NONE, "dim")
             word = name.removesuffix("-first")
-            sign, role = (
-                (FINISHED, "ok") if index < at else (WAITING, "live") if index == at else (NONE, "dim")
-            )
-            row += [(f"{sign} ", role), (f"{word}  ", "text" if index == at else "dim")]
-        sentence = phase_sentence(self.state, self.now)
-        return (
-            [*row, (sentence, "text")]
-            if width(row) + len(sentence) < columns
-            else [(f" starting: {sentence}", "text")]
-        )
+            phases += [(f"{done[0]} ", done[1]), (f"{word}  ", "text" if index == at else "dim")]
+        return [[(f" starting: {phase_sentence(self.state, self.now)}", "text")], phases]
 
 
 def _bar(share: float, columns: int) -> Row:
