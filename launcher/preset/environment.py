@@ -13,19 +13,18 @@ import launcher
 from launcher import paths
 from launcher.errors import UserError
 from launcher.preset.schema import Preset
+from launcher.text import clean
 
 PLUGIN = "launcher.verl_plugin"  # SDPA where flash-attn is missing, and the CPU platform
-_MANAGED = ("VERL_FILE_LOGGER_PATH", "RAY_ADDRESS")
-_SECRET = re.compile(
-    r"(?:^|_)(?:TOKEN|KEY|PASSWD|PASSWORD|SECRET|CREDENTIALS?)(?:_|$)|(?:TOKEN|SECRET|PASSWORD|APIKEY)$"
-)
+
+_OURS = {"VERL_FILE_LOGGER_PATH": "", "RAY_ADDRESS": "; use cluster.address"}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"(?:^|_)(?:KEY|PASSWD|CREDENTIALS?)(?:_|$)|(?:TOKEN|SECRET|PASSWORD|APIKEY)(?:_|$)")
 _LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
 def variables(preset: Preset, metrics: Path, python: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """What is laid over `environ` for the driver. Raises UserError for secrets and for names that are ours."""
-    for name, value in preset.env.items():
-        _check(name, value)
+    """What is laid over `environ` for the driver; `metrics` is where veRL's file logger writes."""
     env = {
         "VERL_FILE_LOGGER_PATH": str(metrics),
         "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS": "5",  # counts of finished rollouts, for the progress
@@ -35,13 +34,15 @@ def variables(preset: Preset, metrics: Path, python: Path, environ: Mapping[str,
         **preset.env,
     }
     if preset.trainer.device == "cpu":
-        env.update(VERL_PLATFORM="cpu", VERL_ENGINE_DEVICE="cuda")  # its engines know cuda and npu only
-    env["VERL_USE_EXTERNAL_MODULES"] = _joined(
-        ",", PLUGIN, _given("VERL_USE_EXTERNAL_MODULES", preset, environ)
-    )
-    path = _joined(os.pathsep, plugin_path(python), _given("PYTHONPATH", preset, environ))
-    if path:
-        env["PYTHONPATH"] = path
+        env.update(VERL_PLATFORM="cpu", VERL_ENGINE_DEVICE="cuda")  # veRL's engines know cuda and npu only
+    for name, first, separator in (
+        ("VERL_USE_EXTERNAL_MODULES", PLUGIN, ","),
+        ("PYTHONPATH", plugin_path(python), os.pathsep),
+    ):
+        given = (preset.env.get(name) or environ.get(name, "")).split(separator)
+        parts = dict.fromkeys(part for part in (first, *given) if part)
+        if parts:
+            env[name] = separator.join(parts)
     return env
 
 
@@ -51,7 +52,7 @@ def plugin_path(python: Path) -> str:
     A checkout is its own folder. Our site-packages must not leak into another interpreter: for that one a
     folder in the cache holds nothing but a link to the package.
     """
-    package = Path(launcher.__file__).parent
+    package = Path(launcher.__path__[0])
     if package.parent.name not in ("site-packages", "dist-packages"):
         return str(package.parent)
     if python.absolute() == Path(sys.executable).absolute():
@@ -69,23 +70,14 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name.upper()) is not None
 
 
-def _check(name: str, value: str) -> None:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
-        raise UserError(f"env: '{name}' cannot be an environment variable")
-    if name in _MANAGED:
-        other = "; use cluster.address" if name == "RAY_ADDRESS" else ""
-        raise UserError(f"env: {name} is set by ppo-tui{other}")
-    if is_secret(name) or _LOGIN.search(value):
+def check(name: str, value: str | None, source: str) -> None:
+    """Raises UserError, which starts with `source`, for a variable that a preset cannot set."""
+    if not _NAME.fullmatch(name) or "\0" in (value or ""):
+        raise UserError(f"{source}: '{clean(name)}' cannot be an environment variable")
+    if name in _OURS:
+        raise UserError(f"{source}: {name} is set by ppo-tui{_OURS[name]}")
+    if is_secret(name) or _LOGIN.search(value or ""):
         raise UserError(
-            f"env: {name} looks like a secret, and presets are kept with every run; "
-            f"export {name} in the shell instead: veRL inherits it"
+            f"{source}: {name} looks like a secret, and presets are kept with every run; "
+            f"export {name} in the shell instead, veRL inherits it"
         )
-
-
-def _given(name: str, preset: Preset, environ: Mapping[str, str]) -> str:
-    return preset.env.get(name) or environ.get(name, "")
-
-
-def _joined(separator: str, first: str, rest: str) -> str:
-    """`first` in front of `rest`, each part once."""
-    return separator.join(dict.fromkeys(part for part in (first, *rest.split(separator)) if part))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 from launcher import paths
 from launcher.errors import UserError
 from launcher.preset import layers
-from launcher.preset.layers import Layer
+from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset
 from launcher.text import clean, did_you_mean
 
@@ -27,7 +28,7 @@ class LoadedPreset:
     path: Path | None  # None for a snapshot
     origin: Origin
     preset: Preset
-    layer: Layer  # what was set, by whom
+    layer: Layer  # what was set, and by whom
 
     def snapshot(self) -> dict[str, Any]:
         """What was set, as the mapping a file would hold; `restore` reads it back."""
@@ -58,22 +59,13 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     a file. Relative paths in settings are meant from the working directory. Raises UserError.
     """
     path, origin = _find(name_or_path, Path.cwd())
-    layer = _read(path, ())
-    return _finish(path.stem, path, origin, layer, settings)
+    return _finish(path.stem, path, origin, _read(path, ()), settings)
 
 
 def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()) -> LoadedPreset:
     """A preset from what `LoadedPreset.snapshot` gave, with further settings: a run that is resumed."""
-    layer = layers.from_mapping(snapshot, lambda place: f"snapshot of {name}: {_dotted(place)}", Path.cwd())
+    layer = layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
     return _finish(name, None, "snapshot", layer, settings)
-
-
-def _finish(
-    name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]
-) -> LoadedPreset:
-    for setting in settings:
-        layer = {**layer, **layers.from_setting(setting, Path.cwd())}
-    return LoadedPreset(name, path, origin, _validated(layer), layer)
 
 
 def shipped() -> dict[str, Path]:
@@ -101,75 +93,77 @@ def summary(name_or_path: str) -> Summary:
     return Summary(path.stem, origin, path, preset.description, preset.needs)
 
 
+def _finish(
+    name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]
+) -> LoadedPreset:
+    for setting in settings:
+        layer = layers.over(layers.from_setting(setting, Path.cwd()), layer)
+    return LoadedPreset(name, path, origin, _validated(layer), layer)
+
+
 def _presets(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
 
-def _find(name: str, folder: Path, not_this: Path | None = None) -> tuple[Path, Origin]:
+def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Origin]:
+    """The file of a preset. One that extends its own name (`asking`) means the one it shadows."""
     if "/" in name or name.endswith((".yaml", ".yml")):
-        path = (folder / Path(name).expanduser()).absolute()
-        if not path.is_file():
-            raise UserError(f"there is no preset file {path}")
+        path = (folder / layers.home(name, "preset")).absolute()
+        if not os.path.isfile(path):  # noqa: PTH113 (never raises)
+            raise UserError(f"there is no preset file {clean(str(path))}")
         return path, "file"
-    own = users().get(name)
-    if own and own != not_this:
-        return own, "user"
-    ours = shipped().get(name)
-    if ours and ours != not_this:
-        return ours, "shipped"
+    places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
+    for presets, origin in places:
+        if name in presets and presets[name].resolve() != asking:
+            return presets[name], origin
     known = available()
     raise UserError(
-        f"there is no preset '{clean(name)}'{did_you_mean(name, known)}; there are: {', '.join(known)}; "
-        "a file is named with its path"
+        f"there is no preset '{clean(name)}'{did_you_mean(name, known)}: there are {', '.join(known)}, "
+        "and a file is named with its path"
     )
 
 
 def _read(path: Path, below: tuple[Path, ...]) -> Layer:
-    """The file's layer on top of what it extends. `below` is the chain that led here."""
-    if path in below:
-        chain = " extends ".join(each.name for each in (*below[below.index(path) :], path))
+    """The file's layer over what it extends; `below` is the chain that led here, links resolved."""
+    real = path.resolve()
+    if real in below:
+        chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
         raise UserError(f"{path}: presets extend each other in a circle: {chain}")
-    data, source = _parse(path)
-    parent = data.get("extends")
+    data, place = _parse(path)
     layer: Layer = {}
+    parent = data.get("extends")
     if parent is not None:
+        source = place(("extends",))
         if not isinstance(parent, str):
-            raise UserError(
-                f"{source(('extends',))}: extends names a preset or a file, not {clean(repr(parent))}"
-            )
+            raise UserError(f"{source}: extends names a preset or a file, not {clean(repr(parent))}")
         try:
-            base, _ = _find(parent, path.parent, not_this=path)
+            base, _ = _find(parent, path.parent, asking=real)
         except UserError as error:
-            raise UserError(f"{source(('extends',))}: {error}") from None
-        layer = _read(base, (*below, path))
-    return {**layer, **layers.from_mapping(data, source, path.parent)}
+            raise UserError(f"{source}: {error}") from None
+        layer = _read(base, (*below, real))
+    return layers.over(layers.from_mapping(data, place, path.parent), layer)
 
 
-def _parse(path: Path) -> tuple[dict[str, Any], Callable[[tuple[Any, ...]], str]]:
-    """The file's mapping and a function that names the place of a path in it."""
+def _parse(path: Path) -> tuple[dict[Any, Any], Place]:
+    """The file's mapping in Python's own types, and what names the place of a path in it."""
+    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        document = _yaml().load(path.read_text(encoding="utf-8"))
+        # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
+        document = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
     except MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(
-            f"{path}{line}: not valid YAML: {clean(error.problem or str(error)).splitlines()[0]}"
-        ) from None
-    except (YAMLError, UnicodeDecodeError, ValueError) as error:
-        raise UserError(f"{path}: not a YAML text: {clean(str(error)).splitlines()[0]}") from None
+        raise UserError(f"{path}{line}: not valid YAML: {_first_line(error.problem or error)}") from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    if document is not None and not isinstance(document, Mapping):
+    if document is None:
+        document = {}
+    if not isinstance(document, Mapping):
         raise UserError(f"{path}: a preset is a mapping of names and values")
-    return _plain(document or {}), functools.partial(_place, path, document or {})
-
-
-@functools.cache
-def _yaml() -> Any:
-    from ruamel.yaml import YAML
-
-    return YAML(typ="rt")  # round trip: it alone knows the lines, and the editor keeps the comments
+    return _plain(document), functools.partial(_place, path, document)
 
 
 def _place(path: Path, document: Any, place: tuple[Any, ...]) -> str:
@@ -189,10 +183,16 @@ def _plain(value: Any) -> Any:
         return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    for kind in (bool, int, float, str):
+    if value is None or isinstance(value, bool):
+        return value
+    for kind in (int, float, str):
         if isinstance(value, kind):
             return kind(value)
-    return value if value is None else str(value)  # dates and tags are text to us
+    return str(value)  # a date is text to us
+
+
+def _first_line(problem: object) -> str:
+    return clean(str(problem)).partition("\n")[0]
 
 
 def _validated(layer: Layer) -> Preset:
@@ -206,17 +206,12 @@ def _validated(layer: Layer) -> Preset:
 
 def _sentence(layer: Layer, errors: Sequence[Any]) -> str:
     """The first error for a person: where, what, what is allowed."""
-    first = errors[0]
-    place = tuple(str(part) for part in first["loc"])
-    name = next((_dotted(place[:size]) for size in (1, 2) if _dotted(place[:size]) in FIELDS), _dotted(place))
-    entry = layer.get(tuple(name.split("."))) or layer.get(place)
-    where = f"{entry.source}: " if entry else ""
-    value = clean(repr(entry.value if entry else first.get("input")))
-    allowed = FIELDS[name].allowed if name in FIELDS else first["msg"]
+    place = tuple(str(part) for part in errors[0]["loc"])
+    path = next(path for path in (place[:2], place[:1]) if path in layer)
+    entry, name = layer[path], ".".join(path)
+    spec = FIELDS.get(name)
+    allowed = spec.allowed if spec else "text"  # of `env`
+    near = did_you_mean(entry.value, spec.choices) if spec and isinstance(entry.value, str) else ""
     others = len({error["loc"][:2] for error in errors}) - 1
     more = f" (and {others} more)" if others else ""
-    return f"{where}{name} is {value}; allowed: {allowed}{more}"
-
-
-def _dotted(place: Sequence[Any]) -> str:
-    return ".".join(str(part) for part in place)
+    return f"{entry.source}: {name} is {clean(repr(entry.value))}{near}; allowed: {allowed}{more}"

@@ -1,4 +1,4 @@
-"""A layer of a preset: the values one file or one setting gives, each with the place it came from.
+"""A layer of a preset: the values that one file or one setting gives, each with the place it came from.
 
 Layers are flat, so that laying one over another is a dictionary update, and both spellings of a value
 (`actor.lr`, `actor_rollout_ref.actor.optim.lr`) land on the same entry.
@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from launcher import paths
 from launcher.errors import UserError
-from launcher.preset import hydra, versions
+from launcher.preset import environment, hydra, versions
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
 from launcher.text import clean, did_you_mean
 
 FREE = ("health", "env")  # mappings without fields of their own
+MAPPINGS = (*GROUPS, *FREE, "overrides")
 ROOTS = (
-    "actor_rollout_ref", "algorithm", "critic", "custom_reward_function", "data", "distillation", "global_profiler",
-    "model_engine", "ray_init", "ray_kwargs", "reward", "reward_model", "sandbox_fusion", "skip", "trainer",
-    "transfer_queue",
+    "actor_rollout_ref", "algorithm", "critic", "custom_reward_function", "data", "distillation",
+    "global_profiler", "model_engine", "ray_init", "ray_kwargs", "reward", "reward_model", "sandbox_fusion",
+    "skip", "trainer", "transfer_queue",
 )  # fmt: skip
+"""Where veRL's keys begin."""
+
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One value. `source` is what a message calls its place; `spelling` the name it is stored under."""
+    """One value. `source` is what a message calls its place, `spelling` the name a file would give it."""
 
     value: Any
     source: str
@@ -38,70 +41,74 @@ class Entry:
 
 
 Layer = dict[tuple[str, ...], Entry]
+Place = Callable[[tuple[Any, ...]], str]
+"""Names the place of a path in a file, such as `my.yaml, line 3`."""
 
 
-def from_mapping(data: Mapping[str, Any], source: Any, folder: Path) -> Layer:
-    """The layer of a file. `source(path)` names the place of a path in it, such as `my.yaml, line 3`.
+def from_mapping(data: Mapping[str, Any], place: Place, folder: Path) -> Layer:
+    """The layer of a file; relative paths are meant from `folder`.
 
-    Relative paths are meant from `folder`. Raises UserError for unknown names and groups that are no mapping.
+    Raises UserError for unknown names, groups that are no mapping, secrets.
     """
     layer: Layer = {}
     for name, value in data.items():
-        where = source((name,))
+        source = place((name,))
         if name not in Preset.model_fields:
-            raise UserError(f"{where}: unknown name '{clean(str(name))}'{_hint(str(name))}")
-        if name in GROUPS or name in FREE or name == "overrides":
-            if value is None:
-                continue
-            if not isinstance(value, Mapping):
-                raise UserError(f"{where}: '{name}' is a group of names and values, not {clean(repr(value))}")
-        if name in FREE:
-            _free(layer, (name,), value, source)
-        elif name == "overrides":
-            for key, item in value.items():
-                place = source((name, key))
-                try:
-                    prefix, key = hydra.split_key(str(key))
-                    _put_key(layer, prefix, key, item, place, folder)
-                except UserError as error:
-                    raise UserError(f"{place}: {error}") from None
-        elif name in GROUPS:
-            for field, item in value.items():
-                full = f"{name}.{field}"
-                if full not in FIELDS:
-                    raise UserError(f"{source((name, field))}: unknown field '{clean(full)}'{_hint(full)}")
-                _put_field(layer, full, item, source((name, field)), folder)
+            raise UserError(f"{source}: unknown name '{clean(str(name))}'{_hint(str(name))}")
+        if name not in MAPPINGS:
+            _put_field(layer, name, value, source, folder)
+        elif value is None:
+            continue  # `env:` with nothing below it
+        elif not isinstance(value, Mapping):
+            raise UserError(f"{source}: '{name}' is a group of names and values, not {clean(repr(value))}")
+        elif name in FREE:
+            _put_free(layer, (name,), value, place)
         else:
-            _put_field(layer, name, value, where, folder)
+            for key, item in value.items():
+                here = place((name, key))
+                if name == "overrides":
+                    prefix, bare = hydra.split_key(str(key), here)
+                    _put_key(layer, prefix, bare, item, here, folder)
+                else:
+                    _put_field(layer, f"{name}.{key}", item, here, folder)
     return layer
 
 
 def from_setting(text: str, folder: Path) -> Layer:
-    """The layer of one `KEY=VALUE`."""
+    """The layer of one `KEY=VALUE`; a relative path is meant from `folder`. Raises UserError."""
     layer: Layer = {}
-    source = f"setting '{clean(text)}'"
     prefix, key, raw = hydra.split(text)
+    source = f"setting {clean(key)}"  # not the value: it may be a secret that does not belong here
     group, _, rest = key.partition(".")
     if key == "extends":
-        raise UserError(
-            f"{source}: a setting cannot change what a preset extends; name the other preset instead"
-        )
-    if group in FREE and rest and not prefix:
-        path = (group, *rest.split(".")) if group == "health" else (group, rest)
-        layer[path] = Entry(raw if group == "env" else hydra.parse(raw), source, path[-1])
-    elif key in FIELDS and not prefix and FIELDS[key].types != (dict[str, Any],):
+        raise UserError(f"{source}: what a preset extends is said in its file; name the other preset instead")
+    if prefix == "" and group in FREE and rest:
+        path = (group, rest) if group == "env" else tuple(key.split("."))
+        value = raw if group == "env" else hydra.parse(raw)
+        if group == "env":
+            environment.check(rest, raw, source)
+        layer[path] = Entry(value, source, path[-1])
+    elif prefix == "" and key in FIELDS and key not in MAPPINGS:
         _put_field(layer, key, _typed(key, raw), source, folder)
-    elif group in ROOTS:
-        try:
-            known = BY_KEY.get(versions.newest(key))
-            _put_key(
-                layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder
-            )
-        except UserError as error:
-            raise UserError(f"{source}: {error}") from None
+    elif group in ROOTS and rest:
+        known = BY_KEY.get(versions.newest(key))
+        _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
+    elif key in MAPPINGS:
+        raise UserError(f"'{key}' is a group of names and values: set a value in it, such as actor.lr=1e-6")
     else:
-        raise UserError(f"{source}: unknown key '{clean(key)}'{_hint(key)}")
+        raise UserError(f"unknown key '{clean(key)}'{_hint(key)}")
     return layer
+
+
+def over(top: Layer, base: Layer) -> Layer:
+    """`top` laid over `base`. A value replaces a mapping that stood in its place, and a mapping a value."""
+    kept = {
+        path: entry
+        for path, entry in base.items()
+        if path not in top
+        and not any(path[: len(new)] == new or new[: len(path)] == path for new in top if new[0] in FREE)
+    }
+    return {**kept, **top}
 
 
 def nest(layer: Layer) -> dict[str, Any]:
@@ -116,19 +123,28 @@ def nest(layer: Layer) -> dict[str, Any]:
 
 
 def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -> None:
-    spec = FIELDS[name]
+    spec = FIELDS.get(name)
+    if spec is None:
+        raise UserError(f"{source}: unknown field '{clean(name)}'{_hint(name)}")
+    if (
+        isinstance(value, str)
+        and str not in spec.types
+        and any(get_origin(kind) is list for kind in spec.types)
+    ):
+        value = [value]  # `loggers: wandb`
     if spec.kind and value is not None:
-        try:
-            value = _located(value, spec.kind == "path or name", folder)
-        except UserError as error:
-            raise UserError(f"{source}: {name}: {error}") from None
+        value = _located(value, spec.kind == "path or name", folder, f"{source}: {name}")
     layer[spec.path] = Entry(value, source, spec.path[-1])
 
 
 def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folder: Path) -> None:
     """Stores a veRL key: in the field that covers it, else as it is."""
-    if key.partition(".")[0] not in ROOTS:
-        raise UserError(f"'{clean(key)}' is not a veRL key{did_you_mean(key.partition('.')[0], ROOTS)}")
+    root = key.partition(".")[0]
+    if root not in ROOTS:
+        raise UserError(f"{source}: '{clean(key)}' is not a veRL key{did_you_mean(root, ROOTS)}")
+    _, env, variable = key.rpartition(".env_vars.")
+    if env:
+        environment.check(variable, str(value), source)
     newest = versions.newest(key)
     spec = BY_KEY.get(newest)
     if spec is not None:
@@ -140,46 +156,59 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
         layer["overrides", newest] = Entry(value, source, prefix + newest)
 
 
-def _free(layer: Layer, path: tuple[str, ...], value: Any, source: Any) -> None:
+def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], place: Place) -> None:
     for name, item in value.items():
         here = (*path, str(name))
-        if isinstance(item, Mapping):
-            _free(layer, here, item, source)
-        else:
-            if path == ("env",) and isinstance(item, (bool, int, float)):
-                item = str(item).lower() if isinstance(item, bool) else str(item)
-            layer[here] = Entry(item, source((*path, name)), str(name))
+        source = place((*path, name))
+        if isinstance(item, Mapping) and path[0] != "env":
+            _put_free(layer, here, item, place)
+            continue
+        if path[0] == "env":
+            item = str(item).lower() if isinstance(item, bool) else item if item is None else str(item)
+            environment.check(here[-1], item, source)
+        layer[here] = Entry(item, source, here[-1])
 
 
 def _typed(name: str, raw: str) -> Any:
-    """The value of a setting: text stays text where the field takes text (`experiment=1e5`)."""
+    """The value of a setting: text stays text where the field takes text (`trainer.experiment=1e5`)."""
     value = hydra.parse(raw)
     if str in FIELDS[name].types and not isinstance(value, (str, list, type(None))):
         return raw
     return value
 
 
-def _located(value: Any, name: bool, folder: Path) -> Any:
-    """Absolute paths: `~`, `$NAME` and `$PPO_TUI_CACHE` filled in, relative ones from `folder`."""
+def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
+    """Absolute paths: `~`, `$NAME` and `$PPO_TUI_CACHE` filled in, relative ones from `folder`.
+
+    With `name` the value may be no path at all: `Qwen/Qwen2.5-0.5B-Instruct`, `python3`.
+    """
     if isinstance(value, list):
-        return [_located(item, name, folder) for item in value]
+        return [_located(item, name, folder, source) for item in value]
     if not isinstance(value, str) or not value or "://" in value:
         return value
-    path = Path(_VARIABLE.sub(_variable, value)).expanduser()
-    if name and not value.startswith(("/", "~", ".", "$")) and not (folder / path).exists():
+
+    def variable(match: re.Match[str]) -> str:
+        found = match[1] or match[2]
+        text = str(paths.cache_dir()) if found == "PPO_TUI_CACHE" else os.environ.get(found)
+        if text is None:
+            raise UserError(f"{source}: the environment variable ${found} is not set")
+        return text
+
+    path = folder / home(_VARIABLE.sub(variable, value), source)
+    if name and not value.startswith(("/", "~", ".", "$")) and not os.path.exists(path):  # noqa: PTH110 (never raises)
         return value
-    return os.path.normpath(folder / path)
+    return os.path.normpath(path)
 
 
-def _variable(match: re.Match[str]) -> str:
-    name = match[1] or match[2]
-    value = str(paths.cache_dir()) if name == "PPO_TUI_CACHE" else os.environ.get(name)
-    if value is None:
-        raise UserError(f"the environment variable ${name} is not set")
-    return value
+def home(text: str, source: str) -> Path:
+    """`text` as a path, a leading `~` filled in."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise UserError(f"{source}: there is no home folder for '{clean(text)}'") from None
 
 
 def _hint(name: str) -> str:
-    """The nearest name of a field or group, else where the names are."""
-    near = did_you_mean(name, [*FIELDS, *GROUPS, *(spec.key for spec in FIELDS.values() if spec.key)])
-    return near or "; fields are grouped as " + ", ".join((*GROUPS, *FREE, "overrides"))
+    """The nearest name of a field, a group or a veRL key, else where the names are."""
+    near = did_you_mean(name, [*FIELDS, *GROUPS, *BY_KEY])
+    return near or ": the groups of a preset are " + ", ".join(MAPPINGS)

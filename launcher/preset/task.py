@@ -118,7 +118,7 @@ class Reward(Group):
 
     function: str | None = verl(
         "reward.custom_reward_function.name",
-        "With a path: the function in that file (compute_score when null). Without: veRL's built-in scorer, gsm8k or math, chosen by the data_source column.",
+        "With a path: the function in that file, compute_score when null. Without: veRL's own gsm8k or math.",
     )
     path: str | None = verl(
         "reward.custom_reward_function.path", "Python file with a reward function of your own.", kind="path"
@@ -185,7 +185,7 @@ class Cluster(Group):
     )
     storage_units: int = verl(
         "transfer_queue.backend.SimpleStorage.num_data_storage_units",
-        "TransferQueue processes, one CPU each; veRL's 8 make machines with fewer than 12 CPUs hang in silence.",
+        "TransferQueue processes, one CPU each; veRL's 8 let a machine with fewer than 12 CPUs hang.",
         1,
         ge=1,
     )

@@ -147,14 +147,14 @@ def _overrides(preset: Preset, ours: Arguments) -> Arguments:
     """The keys without a field, as they are; `~/` is filled in, because veRL does so only here and there."""
     found: Arguments = {}
     for spelled, value in preset.overrides.items():
-        prefix, key = hydra.split_key(spelled)
+        prefix, key = hydra.split_key(spelled, "overrides")
         if key in ours or key == "trainer.resume_from_path":
             raise UserError(
                 f"{key} is set by ppo-tui, so that a run keeps to its own folder: "
                 "'ppo-tui resume' continues a run, PPO_TUI_HOME moves all runs"
             )
         home = isinstance(value, str) and value.startswith("~/")
-        found[key] = (prefix, os.path.expanduser(value) if home else value)
+        found[key] = (prefix, str(Path(value).expanduser()) if home else value)
     return found
 
 
