@@ -110,7 +110,10 @@ class Checklist:
         return changes
 
     def log_line(self, text: str, line: int, *, step: int | None = None) -> list[Change]:
-        """Judges a line of the log; `line` is its number. `step` is where the run is, the last step by default."""
+        """Judges a line of the log; `line` is its number.
+
+        `step` is where the run is, the last step by default.
+        """
         return self._between_steps(step, lambda rule: rule.log_line(text, line))
 
     def tick(
@@ -146,7 +149,8 @@ class Checklist:
     def sentence(self, outcome: str | None = None) -> str:
         """The verdict in words: `HEALTHY — 19 of 31 rules judged, 8 N-A, 4 warming up`.
 
-        `outcome` is the state of the run: `running`, `finished`, `failed`, ...; without it, what `ended` heard.
+        `outcome` is the state of the run: `running`, `finished`, `failed`, ...; without it, what `ended`
+        heard.
         """
         if outcome is None:
             outcome = "running" if self._code is None else "failed" if self._code else "finished"

@@ -291,7 +291,7 @@ TABLE: dict[str, RuleLimits] = {
         {
             "notice.share": fixed(0.93),
             "notice.creep": fixed(0.004),
-            "notice.driver": fixed(0.985),
+            "notice.sampled": fixed(0.985),
             "warn.share": fixed(0.97),
             "warn.steps": fixed(200),
             "critical.share": fixed(0.995),
@@ -301,6 +301,7 @@ TABLE: dict[str, RuleLimits] = {
         {
             "notice.share": fixed(0.85),
             "notice.creep": fixed(0.003),
+            "notice.sampled": fixed(0.95),
             "warn.share": fixed(0.92),
             "warn.steps": fixed(200),
             "critical.share": fixed(0.97),
@@ -318,6 +319,7 @@ TABLE: dict[str, RuleLimits] = {
             "critical.start": times(3600),
         },
         raise_=AT_ONCE,
+        release=1,
     ),
-    "ERR-1": RuleLimits({"notice.after": fixed(3), "notice.until": fixed(20)}, raise_=AT_ONCE),
+    "ERR-1": RuleLimits({"notice.after": fixed(3), "notice.until": fixed(20)}, raise_=AT_ONCE, release=1),
 }

@@ -1,17 +1,51 @@
 """All rules, in the order in which the checklist shows them when nothing is on."""
 
-from launcher.health.rules import entropy, kl, numbers
+from launcher.health.rules import (
+    clock,
+    critic,
+    entropy,
+    errors,
+    kl,
+    length,
+    mismatch,
+    numbers,
+    optimiser,
+    reward,
+    system,
+    validation,
+)
 from launcher.health.rules.base import Rule
 
 ALL: tuple[type[Rule], ...] = (
     numbers.Numbers,
+    errors.LogErrors,
+    optimiser.LearningRate,
     kl.PlausibleKl,
     kl.Runaway,
     kl.UpdateSize,
     kl.Controller,
     kl.Bargain,
-    kl.Clipped,
     entropy.Collapse,
     entropy.Noise,
     entropy.Exhausted,
+    reward.Signal,
+    reward.Falling,
+    reward.Improving,
+    reward.Leap,
+    length.Length,
+    kl.Clipped,
+    validation.Gamed,
+    validation.HoldsUp,
+    length.Truncation,
+    length.Empty,
+    critic.KeepsUp,
+    optimiser.Calm,
+    optimiser.Alive,
+    optimiser.PolicyLoss,
+    mismatch.Mismatch,
+    mismatch.Stale,
+    system.Speed,
+    system.GpuMemory,
+    system.HostMemory,
+    clock.Stalled,
 )

@@ -64,7 +64,7 @@ class Rule:
         raise NotImplementedError
 
     def tick(self, now: float, memory: Memory) -> Reading | None:
-        """The rule's opinion between steps, about once a second of a live run."""
+        """The rule's opinion between steps, about once a second of a live run; None to wait for the step."""
         return None
 
     def log_line(self, text: str, line: int) -> Reading | None:

@@ -1,0 +1,67 @@
+"""CRIT-1: the critic of PPO."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from launcher.format import number
+from launcher.health import keys
+from launcher.health.frame import Frame
+from launcher.health.levels import Bound, Level, worst
+from launcher.health.rules.base import Rule, Setup, ladder, warming
+from launcher.health.series import Baseline, median
+from launcher.health.signals import Reward
+from launcher.health.state import Reading
+
+_WARM = 20  # the loss falls from its start
+_EXPLAINED_FROM = 31
+
+
+class KeepsUp(Rule):
+    """The value loss against its usual and the range of rewards, and the variance it explains."""
+
+    id = "CRIT-1"
+    question = "Does the critic keep up?"
+    family = "critic"
+    needs = (keys.VALUE_LOSS,)
+    also = (keys.EXPLAINED,)
+    on_chart = True
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._usual = Baseline(20)
+        self._count = 0
+        self._explained: deque[float] = deque(maxlen=5)
+        self._reward: Reward | None = None
+
+    def not_applicable(self) -> str | None:
+        return f"no critic in this run ({self.config.estimator})" if self.config.critic is False else None
+
+    def judge(self, frame: Frame) -> Reading | None:
+        x, explained = frame.get(keys.VALUE_LOSS), frame.get(keys.EXPLAINED)
+        if x is None:
+            return None
+        self._reward = frame.signals.reward
+        self._count += 1
+        if explained is not None:
+            self._explained.append(explained)
+        if self._count <= _WARM:
+            self._usual.add(x)
+            return warming(_WARM + 1 - self._count)
+        loss = self.compare(x, f"value loss {number(x)} vs usual {number(self._usual.median)}")
+        self._usual.add(x, refused=loss.raw >= Level.WARN)
+        if self._count < _EXPLAINED_FROM or not self._explained:
+            return loss
+        middle = median(self._explained)
+        level = worst(middle, ladder(self.limits.raising, "explained", "<"))
+        if level <= loss.raw:
+            return Reading(loss.raw, loss.message, max(loss.hold or loss.raw, level))
+        return Reading(level, f"explained variance {number(middle)}", max(level, loss.hold or level))
+
+    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
+        if self._reward is None or self._count < _WARM:
+            return ()
+        usual, span = self._usual.median, self._reward.span
+        return [
+            Bound(level, ">", max(limits[f"{name}.ratio"] * usual, limits[f"{name}.span"] * span * span))
+            for level, name in ((Level.WARN, "warn"), (Level.CRITICAL, "critical"))
+        ]

@@ -1,0 +1,98 @@
+"""ERR-1: errors in the log."""
+
+import re
+from collections.abc import Sequence
+
+from launcher.health.fixes import CAUSES, Fix
+from launcher.health.frame import Frame
+from launcher.health.levels import Level
+from launcher.health.rules.base import Rule, Setup
+from launcher.health.state import Reading
+from launcher.text import clean
+
+# Most are anchored: veRL prints sample answers into the same log, and a model that writes code writes
+# errors too.
+_PREFIX = re.compile(r"(?:\([^()]*\bpid=\d+[^()]*\)\s*)+")
+_EXCEPTION = re.compile(r"(?:\[rank\d+\]: )?((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?=[:(]|\s*$)")
+_FATAL = re.compile(
+    r"(?:\[rank\d+\]: )?(?:\w+\.)*(?:OutOfMemoryError|RayTaskError|ActorDiedError|RayActorError"
+    r"|ActorUnavailableError|WorkerCrashedError|NodeDiedError|DistBackendError)(?=[:(]|\s*$)"
+)
+_FATAL_ANYWHERE = re.compile(
+    r"CUDA out of memory\. Tried|CUDA error: |NCCL error|Watchdog caught collective operation timeout"
+    r"|Segmentation fault|core dumped|device-side assert|No space left on device|PytorchStreamWriter failed"
+    r"|killed due to the node running low on memory"
+)
+_SUSPECT = re.compile(
+    r"(?:\[rank\d+\]: )?Traceback \(most recent call last\):|Error executing job|\(?Spilled \d"
+)
+_SUSPECT_ANYWHERE = re.compile(
+    r"grad_norm is not finite|\b[Pp]reempt(?:ed|ion)\b|ObjectStoreFull"
+    r"|\b[Oo]bject store\b.*\b(?:full|spill(?:ed|ing)?)\b|Failed to (?:save|load)\b"
+)
+_KNOWN = (  # cause, what tells it
+    ("memory", re.compile(r"OutOfMemoryError|CUDA out of memory")),
+    ("disk", re.compile(r"No space left|PytorchStreamWriter|file write failed|Failed to save")),
+    ("nccl", re.compile(r"NCCL|collective operation timeout|DistBackendError")),
+    ("actor", re.compile(r"ActorDied|RayActorError|WorkerCrashed|NodeDied|running low on memory")),
+)
+_LONGEST = 200  # characters of a message
+
+
+class LogErrors(Rule):
+    """Lines that tell of an error. While the run goes on after one, the flag steps down again."""
+
+    id = "ERR-1"
+    question = "Did the log report an error?"
+    family = "errors"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._steps_since: dict[Level, int] = {}
+        self._message = ""
+        self._cause: str | None = None
+
+    def fixes(self) -> Sequence[Fix]:
+        return CAUSES[self._cause] if self._cause else super().fixes()
+
+    def log_line(self, text: str, line: int) -> Reading | None:
+        text = clean(text)
+        if prefix := _PREFIX.match(text):
+            text = text[prefix.end() :]
+        level = _level(text)
+        exception = _EXCEPTION.match(text) is not None
+        if level is None and not (exception and self._steps_since):
+            return None
+        fresh = not any(steps == 0 for steps in self._steps_since.values())
+        if level is not None:
+            self._steps_since[level] = 0
+        # The last exception of a block is the innermost cause; headings give way to it.
+        if exception or fresh or not self._message:
+            self._message = f"{text[:_LONGEST].strip()} (line {line})"
+        cause = next((name for name, pattern in _KNOWN if pattern.search(text)), None)
+        self._cause = cause or (None if fresh else self._cause)
+        return Reading(self._now(), self._message)
+
+    def judge(self, frame: Frame) -> Reading:
+        for level in self._steps_since:
+            self._steps_since[level] += 1
+        now = self._now()
+        return Reading(now, self._message if now > Level.OK else "no error in the last steps")
+
+    def _now(self) -> Level:
+        """The level that is left of the errors seen, by the steps that the run made after them."""
+        limits = self.limits.raising
+        left = [
+            level if steps < limits["notice.after"] else Level.NOTICE
+            for level, steps in self._steps_since.items()
+            if steps < limits["notice.until"]
+        ]
+        return max(left, default=Level.OK)
+
+
+def _level(text: str) -> Level | None:
+    if _FATAL.match(text) or _FATAL_ANYWHERE.search(text):
+        return Level.CRITICAL
+    if _SUSPECT.match(text) or _SUSPECT_ANYWHERE.search(text):
+        return Level.WARN
+    return None

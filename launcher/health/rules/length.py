@@ -1,0 +1,124 @@
+"""LEN-1, TRUNC-1 and ABORT-1: how long answers are, how many are cut off, how many are empty."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from launcher.format import number
+from launcher.health import keys
+from launcher.health.frame import Frame
+from launcher.health.levels import Bound, Level, worst
+from launcher.health.rules.base import Rule, Setup, ladder, warming
+from launcher.health.series import Baseline, sigma
+from launcher.health.state import Reading
+
+
+class Length(Rule):
+    """The mean length of an answer against its usual."""
+
+    id = "LEN-1"
+    question = "Is the response length stable?"
+    family = "length"
+    needs = (keys.LENGTH,)
+    on_chart = True
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._usual = Baseline(20)
+
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.LENGTH)
+        if x is None:
+            return None
+        if len(self._usual) < 8:
+            self._usual.add(x)
+            return warming(9 - len(self._usual))
+        reading = self.compare(x, f"mean response {number(x)} tokens vs usual {number(self._usual.median)}")
+        self._usual.add(x, refused=reading.raw >= Level.WARN)
+        return reading
+
+    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
+        usual = self._usual.median
+        if not usual > 0:
+            return ()
+        return ladder(limits, "longer", ">", unit=usual) + ladder(limits, "shorter", "<", unit=usual)
+
+
+class Truncation(Rule):
+    """The share of answers at the length limit: its rise over the usual, and whether it stays high."""
+
+    id = "TRUNC-1"
+    question = "Are responses cut off?"
+    family = "length"
+    needs = (keys.TRUNCATED,)
+    on_chart = True
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._usual = Baseline(20)
+        self._last: deque[float] = deque(maxlen=5)
+        self._count = 0
+        self._longest = setup.config.response_limit or 0.0
+
+    def judge(self, frame: Frame) -> Reading | None:
+        x = self._share(frame)
+        if x is None:
+            return None
+        self._count += 1
+        self._last.append(x)
+        if len(self._usual) < 8:
+            self._usual.add(x)
+            return warming(9 - len(self._usual))
+        usual = self._usual.median
+        message = f"{number(100 * x)} % of responses hit the limit (usual {number(100 * usual)} %)"
+        rising = self.compare(x, message)
+        self._usual.add(x, refused=rising.raw >= Level.WARN)
+        if self._count < 10:
+            return rising
+        least = min(self._last)
+        raw = worst(least, ladder(self.limits.raising, "lasting", ">"))
+        hold = worst(least, ladder(self.limits.releasing, "lasting", ">"))
+        return Reading(max(rising.raw, raw), message, max(rising.hold or rising.raw, hold))
+
+    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
+        usual, noise = self._usual.median, sigma(self._usual.values)
+        return [
+            Bound(
+                level,
+                ">",
+                max(
+                    limits[f"{name}.share"],
+                    usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise),
+                ),
+            )
+            for level, name in ((Level.NOTICE, "notice"), (Level.WARN, "warn"), (Level.CRITICAL, "critical"))
+        ]
+
+    def _share(self, frame: Frame) -> float | None:
+        """The share of answers at the limit.
+
+        The v1 trainer compares with the longest answer of the batch, so its share is never 0: when even the
+        longest is below the limit (where unknown: below an earlier one), nothing was cut off.
+        """
+        x, longest = frame.get(keys.TRUNCATED), frame.get(keys.LENGTH_MAX)
+        if x is None or longest is None:
+            return x
+        if self.config.response_limit is None:
+            self._longest = max(self._longest, longest)
+        return 0.0 if longest < self._longest else x
+
+
+class Empty(Rule):
+    """The share of answers without a single token."""
+
+    id = "ABORT-1"
+    question = "Do rollouts come back empty?"
+    family = "length"
+    needs = (keys.EMPTY,)
+    on_chart = True
+
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.EMPTY)
+        return None if x is None else self.compare(x, f"{number(100 * x)} % of responses are empty")
+
+    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
+        return ladder(limits, "share")
