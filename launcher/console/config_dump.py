@@ -1,59 +1,76 @@
 """The resolved configuration, which veRL's task runner pretty-prints before it starts."""
 
 import ast
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-_MOST_LINES = 5000
-_MOST_TRIES = 50
-_STRINGS = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
-_CODE = re.compile(r"(?:[\s{}\[\](),:0-9.e+-]|None|True|False)*")
+_MOST_BYTES = 1 << 20
+_MOST_TRIES = 20
+_DATA = frozenset(b"'\"{}],:")
+_ALSO_DATA = re.compile(rb"\[(?:['\"\[{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z")
+_JSON = {b"None": b"null", b"True": b"true", b"False": b"false", b"nan": b"NaN", b"inf": b"Infinity"}
 
 
 class ConfigCollector:
     """Puts the dump together from the lines of its writer.
 
-    Warnings of the same process stand between them, and Ray breaks lines where the process paused, so what is
-    not Python data is left out and the rest is joined without line ends.
+    Warnings of the same process stand between them, and Ray breaks a line where the process paused; so lines
+    that do not begin like Python data are left to others, and the rest is joined without line ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
         self._lines: list[bytes] = []
-        self._tries = 0
+        self._room = _MOST_BYTES
+        self._tries = _MOST_TRIES
 
-    def add(self, text: bytes) -> dict[str, Any] | None:
-        """The next line of the writer; the configuration by veRL key when the dump is complete."""
+    def add(self, raw: bytes) -> bool:
+        """Keeps a line if it is part of the dump; whether it is."""
+        if not raw.startswith(self._prefix):
+            return False
+        text = raw[len(self._prefix) :].lstrip(b" ")
+        if self._room < 0 or not text or (text[0] not in _DATA and not _ALSO_DATA.match(text)):
+            return False
         self._lines.append(text)
-        if not text.rstrip().endswith(b"}"):
-            return None
-        self._tries += 1
-        return _read(self._lines)
+        self._room -= len(text)
+        return True
 
-    @property
-    def hopeless(self) -> bool:
-        """Too much was collected for a configuration."""
-        return len(self._lines) > _MOST_LINES or self._tries > _MOST_TRIES
+    def read(self) -> dict[str, Any] | None:
+        """The configuration by veRL key; None as long as the dump is not complete."""
+        self._tries -= 1
+        found = _literal(b"".join(self._lines)) if self._tries >= 0 else None
+        return flatten(found) if isinstance(found, dict) else None
 
 
-def _read(lines: list[bytes]) -> dict[str, Any] | None:
-    kept = []
-    for line in b"\n".join(lines).decode(errors="replace").split("\n"):
-        if _CODE.fullmatch(_STRINGS.sub("", line)):
-            kept.append(line)
+def _literal(text: bytes) -> Any:
+    """The value that Python's `pprint` wrote as `text`, None if it is cut or odd.
+
+    As JSON it is read in a tenth of the time that Python's own parser takes.
+    """
+    parts = text.split(b"'")  # code, string, code, ...: as long as no other quotes and escapes are around
     try:
-        found = ast.literal_eval("".join(kept))
+        if b'"' in text or b"\\" in text or b"" in parts[::2]:  # b"": a string in two parts
+            return ast.literal_eval(text.decode())
+        code = b"'".join(parts[::2])
+        for python, javascript in _JSON.items():
+            code = code.replace(python, javascript)
+        parts[::2] = code.split(b"'")
+        return json.loads(b'"'.join(parts))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return flatten(found) if isinstance(found, dict) else None
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
     """Leaves by dotted veRL key; lists and empty mappings are leaves."""
     flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict) and value:
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
+    branches: list[tuple[str, Mapping[str, Any]]] = [("", tree)]
+    while branches:
+        prefix, branch = branches.pop()
+        for key, value in branch.items():
+            if isinstance(value, dict) and value:
+                branches.append((f"{prefix}{key}.", value))
+            else:
+                flat[f"{prefix}{key}"] = value
     return flat

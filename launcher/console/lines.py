@@ -14,7 +14,7 @@ LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 
 # Logs pasted from a browser lose the escape character and keep the rest of a colour code.
 _COLOURS = rb"(?:\x1b?\[[0-9;]*m)*"
-_NAME = rb"(?:([^()\s][^()\n]{0,99}?) )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
+_NAME = rb"(?:([^()\s][^()=\n]{0,99}) )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
 PREFIX = re.compile(
     rb"(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_COLOURS, _NAME, _COLOURS)
 )
@@ -38,16 +38,9 @@ class Line(NamedTuple):
     pid: int = 0
 
 
-class Piece(NamedTuple):
-    """A line, or its part up to a carriage return, as bytes: at most LONGEST of them, without its end.
-
-    `lead` is the prefix that stands at the start of the line when this is a later part of it.
-    """
-
-    number: int
-    offset: int
-    raw: bytes
-    lead: bytes = b""
+# A line, or its part up to a carriage return: number, offset, bytes without the end (at most LONGEST), and
+# for a later part the prefix that the line starts with. A bare tuple, for there are many.
+Piece = tuple[int, int, bytes, bytes]
 
 
 class PieceSplitter:
@@ -69,35 +62,40 @@ class PieceSplitter:
             return []
         found: list[Piece] = []
         number, offset, dropped = self._number, self._offset, self._dropped
-        lines = (b"".join(self._parts) + data[:end]).split(b"\n")
-        last = len(lines) - 1
-        for index, line in enumerate(lines):
-            *parts, rest = line.split(b"\r")
-            for part in parts:
-                if part:
-                    found.append(Piece(number, offset, part[:LONGEST], self._lead or b""))
-                if self._lead is None:
-                    self._lead = PREFIX.match(part)[0]  # type: ignore[index]  # it matches nothing as well
-                offset += len(part) + dropped + 1
-                dropped = 0
-            if index == last:  # after the last newline, up to the last carriage return
-                break
-            if rest or self._lead is None:
-                found.append(Piece(number, offset, rest[:LONGEST], self._lead or b""))
-            offset += len(rest) + dropped + 1
+        *lines, tail = (b"".join(self._parts) + data[:end]).split(b"\n")
+        for line in lines:
+            if self._lead is not None or b"\r" in line:
+                self._returns(line, number, offset, dropped, found)
+                self._lead = None
+            else:
+                found.append((number, offset, line[:LONGEST], b""))
+            offset += len(line) + dropped + 1
             number += 1
             dropped = 0
-            self._lead = None
+        if tail:  # after the last newline, up to the last carriage return
+            self._returns(tail[:-1], number, offset, dropped, found)
+            offset += len(tail) + dropped
         self._number, self._offset = number, offset
         self._parts, self._room, self._dropped = [], LONGEST, 0
         self._keep(data[end:])
         return found
 
+    def _returns(self, line: bytes, number: int, offset: int, dropped: int, found: list[Piece]) -> None:
+        """Adds the parts of a line that has carriage returns; empty ones are not worth a line."""
+        for part in line.split(b"\r"):
+            if part:
+                found.append((number, offset, part[:LONGEST], self._lead or b""))
+            if self._lead is None:
+                prefix = PREFIX.match(part)
+                self._lead = prefix[0] if prefix else b""
+            offset += len(part) + dropped + 1
+            dropped = 0
+
     def close(self) -> Piece | None:
         """What the end of the file left without a newline."""
         raw = b"".join(self._parts)
         self._parts = []
-        return Piece(self._number, self._offset, raw, self._lead or b"") if raw else None
+        return (self._number, self._offset, raw, self._lead or b"") if raw else None
 
     def _keep(self, data: bytes) -> None:
         kept = data[: self._room]
@@ -123,10 +121,11 @@ class LineSplitter:
 
 def clean_line(piece: Piece) -> Line:
     """The line of a piece."""
-    source, pid, start = _split_prefix(piece.raw)
-    if not source and piece.lead:
-        source, pid, _ = _split_prefix(piece.lead)
-    return Line(piece.number, piece.offset, source, clean(piece.raw[start:].decode(errors="replace")), pid)
+    number, offset, raw, lead = piece
+    source, pid, start = _split_prefix(raw)
+    if not source and lead:
+        source, pid, _ = _split_prefix(lead)
+    return Line(number, offset, source, clean(raw[start:].decode(errors="replace")), pid)
 
 
 def _split_prefix(raw: bytes) -> tuple[str, int, int]:

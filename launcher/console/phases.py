@@ -4,14 +4,18 @@ veRL announces the stages of its start and prints nothing within a step: after a
 "rollout", an estimate, until something that was printed says otherwise.
 """
 
-import re
 from dataclasses import dataclass
+
+from launcher.format import duration
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase for people. `cpu` and `gpu` are usual durations in seconds (the toy preset on two cores; a 0.5-7B
-    model), `stall` says what is likely wrong when it prints nothing for much longer."""
+    """A phase for people.
+
+    `cpu` and `gpu` are usual durations in seconds: of the toy preset on two cores, of models of 0.5B to 7B.
+    `stall` says what is likely wrong when a run prints nothing for much longer.
+    """
 
     label: str
     cpu: tuple[int, int]
@@ -36,8 +40,8 @@ PHASES = {
     ),
     "data": Phase(
         "reading the data", (2, 10), (5, 90),
-        "Right after the configuration veRL waits for CPUs, without an error: TransferQueue takes "
-        "num_data_storage_units + 1 of them. Set transfer_queue.backend.SimpleStorage.num_data_storage_units=1.",
+        "Right after the configuration veRL waits for CPUs, without an error: TransferQueue takes 9 of them; "
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units=1 makes it 2.",
     ),
     "model": Phase(
         "loading the models", (5, 15), (15, 180),
@@ -46,8 +50,8 @@ PHASES = {
     ),
     "engine": Phase(
         "starting the rollout engine", (3, 10), (45, 240),
-        "The rollout engine compiles kernels and captures CUDA graphs the first time "
-        "(rollout.enforce_eager=True skips it); on several GPUs NCCL may wait for a peer (NCCL_P2P_DISABLE=1).",
+        "The engine compiles kernels and captures CUDA graphs the first time (not with rollout.enforce_eager); "
+        "on several GPUs NCCL may wait for a peer (NCCL_P2P_DISABLE=1 helps).",
     ),
     "checkpoint-load": Phase("loading the checkpoint", (1, 5), (1, 120), _LOADING),
     "validate-first": Phase(
@@ -72,58 +76,50 @@ _SHORTEST = 90.0
 
 
 def stall(phase: str, silent: float) -> str | None:
-    """Why a run may stand still that is in `phase` and has printed nothing for `silent` seconds; None if usual."""
+    """Why a run stands still that printed nothing for `silent` seconds of `phase`; None if that is usual."""
     found = PHASES.get(phase)
     if found is None or silent < max(_SHORTEST, _PATIENCE * found.gpu[1]):
         return None
-    return f"{found.label} takes {found.gpu[0]}-{found.gpu[1]} s as a rule: no output for {silent:.0f} s. {found.stall}"
-
-
-# What starts a line, after Ray's prefix and the logger's date, and the phase that it begins. veRL 0.9 trainer
-# ("v1") and the older one (0.4-0.8).
-_MARKS: tuple[tuple[str, str], ...] = (
-    ("restart", r"ray init kwargs: |Started a local Ray instance|Connecting to existing Ray cluster"),
-    ("ray", r"\[validate_config\] |TaskRunner hostname: "),
-    ("data", r"\{'actor_rollout_ref': |Using dataset class: |dataset len: |filter dataset len: |Total training steps: "
-             r"|train and validate dataloader |Size of train dataloader: "),
-    ("model", r"colocated worker base class |worker group kwargs: |create worker group |critic model engine init"),
-    ("engine", r"actor and ref model engine init|reward loop manager init|override_generation_config: "
-               r"|Before building \w+ rollout|Initializing a V\d LLM engine"),
-    ("checkpoint-load", r"checkpoint engine manager init|Checkpoint tracker file does not exist|Found checkpoint: "
-                        r"|Training from scratch|Load from checkpoint folder: |Setting global step to |Resuming from "),
-    ("ready", r"all initialize finished"),
-    ("validate", r"test_gen_batch meta info: "),
-    ("rollout", r"\(?[\"']Initial validation metrics: |Training Progress: "),
-    ("update", r"It took [0-9.]+ seconds to fall asleep"),
-    ("save", r"Saving checkpoint to |local_global_step_folder: |\[Rank \d+\] Saved model to "),
-    ("final", r"\(?[\"']Final validation metrics: "),
-)  # fmt: skip
-MARK = re.compile("|".join(f"({pattern})" for _, pattern in _MARKS).encode())
+    usual = f"usual {found.gpu[0]}-{found.gpu[1]} s"
+    return f"No output for {duration(silent)} while {found.label} ({usual}). {found.stall}"
 
 
 class PhaseTracker:
-    """Follows the phase through marks and events; every method returns the phase that begins, or None."""
+    """Follows the phase; every method returns the phase that begins with what it is told, or None."""
 
     def __init__(self) -> None:
         self.phase = ""
         self.validates_first = True  # veRL's default
+        self._awake = b""  # when the engine woke up last, by its own clock
 
-    def mark(self, match: "re.Match[bytes]") -> str | None:
-        """A line that MARK matches."""
-        name = _MARKS[(match.lastindex or 1) - 1][0]
-        starting = self.phase in _STARTING or not self.phase
-        if name == "restart":  # the driver itself: a second run in the same file
+    def mark(self, name: str, stamp: bytes | None) -> str | None:
+        """A line with a mark of `launcher.console.marks`; `stamp` is vLLM's date and time, if it has one."""
+        if name in ("total", "config-dump"):
+            name = "data"
+        elif name == "resumed":
+            name = "checkpoint-load"
+        elif name == "progress":
+            name = "rollout"
+        starting = self.phase in _STARTING
+        if name == "driver":  # begins a start, also that of a second run in the same file
             return self._enter("ray") if not starting or self._ahead("ray") else None
+        if name in ("asleep", "awake"):
+            return self._engine(name, stamp or b"")
         if name == "ready":
             name = "validate-first" if self.validates_first else "rollout"
         elif name == "validate" and starting:
             name = "validate-first"
-        if starting:
-            # Workers save nothing and update nothing yet; lines of the stages before come late at times.
+        if starting:  # lines of earlier stages come late at times
             return self._enter(name) if name in (*_STARTING, "rollout") and self._ahead(name) else None
-        if name == "update":  # the engine sleeps so that the update has its memory
-            return self._enter(name) if self.phase == "rollout" else None
         return self._enter(name) if name in ("validate", "save", "final") else None
+
+    def _engine(self, name: str, stamp: bytes) -> str | None:
+        """The engine sleeps while actor and critic are updated. Of several engines, some report late."""
+        if name == "awake":
+            self._awake = max(self._awake, stamp)
+        elif self.phase == "rollout" and self._awake and stamp > self._awake:
+            return self._enter("update")
+        return None
 
     def step(self, last: bool) -> str | None:
         """A step line; `last` when no other follows."""
@@ -137,7 +133,7 @@ class PhaseTracker:
         return self._enter("config")
 
     def _ahead(self, phase: str) -> bool:
-        return not self.phase or ORDER.index(phase) > ORDER.index(self.phase)
+        return ORDER.index(phase) > ORDER.index(self.phase)
 
     def _enter(self, phase: str) -> str | None:
         if phase == self.phase:

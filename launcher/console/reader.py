@@ -17,27 +17,24 @@ from launcher.console.events import (
     StepLine,
     TotalSteps,
 )
-from launcher.console.lines import LONGEST, PREFIX, Piece, PieceSplitter, clean_line
-from launcher.console.notable import is_notable
-from launcher.console.phases import MARK, PhaseTracker
+from launcher.console.lines import LONGEST, Piece, PieceSplitter, clean_line
+from launcher.console.marks import (
+    HEAD,
+    HINTS,
+    MARK,
+    PID,
+    STAMP,
+    name_of,
+    tells_trouble,
+)
+from launcher.console.phases import PhaseTracker
 from launcher.console.steps import Step, complete_step, read_step
 from launcher.text import clean
 
 __all__ = ["ConfigDump", "ConsoleReader", "Event", "Notable", "PhaseChange", "Progress", "Resumed",
            "RolloutCount", "StepLine", "TotalSteps"]  # fmt: skip
 
-# Ray's prefix, then the head of a log line as veRL, Ray or vLLM write it, then blanks.
-_HEAD = re.compile(
-    rb"(?:%b)(?:[A-Z]+:[0-9-]{10} [0-9:,]{12}:|[0-9-]{10} [0-9:,]{12}\t[A-Z]+ \S{1,80} -- "
-    rb"|[A-Z]+ [0-9-]{5} [0-9:]{8} \[[^\]\n]{1,80}\] )?[ ]*" % PREFIX.pattern
-)
-_BAR = re.compile(rb"Training Progress: *[0-9]+%\|[^|]*\| *([0-9]{1,15})/([0-9]{1,15})")
-_COUNT = re.compile(
-    rb"pending: ([0-9]{1,9}), running: ([0-9]{1,9}), finished: ([0-9]{1,9}), failure: ([0-9]{1,9})"
-)
-_TOTAL = re.compile(rb"Total training steps: ([0-9]{1,15})")
-_RESUMED = re.compile(rb"(?:Resuming from .*, s|S)etting global step to ([0-9]{1,15})")
-_CONFIG = b"{'actor_rollout_ref': "
+_BATCH = 64  # lines that are looked through together
 
 
 class ConsoleReader:
@@ -47,67 +44,110 @@ class ConsoleReader:
         self._pieces = PieceSplitter()
         self._tracker = PhaseTracker()
         self._total: int | None = None
-        self._config: tuple[bytes | None, ConfigCollector] | None = None  # pid of its writer
+        self._config: ConfigCollector | None = None
         self._last_step: tuple[bytes | None, Piece, str, bool] | None = None  # pid, place, text, sound
+        self._plain: list[Piece] = []  # lines without a mark, not looked through yet
         self._events: list[Event] = []
 
     def feed(self, data: bytes) -> list[Event]:
         """The events of the lines that `data` completes."""
         for piece in self._pieces.feed(data):
-            self._take(piece, len(piece.raw) == LONGEST)
+            if self._config is not None and self._config.add(piece[2]):
+                if piece[2].endswith(b"}"):
+                    self._read_config(self._config)
+            else:
+                self._take(piece)
         return self._taken()
 
     def close(self) -> list[Event]:
         """The events of a last line without a newline."""
         piece = self._pieces.close()
         if piece:
-            self._take(piece, True)
+            self._take(piece, cut=True)
         return self._taken()
 
     def _taken(self) -> list[Event]:
+        self._look_through()
         events, self._events = self._events, []
         return events
 
-    def _take(self, piece: Piece, cut: bool) -> None:
-        raw = piece.raw
+    def _emit(self, event: Event) -> None:
+        self._look_through()
+        self._events.append(event)
+
+    def _take(self, piece: Piece, *, cut: bool = False) -> None:
+        raw = piece[2]
         if not self._tracker.phase:
             self._enter(self._tracker.begin(), piece)
-        head = _HEAD.match(raw)
+        head = HEAD.match(raw)
         assert head is not None  # it matches nothing as well
-        start, pid = head.end(), head[2]
-        if self._last_step and pid == self._last_step[0] and self._completes(raw[start:]):
+        start = head.end()
+        if self._last_step and head[PID] == self._last_step[0] and self._completes(raw[start:]):
             return
-        if b"Training Progress: " in raw and (bar := _BAR.search(raw)):
-            self._events.append(Progress(int(bar[1]), int(bar[2])))
-        if (b"step:" in raw or b"[Step " in raw) and self._step(piece, pid, cut):
-            return
-        if self._config and pid == self._config[0]:
-            self._collect(raw[start:])
-        if raw.startswith((b"'", b'"'), start):
-            return  # the configuration, or printed metrics
         mark = MARK.match(raw, start)
-        if mark:
-            self._enter(self._tracker.mark(mark), piece)
-            self._marked(raw, start, pid)
-        elif count := _COUNT.match(raw, start):
-            self._events.append(RolloutCount(*map(int, count.groups())))
-            self._enter(self._tracker.rollout_count(), piece)
-        elif is_notable(raw, start):
-            self._events.append(Notable(clean_line(piece)))
+        if mark is not None:
+            self._marked(name_of(mark), mark, head, piece, cut)
+        elif not raw.startswith((b"'", b'"'), start):  # else the configuration, or printed metrics
+            self._plain.append(piece)
+            if cut or len(self._plain) >= _BATCH:
+                self._look_through(cut=cut)
 
-    def _step(self, piece: Piece, pid: bytes | None, cut: bool) -> bool:
+    def _marked(
+        self, name: str, mark: "re.Match[bytes]", head: "re.Match[bytes]", piece: Piece, cut: bool
+    ) -> None:
+        if name == "step":
+            self._step(piece, cut, head)
+            return
+        if name == "progress":
+            self._emit(Progress(int(mark["done"]), int(mark["of"])))
+            if b"step:" in piece[2] and self._step(piece, cut, head):
+                return
+        elif name == "count":
+            self._emit(
+                RolloutCount(*(int(mark[state]) for state in ("pending", "running", "finished", "failed")))
+            )
+            self._enter(self._tracker.rollout_count(), piece)
+            return
+        elif name == "total":
+            self._total = int(mark["total"])
+            self._emit(TotalSteps(self._total))
+        elif name == "resumed":
+            self._emit(Resumed(int(mark["resumed"])))
+        elif name == "config-dump":
+            self._config = ConfigCollector(piece[2][: head.end()])
+            self._config.add(piece[2])
+        self._enter(self._tracker.mark(name, head[STAMP]), piece)
+
+    def _look_through(self, *, cut: bool = False) -> None:
+        """Finds what has no place in the line: errors, and step lines behind what another process wrote."""
+        pieces, self._plain = self._plain, []
+        if not pieces:
+            return
+        together = b"\n".join([piece[2] for piece in pieces])
+        hints = [hint for hint in HINTS if hint in together]
+        if not hints:
+            return
+        for piece in pieces:
+            raw = piece[2]
+            if any(map(raw.__contains__, hints)):
+                if b"step:" in raw and self._step(piece, cut):
+                    continue
+                head = HEAD.match(raw)
+                if head is not None and tells_trouble(raw, head.end()):
+                    self._events.append(Notable(clean_line(piece)))
+
+    def _step(self, piece: Piece, cut: bool, head: "re.Match[bytes] | None" = None) -> bool:
+        """Takes a step line; `head` when it starts its line, so that another may hold its rest."""
         text = clean_line(piece).text
-        found = read_step(text, cut=cut)
+        found = read_step(text, cut=cut or len(piece[2]) == LONGEST)
         if found is None:
             return False
-        self._last_step = (pid, piece, text, found.sound)
         self._emit_step(piece, found)
+        self._last_step = (head[PID], piece, text, found.sound) if head else None
         return True
 
     def _emit_step(self, piece: Piece, found: Step) -> None:
-        self._events.append(
-            StepLine(found.step, found.data, piece.number, piece.offset, found.three_decimals)
-        )
+        self._emit(StepLine(found.step, found.data, piece[0], piece[1], found.three_decimals))
         self._enter(self._tracker.step(self._total is not None and found.step >= self._total), piece)
 
     def _completes(self, more: bytes) -> bool:
@@ -123,26 +163,13 @@ class ConsoleReader:
         self._emit_step(piece, whole)
         return True
 
-    def _marked(self, raw: bytes, start: int, pid: bytes | None) -> None:
-        if total := _TOTAL.match(raw, start):
-            self._total = int(total[1])
-            self._events.append(TotalSteps(self._total))
-        elif resumed := _RESUMED.match(raw, start):
-            self._events.append(Resumed(int(resumed[1])))
-        elif raw.startswith(_CONFIG, start):
-            self._config = (pid, ConfigCollector())
-            self._collect(raw[start:])
-
-    def _collect(self, text: bytes) -> None:
-        assert self._config is not None
-        collector = self._config[1]
-        keys = collector.add(text)
+    def _read_config(self, config: ConfigCollector) -> None:
+        keys = config.read()
         if keys is not None:
-            self._events.append(ConfigDump(keys))
+            self._emit(ConfigDump(keys))
             self._tracker.validates_first = keys.get("trainer.val_before_train") is not False
-        if keys is not None or collector.hopeless:
             self._config = None
 
     def _enter(self, phase: str | None, piece: Piece) -> None:
         if phase:
-            self._events.append(PhaseChange(phase, piece.number, piece.offset))
+            self._emit(PhaseChange(phase, piece[0], piece[1]))

@@ -1,7 +1,7 @@
 """veRL's step lines: `step:12 - actor/entropy:0.47 - val-core/openai/gsm8k/acc/mean@1:np.float64(0.29)`.
 
-Formats: three decimals for every value (veRL up to 0.4.1), full digits (0.5 on), numpy scalars as numpy 2 prints
-them (0.9), and `[Step 12] train | reward/overall=0.05 | kl=0.002`, which tutorials show.
+Formats: three decimals for every value (veRL up to 0.4.1), full digits (0.5 on), numpy scalars as numpy 2
+prints them (0.9), and `[Step 12] train | reward/overall=0.05 | kl=0.002`, which tutorials show.
 """
 
 import re
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 def parse_step(text: str, *, cut: bool = False) -> tuple[int, dict[str, float], bool] | None:
     """Step, figures by key, and whether every figure has exactly three decimals. None for any other line.
 
-    `text` is a clean line. A key that stands twice has its last value. With `cut` the line ends with the bytes
+    `text` is a clean line. A key that stands twice has its last value. With `cut` the line ends with the file
     and not with a newline: its last figure may lack digits and is left out.
     """
     found = read_step(text, cut=cut)
