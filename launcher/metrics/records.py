@@ -15,8 +15,8 @@ _WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan, 
 class StepRecord:
     """All figures of one training step (or of the validation before it, step 0).
 
-    `t` is unix seconds of the moment the step was seen; `log_offset` is the byte in console.log where
-    its line starts, None when only veRL's file logger had it. `data` holds floats, nan and inf included.
+    `t` is unix seconds of the moment the step was seen; `log_offset` is the byte in console.log where its
+    line starts, None when only veRL's file logger had it. `data` holds floats, nan and inf included.
     """
 
     step: int
@@ -46,13 +46,18 @@ class StepRecord:
         )
 
 
+def trains(data: Mapping[str, float]) -> bool:
+    """Whether these are the figures of a training step, and not of a validation alone (step 0)."""
+    return any(key.startswith(("actor/", "critic/")) for key in data)
+
+
 def jsonable(data: Mapping[str, float]) -> dict[str, float | str]:
     """`data` with nan and infinities as the strings "nan", "inf", "-inf": JSON has no word for them."""
     return {key: value if math.isfinite(value) else str(float(value)) for key, value in data.items()}
 
 
 def figures(raw: Any) -> dict[str, float]:
-    """The figures of a JSON object: null is nan, the words for nan and infinity are read, the rest dropped."""
+    """The figures of a JSON object: null is nan, words for nan and infinity are read, the rest is dropped."""
     if not isinstance(raw, dict):
         return {}
     found: dict[str, float] = {}

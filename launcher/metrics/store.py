@@ -1,8 +1,8 @@
 """All figures of a run in memory: small, append-only, quick to draw at any width.
 
-10,000 steps of 100 keys are a million doubles (16 MB with their steps). A chart asks for a few hundred columns;
-a pyramid of minimum, maximum and last value per block answers without touching every point, and a spike in
-one step is never averaged away.
+10,000 steps of 100 keys are a million doubles (16 MB with their steps). A chart asks for a few hundred
+columns; a pyramid of minimum, maximum and last value per block answers without touching every point, and a
+spike in one step is never averaged away.
 """
 
 import math
@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left
 from typing import NamedTuple
 
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, trains
 
 _FAN = 16  # points a block of the first level, blocks a block of each higher one
 
@@ -112,7 +112,9 @@ class Series:
         tail: list[Span | None] = []
         plain = self.values
         first, last = -(-start // _FAN), stop // _FAN
-        parts.append(_span(plain[start : first * _FAN], plain[start : first * _FAN], plain[start : first * _FAN]))
+        parts.append(
+            _span(plain[start : first * _FAN], plain[start : first * _FAN], plain[start : first * _FAN])
+        )
         tail.append(_span(plain[last * _FAN : stop], plain[last * _FAN : stop], plain[last * _FAN : stop]))
         for depth, level in enumerate(self._levels):
             upper_first, upper_last = -(-first // _FAN), last // _FAN
@@ -164,15 +166,18 @@ class SeriesStore:
             self.seams.append(step)
         self._attempt = attempt
         if self.steps and step <= self.steps[-1]:
-            self._cut(step)
-        self.steps.append(step)
-        self.times.append(record.t)
+            # the validation before a resumed attempt has the number of the checkpoint's step, which stays
+            self._cut(step if trains(record.data) else step + 1)
+        if not self.steps or step > self.steps[-1]:
+            self.steps.append(step)
+            self.times.append(record.t)
         for key, value in record.data.items():
             series = self._series.get(key)
             if series is None:
                 series = self._series[key] = Series()
-            series.steps.append(step)
-            series.values.append(value)
+            if series.steps and series.steps[-1] == step:
+                series.cut(step)
+            series.append(step, value)
 
     def _cut(self, step: int) -> None:
         keep = bisect_left(self.steps, step)

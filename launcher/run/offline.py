@@ -146,7 +146,7 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     ended = read_json(attempt.exit)
     return diagnose(
         lines(attempt.console), exit_code=ended.get("code"), requested_by=ended.get("requested_by"),
-        alive=state["state"] in ALIVE, phase=state.get("phase"),
+        alive=state["state"] in ALIVE, steps_total=state.get("total"),
     )  # fmt: skip
 
 

@@ -1,0 +1,104 @@
+"""import, metrics, health and diagnose over real logs."""
+
+import gzip
+import math
+from pathlib import Path
+
+import orjson
+import pytest
+
+from launcher.errors import UserError
+from launcher.run.importer import import_logs
+from launcher.run.offline import diagnosis, judge, steps
+from launcher.run.reader import RunReader
+from launcher.run.source import LogFile, resolve
+from launcher.run.state import current
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+RUNS = ("cpu-toy", "grpo", "kl-blowup", "learning", "nan", "resume", "two-gpus")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+
+
+def logged(name: str) -> dict[int, dict[str, float | None]]:
+    with gzip.open(LOGS / f"{name}.jsonl.gz") as file:
+        return {record["step"]: record["data"] for record in map(orjson.loads, file)}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_import_of_both_sources_has_every_step_and_key_of_the_file_logger(name: str) -> None:
+    (run,) = import_logs([str(LOGS / f"{name}.log.gz"), str(LOGS / f"{name}.jsonl.gz")])
+    found = {record.step: record.data for _, record in steps(run)}
+    expected = logged(name)
+    assert found.keys() >= expected.keys()
+    for step, data in expected.items():
+        for key, value in data.items():
+            if isinstance(value, (int, float)):
+                assert found[step][key] == value, (step, key)
+            elif value is None:
+                assert not math.isfinite(found[step][key]), (step, key)
+
+
+def test_attempts_whose_steps_continue_are_one_run_with_a_seam() -> None:
+    (run,) = import_logs([str(LOGS / "learning.log.gz"), str(LOGS / "resume.log.gz")])
+    reader = RunReader(run.path)
+    reader.poll()
+    assert run.attempt_numbers() == [1, 2] and reader.series.seams
+    score = reader.series.get("critic/score/mean")
+    assert score is not None and list(score.steps) == list(range(1, 29))
+
+
+def test_logs_that_do_not_continue_are_a_run_each() -> None:
+    assert len(import_logs([str(LOGS / "grpo.log.gz"), str(LOGS / "kl-blowup.log.gz")])) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"), [("cpu-toy", "finished"), ("learning", "stopped"), ("fail-oom", "failed")]
+)
+def test_an_import_says_how_the_run_ended(name: str, outcome: str) -> None:
+    (run,) = import_logs([str(LOGS / f"{name}.log.gz")])
+    state = current(run)
+    assert state["state"] == "imported" and state["outcome"] == outcome
+    assert bool(state["error"]) == (outcome == "failed")
+
+
+def test_kl_blowup_warns_through_kl_4_by_step_12_from_log_and_from_run() -> None:
+    log = resolve(str(LOGS / "kl-blowup.log.gz"))
+    (run,) = import_logs([str(LOGS / "kl-blowup.log.gz")])
+    for source in (log, run):
+        checklist, changes = judge(source, [])
+        rises = [c for c in changes if c.rule == "KL-4" and str(c.after) in ("WARN", "CRITICAL")]
+        assert rises and rises[0].step <= 12
+        assert str(checklist.verdict) in ("WARN", "CRITICAL")
+
+
+def test_settings_on_the_command_line_beat_the_logs_own_configuration() -> None:
+    log = resolve(str(LOGS / "kl-blowup.log.gz"))
+    off = ["algorithm.use_kl_in_reward=False", "actor_rollout_ref.actor.use_kl_loss=False"]
+    checklist, _ = judge(log, off)
+    assert {row.rule: str(row.level) for row in checklist.rows()}["KL-1"] == "N-A"
+
+
+def test_a_size_that_is_no_size_is_refused() -> None:
+    with pytest.raises(UserError, match=r"gpu_total_gb=big"):
+        judge(resolve(str(LOGS / "nan.log.gz")), ["gpu_total_gb=big"])
+
+
+def test_a_metrics_file_is_told_from_a_console_log_by_its_content(tmp_path: Path) -> None:
+    odd = tmp_path / "console.log"
+    odd.write_bytes(gzip.decompress((LOGS / "nan.jsonl.gz").read_bytes()))
+    assert resolve(str(odd)) == LogFile(odd, file_logger=True)
+
+
+def test_a_missing_file_is_one_sentence() -> None:
+    with pytest.raises(UserError, match=r"there is no file 'nowhere\.log'"):
+        resolve("nowhere.log")
+
+
+def test_diagnosis_of_an_imported_failure_names_the_cause_with_a_line() -> None:
+    (run,) = import_logs([str(LOGS / "fail-no-flash-attn.log.gz")])
+    found = diagnosis(run)
+    assert found.cause == "flash-attn-missing" and found.evidence[0].line > 0 and found.fixes

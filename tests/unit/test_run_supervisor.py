@@ -1,0 +1,106 @@
+"""The supervisor as a real detached process, with the log player in veRL's place."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.run import replay
+from launcher.run.directory import RunDir
+from launcher.run.files import read_json
+from launcher.run.launch import stop
+from launcher.run.process import ProcessId, session_members
+from launcher.run.reader import RunReader
+from launcher.run.state import ALIVE, current
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+
+
+def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
+    deadline = time.monotonic() + seconds
+    while not good(state := current(run)):
+        assert time.monotonic() < deadline, state
+        time.sleep(0.05)
+    return state
+
+
+def driver_of(run: RunDir) -> ProcessId:
+    found = ProcessId.from_json(current(run)["driver"])
+    assert found is not None
+    return found
+
+
+def test_a_replay_goes_through_the_states_and_ends_as_the_log_did() -> None:
+    run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=100)
+    state = wait_for(run, lambda s: s["state"] not in ALIVE)
+    assert state["state"] == "finished" and state["step"] == state["total"] == 80
+    assert state["exit"] == {**state["exit"], "code": 0, "signal": None, "requested_by": None}
+    reader = RunReader(run.path)
+    reader.poll()
+    states = [event["to"] for event in reader.events if event["kind"] == "state"]
+    assert states == ["starting", "running", "finished"]
+    score = reader.series.get("critic/score/mean")
+    assert score is not None and len(score) == 80
+    assert session_members(driver_of(run)) == []
+
+
+def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
+    run = replay.start(str(LOGS / "fail-missing-parquet.log.gz"), speed=1000)
+    state = wait_for(run, lambda s: s["state"] not in ALIVE)
+    assert state["state"] == "failed" and state["cause"] == "parquet-missing" and state["error"]
+
+
+def test_stop_is_recorded_with_who_asked_and_is_no_failure() -> None:
+    run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    wait_for(run, lambda s: s["driver"] is not None)
+    assert stop(run, by="test", wait=True) == "stopped"
+    state = current(run)
+    assert state["exit"]["requested_by"] == "test" and state["exit"]["code"] == 143
+    assert session_members(driver_of(run)) == []
+
+
+def test_a_killed_supervisor_leaves_a_lost_run_whose_driver_lives_and_can_be_stopped() -> None:
+    run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    state = wait_for(run, lambda s: s["driver"] is not None)
+    os.kill(state["supervisor"]["pid"], signal.SIGKILL)
+    state = wait_for(run, lambda s: s["state"] == "lost")
+    assert state["driver_alive"] is True
+    assert stop(run, by="test") == "stopped"
+    assert current(run)["state"] == "stopped" and session_members(driver_of(run)) == []
+    attempt = run.last_attempt()
+    assert attempt is not None and read_json(attempt.exit)["requested_by"] == "test"
+
+
+def test_the_hang_up_of_the_terminal_changes_nothing() -> None:
+    run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    state = wait_for(run, lambda s: s["driver"] is not None)
+    supervisor = ProcessId.from_json(state["supervisor"])
+    assert supervisor is not None
+    assert os.getsid(supervisor.pid) == supervisor.pid != os.getsid(0), "a session of its own: no terminal"
+    os.kill(supervisor.pid, signal.SIGHUP)
+    time.sleep(0.3)
+    assert supervisor.alive() and driver_of(run).alive()
+    stop(run, wait=True)
+
+
+def test_a_driver_that_cannot_be_started_is_a_failed_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    from launcher.run import spawn
+
+    real = spawn.write_json
+
+    def broken(path: Path, value: dict[str, Any]) -> None:
+        real(path, {**value, "argv": ["/nonexistent/python"]} if path.name == "launch.json" else value)
+
+    monkeypatch.setattr(spawn, "write_json", broken)
+    run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    state = wait_for(run, lambda s: s["state"] not in ALIVE)
+    assert state["state"] == "failed" and state["exit"]["code"] == 127
