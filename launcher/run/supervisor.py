@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class Supervisor:
         self.requested_by: str | None = None
         self.stopping_since: float | None = None
         self.pids: list[int] = []
+        self.faulty = False
 
     def supervise(self) -> None:
         """Runs the attempt to its end."""
@@ -97,14 +99,25 @@ class Supervisor:
                 self.monitor.checklist.mute(request.rule)
             elif request.verb == "stop":
                 self.stop(request.by)
-        self._read(now)
+        self._guard(self._read, now)
         if self.memory.due(now):
-            self._sample(now)
+            self._guard(self._sample, now)
         if self.state == "starting" and self.monitor.step is not None:
             self._enter("running")
         if self.stopping_since is not None and now - self.stopping_since > driver.PATIENCE and self.driver:
             kill_session(self.driver)
         self._write()
+
+    def _guard(self, part: Callable[[float], object], now: float) -> None:
+        """Reading and judging must never harm the run: a mistake in them is noted, supervision goes on."""
+        try:
+            part(now)
+        except Exception as error:
+            traceback.print_exc()
+            if not self.faulty:
+                self.faulty = True
+                text = f"ppo-tui itself failed while reading the run ({error!r}): figures may be missing"
+                self.events.add("note", now, text=f"{text}; see {self.run.supervisor_log}")
 
     def _read(self, now: float) -> None:
         """Takes in what was printed and logged since the last look."""
@@ -132,8 +145,8 @@ class Supervisor:
         if left:
             self.events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
         now = time.time()
-        self._read(now)
-        self.monitor.close(now)
+        self._guard(self._read, now)
+        self._guard(self.monitor.close, now)
         self.memory.add(self.sampler.sample())  # shows that the memory came back
         self._end(*driver.exit_status(self.process.returncode))
 
