@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from launcher.screen_request import ScreenRequest
+from tui.keys import is_ours
 from tui.screens.dashboard import DashboardScreen
 from tui.theme import OWN, theme_name
 from tui.widgets.painted import ASCII_CLASS
@@ -53,7 +54,7 @@ class PpoTui(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key of the screen as an entry of the command palette, and the choice of a theme."""
         for node, binding, enabled, tooltip in screen.active_bindings.values():
-            if enabled and binding.description and not binding.system:
+            if enabled and is_ours(binding):
                 action = partial(self.run_action, binding.action, node)
                 yield SystemCommand(binding.description.capitalize(), tooltip or binding.description, action)
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)

@@ -113,8 +113,8 @@ def headline(figure: Figure, series: Series, store: SeriesStore) -> list[Row]:
     value: Row = [(number(last) + (figure.unit if math.isfinite(last) else ""), "value")]
     if not math.isfinite(last):
         value = [(f"{glyphs.CRITICAL} {number(last)}", "critical")]
-    elif arrow := trend(finite(recent)):
-        value.append((f" {arrow}", "text"))
+    else:
+        value.append((f" {trend(finite(recent)) or ' '}", "text"))
     context = figure.context(good, store) if good else ""
     return [value, [(context, "dim")]] if context else [value]
 

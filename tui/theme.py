@@ -19,6 +19,7 @@ _DARK = Theme(
     foreground="#d0d0d0", background="#121212", surface="#1c1c1c", panel="#262626",
     variables={
         "dim": "#8a8a8a", "faint": "#4e4e4e", "curve": "#5fafff",
+        "scrollbar": "#4e4e4e", "scrollbar-background": "#1c1c1c", "scrollbar-corner-color": "#121212",
         "footer-background": "#121212", "footer-key-foreground": "#5fafff",
         "footer-description-foreground": "#8a8a8a",
         "block-cursor-background": "#303030", "block-cursor-foreground": "#eeeeee",
@@ -33,6 +34,7 @@ _LIGHT = Theme(
     foreground="#303030", background="#ffffff", surface="#eeeeee", panel="#e4e4e4",
     variables={
         "dim": "#6c6c6c", "faint": "#bcbcbc", "curve": "#005faf",
+        "scrollbar": "#bcbcbc", "scrollbar-background": "#eeeeee", "scrollbar-corner-color": "#ffffff",
         "footer-background": "#ffffff", "footer-key-foreground": "#005faf",
         "footer-description-foreground": "#6c6c6c",
         "block-cursor-background": "#d0d0d0", "block-cursor-foreground": "#000000",

@@ -52,9 +52,9 @@ def spread(left: Row, right: Row, limit: int) -> Row:
     return [*fit(left, room), *right]
 
 
-def put(row: Row, column: int, spans: Row) -> Row:
-    """`spans` from `column` on, or two cells behind the end of `row` when that is further."""
-    gap = max(column - width(row), 2 if row else 0)
+def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:
+    """`spans` from `column` on, or `least` cells behind the end of `row` when that is further."""
+    gap = max(column - width(row), least if row else 0)
     return [*row, (" " * gap, "text"), *spans]
 
 

@@ -16,6 +16,10 @@ class ConfirmScreen(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "yes"),
         Binding("n,escape", "answer(False)", "no"),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("down", "scroll(1)", show=False),
+        Binding("pageup", "scroll(-10)", show=False),
+        Binding("pagedown", "scroll(10)", show=False),
     ]
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  no") -> None:
@@ -37,6 +41,9 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "yes")
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one("#details").scroll_relative(y=lines, animate=False)
 
     def action_answer(self, answer: bool) -> None:
         self.dismiss(answer)

@@ -39,8 +39,22 @@ class DashboardScreen(Screen[None]):
         Binding("h", "checks", "checks", tooltip="All health checks, with their figures"),
         Binding("l", "log", "log", tooltip="The console of the run, full screen"),
         Binding("r", "runs", "runs", tooltip="The list of runs and presets"),
-        Binding("left_square_bracket", "neighbour(1)", "older run", key_display="[", show=False),
-        Binding("right_square_bracket", "neighbour(-1)", "newer run", key_display="]", show=False),
+        Binding(
+            "left_square_bracket",
+            "neighbour(1)",
+            "older run",
+            key_display="[",
+            show=False,
+            tooltip="The run before this one",
+        ),
+        Binding(
+            "right_square_bracket",
+            "neighbour(-1)",
+            "newer run",
+            key_display="]",
+            show=False,
+            tooltip="The run after this one",
+        ),
         Binding("x", "stop", "stop", tooltip="Stop the run; asks first"),
         Binding("x", "refuse", "read-only", tooltip="This is `ppo-tui watch`: it never stops a run"),
         Binding("q", "leave", "leave it running", tooltip="Close the screen; the run goes on"),
@@ -130,19 +144,23 @@ class DashboardScreen(Screen[None]):
         self.run_worker(self._stop(), exclusive=True, group="stop")
 
     async def _stop(self) -> None:
+        from launcher.run.checkpoints import latest_checkpoint
         from launcher.run.launch import stop
 
         assert self.reader is not None
-        name, step = self.reader.name, self.reader.state.get("step")
-        since = "no step was finished yet" if step is None else f"{step} steps were trained"
+        run, step = self.reader.dir, self.reader.state.get("step")
+        kept = latest_checkpoint(run.checkpoints)
+        trained = "No step was finished yet." if step is None else f"{step} steps were trained."
+        lost = (
+            f"The last checkpoint is of step {kept[0]}." if kept else "There is no checkpoint to resume from."
+        )
         details = (
-            f"{since}; what came after the last checkpoint is lost.\n\n"
+            f"{trained} {lost}\n\n"
             "veRL is asked to end, and killed with all its processes when it takes longer than 6 seconds."
         )
-        if await self.app.push_screen_wait(
-            ConfirmScreen(f"Stop {name}?", details, "y  stop it", "n  leave it running")
-        ):
-            await asyncio.to_thread(stop, self.reader.dir, by="screen")
+        question = ConfirmScreen(f"Stop {self.reader.name}?", details, "y  stop it", "n  leave it running")
+        if await self.app.push_screen_wait(question):
+            await asyncio.to_thread(stop, run, by="screen")
             self.notify("Asked the run to stop.")
 
     def action_runs(self) -> None:

@@ -10,6 +10,7 @@ from textual.screen import ModalScreen
 
 from tui import glyphs
 from tui.drawing.rows import Row
+from tui.keys import is_ours
 from tui.run_words import LEVELS, STATES
 from tui.widgets.lines import Lines
 
@@ -37,7 +38,7 @@ class HelpScreen(ModalScreen[None]):
         rows: list[Row] = [[("Keys", "title")]]
         said: set[str] = set()
         for _, binding, enabled, tooltip in self._keys:
-            if binding.description and enabled and not binding.system and binding.action not in said:
+            if enabled and is_ours(binding) and binding.action not in said:
                 said.add(binding.action)
                 key = self.app.get_key_display(binding)
                 rows.append([(f"  {key:<10}", "live"), (tooltip or binding.description, "text")])

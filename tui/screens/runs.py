@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -14,12 +15,14 @@ from textual.widgets.option_list import Option
 
 from launcher.errors import UserError
 from launcher.format import duration, number
-from tui.drawing.rows import Row, crop, put
+from launcher.text import clean
+from tui.drawing.rows import Row, Span, crop, put
 from tui.glyphs import ASCII
 from tui.run_list import RunList, RunSummary
-from tui.run_words import LEVELS, STATES, is_live
+from tui.run_words import LEVELS, STATES, closing_sentence, is_live, state_words
 from tui.screens.confirm import ConfirmScreen
 from tui.widgets.header_line import SHORT_ID
+from tui.widgets.lines import Lines
 from tui.widgets.painted import ASCII_CLASS
 
 if TYPE_CHECKING:
@@ -37,7 +40,11 @@ class Choices(OptionList, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "enter", "select", "open / start", tooltip="Open the run, or start the preset after a question"
+            "enter",
+            "select",
+            "open / start",
+            key_display="enter",
+            tooltip="Open the run, or start the preset after a question",
         ),
         Binding("up,k", "cursor_up", "up", show=False),
         Binding("down,j", "cursor_down", "down", show=False),
@@ -64,6 +71,7 @@ class RunsScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Choices(compact=True, markup=False)
+        yield Lines()
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -95,6 +103,9 @@ class RunsScreen(Screen[None]):
     def action_back(self) -> None:
         if self.current is not None:
             self._show_run(self.current)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        self._tell_more()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         kind, _, name = str(event.option_id).partition(" ")
@@ -145,6 +156,22 @@ class RunsScreen(Screen[None]):
         ids = [option.id for option in chosen.options]
         chosen.highlighted = ids.index(at.id) if at is not None and at.id in ids else None
 
+    def _tell_more(self) -> None:
+        """A sentence or two about the chosen line, below the list."""
+        option = self.query_one(Choices).highlighted_option
+        identity = option.id if option is not None else None
+        told = next((_about_run(run) for run in self.list.runs if identity == f"run {run.path}"), None)
+        told = told or next(
+            (_about(preset) for preset in self.presets if identity == f"preset {preset.name}"), None
+        )
+        self.query_one(Lines).show(
+            [
+                [(f" {line}", role)]
+                for text, role in told or []
+                for line in wrap(clean(text), max(self.size.width - 2, 8), max_lines=2, placeholder=" …")
+            ]
+        )
+
     def _preselect(self) -> None:
         wanted = next((run.path for run in self.list.runs if is_live(run.state)), None)
         if self.current is not None:
@@ -172,7 +199,7 @@ class RunsScreen(Screen[None]):
 
 def _run_heading() -> Row:
     row: Row = [(" Runs", "title")]
-    for column, word in ((14, "run"), (41, "step"), (52, "reward"), (60, "checks"), (72, "time")):
+    for column, word in ((14, "run"), (40, "step"), (51, "reward"), (58, "checks"), (71, "time")):
         row = put(row, column, [(word, "dim")])
     return row
 
@@ -186,12 +213,12 @@ def run_row(run: RunSummary) -> Row:
     step, total = state.get("step"), state.get("total")
     started, updated = state.get("started"), state.get("updated")
     row: Row = [(f" {sign} {name}", role)]
-    row = put(row, 14, [*crop([(run.name, "text")], 19), (f" · {run.id[:SHORT_ID]}", "dim")])
-    row = put(row, 41, [(f"{'–' if step is None else step}/{total or '–'}", "text")])
-    row = put(row, 52, [(number(run.reward), "text")])
-    row = put(row, 60, [(f"{level_sign} {verdict}", level_role)])
+    row = put(row, 14, [*crop([(run.name, "text")], 17), (f" · {run.id[:SHORT_ID]}", "dim")])
+    row = put(row, 40, [(f"{'–' if step is None else step}/{total or '–'}", "text")])
+    row = put(row, 51, [(number(run.reward), "text")])
+    row = put(row, 58, [(f"{level_sign} {verdict}", level_role)])
     if isinstance(started, (int, float)) and isinstance(updated, (int, float)):
-        row = put(row, 72, [(duration(updated - started), "dim")])
+        row = put(row, 71, [(duration(updated - started), "dim")])
     return row
 
 
@@ -202,6 +229,19 @@ def preset_row(preset: "Summary") -> Row:
         return put(row, 25, [(preset.error, "critical")])
     row = put(row, 25, crop([(preset.needs, "dim")], 24))
     return put(row, 51, [(preset.description, "text")])
+
+
+def _about_run(run: RunSummary) -> list[Span]:
+    """How the run ended, or what it does; and its folder."""
+    said = "".join(text for text, _ in state_words(run.state))
+    role, text = closing_sentence(run.state) or ("text", said)
+    return [(text, role), (str(run.path), "dim")]
+
+
+def _about(preset: "Summary") -> list[Span]:
+    if preset.error is not None:
+        return [(preset.error, "critical")]
+    return [(preset.description, "text"), (f"needs {preset.needs or 'not said'}", "dim")]
 
 
 def _presets() -> "list[Summary]":
@@ -223,4 +263,5 @@ def _command(preset: str) -> str:
         raise UserError(f"veRL is not installed for {env.python}")
     names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
     folders = RunFolders(*(Path("/RUN") / name for name in names))
-    return command_line(build(loaded, version=env.verl, python=env.python, folders=folders))
+    command = command_line(build(loaded, version=env.verl, python=env.python, folders=folders))
+    return f"ppo-tui run {preset}\n\nruns\n\n{command}"

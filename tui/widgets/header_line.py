@@ -36,7 +36,7 @@ class HeaderLine(Painted):
         name: Row = [(" ", "text"), (self.run_name, "title"), (f" · {self.run_id[:SHORT_ID]}", "dim")]
         right: Row = [("watching  ", "notice")] if self.read_only else []
         right += [(f"{uptime(self.state, self.now)} ", "dim")]
-        left = put(put(name, columns * 3 // 10, state), columns * 3 // 5, verdict)
+        left = put(put(name, columns * 3 // 10, state, 2), columns * 3 // 5, verdict, 2)
         if width(left) + width(right) >= columns:
             room = columns - width(state) - width(verdict) - width(right) - 7
             left = [
