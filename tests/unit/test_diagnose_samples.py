@@ -1,0 +1,246 @@
+"""Every entry of the failure catalogue wins on a log in which its line is not the last one.
+
+The logs are written from tests/data/failures/samples.yaml in the forms in which veRL's failures reach a console:
+colours and prefixes of Ray, nested prefixes and loggers of vLLM, remote tracebacks, Hydra's short form, late lines
+of workers after the driver's last words, and harmless lines that look like failures.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from launcher.console.causes import CATALOGUE
+from launcher.console.diagnose import Diagnosis, diagnose
+from launcher.console.lines import LineSplitter
+
+SAMPLES = YAML(typ="safe").load(Path(__file__).parents[1] / "data" / "failures" / "samples.yaml")
+PACKAGES = "/opt/venv/lib/python3.12/site-packages"
+OVERRIDES = (
+    "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
+)
+HYDRA = ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."]
+SYNC = (
+    "RuntimeError: Sync replay buffer selected terminal groups with no materializable trajectories. "
+    "Enable trainer.v1.sampler.sync_refill_failed_groups to replace failed groups."
+)
+ENGINE = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+DIED = """ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
+\tclass_name: create_colocated_worker_cls.<locals>.WorkerDict
+The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker \
+unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) the process was \
+killed by the OOM killer due to high memory usage, (2) ray stop --force was called, or (3) the worker crashed."""
+
+
+def coloured(source: str, lines: list[str], pid: int = 4711) -> list[str]:
+    return [f"\x1b[36m({source} pid={pid})\x1b[0m {line}" for line in lines]
+
+
+def frames(places: list[str]) -> list[str]:
+    lines = []
+    for place in places:
+        path, _, function = place.partition(":")
+        path = path if path.startswith("/") else f"{PACKAGES}/{path}"
+        lines += [
+            f'  File "{path}", line 93, in {function}',
+            "    return self.call(batch)",
+            "           ^^^^^^^^^^",
+        ]
+    return lines
+
+
+def remote(kind: str, method: str) -> str:
+    call = f"\x1b[36mray::{method}()\x1b[39m (pid=29994, ip=10.0.0.2, actor_id=0b50, repr=<object at 0x7f78>)"
+    return f"ray.exceptions.RayTaskError({kind}): {call}"
+
+
+def raised(sample: dict[str, Any]) -> list[str]:
+    """Frames, the exception, and one that was raised from it."""
+    lines = [*frames(sample.get("frames", [])), *sample["text"].split("\n")]
+    if "then" in sample:
+        lines += ["", "The above exception was the direct cause of the following exception:", ""]
+        lines += [
+            f"\x1b[36mray::{sample.get('method') or 'TaskRunnerV1.run'}()\x1b[39m (pid=29994, ip=10.0.0.2)"
+        ]
+        lines += [*frames(["verl/utils/model.py:load"]), *sample["then"].split("\n")]
+    return lines
+
+
+def driver(ending: list[str]) -> list[str]:
+    trace = ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:main"])]
+    return [OVERRIDES, *trace, *ending, *HYDRA]
+
+
+def trainer(ending: list[str]) -> list[str]:
+    calls = frames(["ray/_private/worker.py:get_objects"])
+    return driver(
+        [
+            *calls,
+            remote("RuntimeError", "TaskRunnerV1.run"),
+            *frames(["verl/trainer/main_ppo.py:run"]),
+            *ending,
+        ]
+    )
+
+
+def prompts(method: str, failure: list[str]) -> list[str]:
+    """Two prompts that fail in the agent loop, then the repetition that Ray collapses."""
+    head = ["Traceback (most recent call last):"]
+    head += frames(["verl/experimental/agent_loop/agent_loop.py:_run_agent_loop"])
+    if method:
+        head += [remote("ValueError", method)]
+    if "compute_score" in method:
+        head += frames(["verl/trainer/ppo/reward.py:_call_with_kwargs"])
+    one = ["ERROR:2026-11-21 09:30:55,586:Error in _run_prompt for uid=61aef5a4", *head, *failure]
+    again = [f"{line}\x1b[32m [repeated 62x across cluster]\x1b[0m" for line in one]
+    return coloured("AgentLoopWorkerTQ", one + one, 18209) + coloured("AgentLoopWorkerTQ", again, 18212)
+
+
+def body(sample: dict[str, Any]) -> list[str]:
+    form, failure = sample["form"], raised(sample)
+    if form == "driver":
+        return driver(failure)
+    if form == "import":
+        return [
+            "Traceback (most recent call last):",
+            *frames(["verl/trainer/main_ppo.py:<module>"]),
+            *failure,
+        ]
+    if form == "hydra":
+        return [*failure, *HYDRA]
+    if form == "shell":
+        return [*failure, ""]
+    if form == "config":
+        return [
+            OVERRIDES,
+            f"Error in call to target '{sample['target']}':",
+            *failure,
+            f"full_key: {sample['key']}",
+            *HYDRA,
+        ]
+    if form == "trainer":
+        return trainer(failure)
+    if form == "worker":
+        return trainer([remote("RuntimeError", sample["method"]), *failure])
+    if form == "crash":
+        source = sample["source"]
+        prefix = "\x1b[33m(raylet)\x1b[0m " if source == "raylet" else f"\x1b[36m({source} pid=4711)\x1b[0m "
+        return [*(prefix + line for line in failure), *trainer(DIED.split("\n"))]
+    if form == "engine":
+        trace = [
+            "EngineCore failed to start.",
+            "Traceback (most recent call last):",
+            *frames(["vllm/v1/engine/core.py:run"]),
+        ]
+        logged = [f"ERROR 11-21 09:30:28 [core.py:1231] {line}" for line in [*trace, *failure]]
+        engine = coloured(
+            "vLLMHttpServer", [f"\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m {line}" for line in logged]
+        )
+        return [*engine, *trainer([remote("RuntimeError", "vLLMHttpServer.launch_server"), ENGINE])]
+    if form == "prompt":
+        return [*prompts(sample.get("method", "RewardLoopWorker.compute_score"), failure), *trainer([SYNC])]
+    if form == "creation":
+        call = "ray::reward_loop_worker_0:RewardLoopWorker.__init__() (pid=12576, ip=10.0.0.2)"
+        dead = f"The actor died because of an error raised in its creation task, {call}"
+        early = coloured("RewardLoopWorker", [f"Exception raised in creation task: {dead}", *failure])
+        return [*early, *prompts("", [f"ray.exceptions.ActorDiedError: {dead}", *failure]), *trainer([SYNC])]
+    assert form in ("driver-only-prompts", "hang")
+    return (
+        trainer(failure)
+        if form == "driver-only-prompts"
+        else coloured("TaskRunnerV1", [f"INFO:2026-11-21 11:07:43,653:{failure[0]}"])
+    )
+
+
+def log(sample: dict[str, Any]) -> list[str]:
+    lines = ["[validate_config] All configuration checks passed successfully!"]
+    if sample["form"] not in ("hydra", "import", "config", "driver"):
+        lines += [
+            "ray init kwargs: {'num_cpus': None}",
+            "2026-11-21 09:28:04,147\tINFO worker.py:1998 -- Started a local Ray instance.",
+        ]
+        harmless = (
+            f"{PACKAGES}/verl/workers/engine/__init__.py:50: UserWarning: automodel engine is not available: "
+        )
+        lines += coloured(
+            "TaskRunnerV1", [harmless + "ModuleNotFoundError(\"No module named 'nemo_automodel'\")"]
+        )
+        lines += coloured(
+            "TaskRunnerV1", ["{'actor_rollout_ref': {'actor': {'strategy': 'fsdp'}}}", "dataset len: 7473"]
+        )
+        answer = [
+            "[prompt] Fix this program.",
+            "[response] It says",
+            "Traceback (most recent call last):",
+            '  File "/x.py", line 1, in x',
+        ]
+        answer += [
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB",
+            "ModuleNotFoundError: No module named 'vllm'",
+        ]
+        lines += coloured(
+            "TaskRunnerV1", [*answer, "CUDA Error: out of memory at /w/cumem_allocator.cpp:62", "[score] 0.0"]
+        )
+    if sample.get("steps"):
+        lines += coloured(
+            "TaskRunnerV1", ["INFO:2026-11-21 09:30:00,000:all initialize finished, ready to fit"]
+        )
+        lines += coloured(
+            "TaskRunnerV1", [f"step:{step} - actor/entropy:0.4" for step in range(1, sample["steps"] + 1)]
+        )
+    lines += body(sample)
+    if sample["form"] in ("worker", "trainer", "engine", "prompt", "creation", "crash"):
+        lines += coloured(
+            "GlobalRequestLoadBalancer",
+            ['  warnings.warn(f"automodel engine is not available", stacklevel=1)'],
+        )
+        lines += coloured(
+            "WorkerDict", ["Warning: Failed to set NUMA affinity: libnuma.so: cannot open shared object file"]
+        )
+    return lines
+
+
+def read(lines: list[str], **known: Any) -> Diagnosis:
+    splitter = LineSplitter()
+    found = splitter.feed("\n".join(lines).encode())
+    return diagnose([*found, *splitter.close()], **known)
+
+
+def cases() -> Iterator[Any]:
+    for number, sample in enumerate(SAMPLES):
+        for exit_code in (sample.get("exit_code", 1), None):
+            if sample["form"] != "hang" or exit_code is None:
+                yield pytest.param(sample, exit_code, id=f"{sample['cause']}-{number}-{exit_code}")
+
+
+@pytest.mark.parametrize(("sample", "exit_code"), cases())
+def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: int | None) -> None:
+    lines = log(sample)
+    found = read(lines, exit_code=exit_code)
+    assert found.cause == sample["cause"], found
+    expected = sample.get("first", sample["text"].split("\n")[0])
+    number, text = found.evidence[0].line, found.evidence[0].text
+    assert expected[:60] in text
+    assert expected[:60] in lines[number - 1]
+    assert number < len(lines) or sample["form"] in ("hang", "import")
+    assert sample.get("words", "") in found.title
+    assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), (
+        found
+    )
+    assert found.exit_code == exit_code
+
+
+def test_every_entry_has_a_sample() -> None:
+    assert {sample["cause"] for sample in SAMPLES} == {cause.id for cause in CATALOGUE}
+
+
+def test_entries_are_complete_and_unique() -> None:
+    ids = [cause.id for cause in CATALOGUE]
+    assert len(ids) == len(set(ids)) >= 45
+    for cause in CATALOGUE:
+        assert cause.id == cause.id.lower() and " " not in cause.id
+        assert cause.title and cause.meaning.endswith(".") and cause.fixes
+        assert cause.raised or cause.line
+        assert bool(cause.hides) == (cause.level.name == "SYMPTOM")
