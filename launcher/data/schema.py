@@ -1,0 +1,98 @@
+"""The rows that veRL reads: one parquet file a split, one row a prompt.
+
+Columns as veRL's own preprocessing scripts write them: `data_source` selects veRL's built-in reward function,
+`prompt` is a chat, `reward_model.ground_truth` is what the reward function compares with.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypedDict
+
+from launcher.errors import UserError
+
+
+class Message(TypedDict):
+    role: str
+    content: str
+
+
+class RewardModel(TypedDict):
+    style: str
+    ground_truth: str
+
+
+class ExtraInfo(TypedDict):
+    split: str
+    index: int
+    answer: str
+    question: str
+
+
+class Row(TypedDict):
+    data_source: str
+    prompt: list[Message]
+    ability: str
+    reward_model: RewardModel
+    extra_info: ExtraInfo
+
+
+def row(
+    data_source: str,
+    *,
+    question: str,
+    instruction: str,
+    answer: str,
+    ground_truth: str,
+    split: str,
+    index: int,
+) -> Row:
+    """One row of a task with a rule reward.
+
+    The model is asked `question`, then told by `instruction` in which form to answer. `answer` is the worked
+    solution, for people to compare with.
+    """
+    return {
+        "data_source": data_source,
+        "prompt": [{"role": "user", "content": f"{question} {instruction}"}],
+        "ability": "math",
+        "reward_model": {"style": "rule", "ground_truth": ground_truth},
+        "extra_info": {"split": split, "index": index, "answer": answer, "question": question},
+    }
+
+
+def write(path: Path, rows: Iterable[Row]) -> int:
+    """Writes `rows` as parquet, whole or not at all, and returns how many there were.
+
+    Raises UserError when pyarrow is not installed: it comes with veRL, not with ppo-tui itself.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UserError(
+            "Writing parquet needs pyarrow, which comes with veRL: install ppo-tui[cpu] or ppo-tui[gpu]."
+        ) from None
+    table = pyarrow.Table.from_pylist(list(rows), schema=_arrow_schema(pyarrow))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        pyarrow.parquet.write_table(table, unfinished)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return int(table.num_rows)
+
+
+def _arrow_schema(pa: Any) -> Any:
+    """The columns with their types; written down, so that an empty or odd first row cannot change them."""
+    text, number = pa.string(), pa.int64()
+    return pa.schema(
+        {
+            "data_source": text,
+            "prompt": pa.list_(pa.struct({"role": text, "content": text})),
+            "ability": text,
+            "reward_model": pa.struct({"style": text, "ground_truth": text}),
+            "extra_info": pa.struct({"split": text, "index": number, "answer": text, "question": text}),
+        }
+    )

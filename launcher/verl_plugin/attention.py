@@ -1,0 +1,75 @@
+"""Attention without flash-attn.
+
+veRL's critic loader asks transformers for flash_attention_2 whatever the configuration says (0.4.1 to 0.9.1),
+and the actor does so by default. Without the flash-attn package, whose wheels fit few machines, a PPO run
+dies of that after minutes of start-up. Here a model that asks for it is loaded with PyTorch's scaled
+dot-product attention (sdpa) instead: the same result, slower on long sequences.
+"""
+
+import functools
+import os
+import sys
+from typing import Any
+
+from launcher.verl_plugin.version import INSTALLED, SUPPORTED
+
+FLASH, SDPA = "flash_attention_2", "sdpa"
+
+
+def install() -> None:
+    """Wraps the one method through which veRL loads every actor, reference and critic."""
+    try:
+        from transformers.modeling_utils import PreTrainedModel
+
+        load = (
+            PreTrainedModel.from_pretrained.__func__
+        )  # the Auto classes have copies of theirs, and end here
+    except (ImportError, AttributeError):
+        _say(f"this transformers loads models in another way than expected; {FLASH} stays.")
+        return
+
+    @functools.wraps(load)
+    def from_pretrained(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if _requested(kwargs) == FLASH:
+            kwargs.update(_replacement())
+        return load(cls, *args, **kwargs)
+
+    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
+
+
+def _requested(kwargs: dict[str, Any]) -> str | None:
+    """What the caller asks for: an argument wins over the configuration, as in transformers."""
+    configured = getattr(kwargs.get("config"), "_attn_implementation", None)
+    return kwargs.get("attn_implementation", configured)
+
+
+@functools.cache  # flash-attn neither comes nor goes during a run, and one warning a process is enough
+def _replacement() -> dict[str, str]:
+    """The argument that turns flash_attention_2 into sdpa, or nothing where it can stay."""
+    if _flash_attention_works():
+        return {}
+    if INSTALLED != SUPPORTED:
+        _say(f"flash-attn cannot be used here and veRL {INSTALLED} is not {SUPPORTED}, so {FLASH} stays.")
+        return {}
+    _say(f"flash-attn cannot be used here: models load with PyTorch's attention ({SDPA}).")
+    return {"attn_implementation": SDPA}
+
+
+def _flash_attention_works() -> bool:
+    """Whether transformers would accept flash_attention_2, and its kernels load.
+
+    transformers only looks for the package; a wheel made for another torch is there and fails to import.
+    """
+    if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
+        return False
+    from transformers.utils import is_flash_attn_2_available
+
+    try:
+        import flash_attn  # noqa: F401
+    except Exception:  # a binary built for another torch or CUDA raises anything
+        return False
+    return bool(is_flash_attn_2_available())
+
+
+def _say(sentence: str) -> None:
+    print(f"ppo-tui: {sentence}", file=sys.stderr, flush=True)

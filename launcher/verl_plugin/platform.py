@@ -1,0 +1,101 @@
+"""veRL's platform "cpu": all of PPO on the host, for machines without a GPU.
+
+Ray's resource "GPU" only counts places for workers here, so a run starts Ray with as many as it has workers:
+`+ray_kwargs.ray_init.num_gpus=1`. Needs `strategy=fsdp2` (FSDP1 cannot shard on a CPU) and `rollout.name=hf`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import torch
+from verl.plugin.platform import PlatformBase, PlatformRegistry
+
+from launcher.verl_plugin import patches
+
+
+def install() -> None:
+    """Makes the platform and the rollout engine "hf" known to veRL."""
+    from verl.workers.rollout.base import _ROLLOUT_REGISTRY
+    from verl.workers.rollout.replica import RolloutReplicaRegistry
+
+    patches.apply()
+    PlatformRegistry.register(platform="cpu")(CpuPlatform)
+    # veRL registers its FSDP engine for "cuda" and "npu" alone; with this variable of its own one can choose.
+    os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
+    _ROLLOUT_REGISTRY["hf", "async"] = "launcher.verl_plugin.rollout.HFAdapter"
+    RolloutReplicaRegistry.register("hf", _load_replica)
+
+
+def _load_replica() -> type:
+    from launcher.verl_plugin.rollout import HFReplica
+
+    return HFReplica
+
+
+class CpuPlatform(PlatformBase):
+    """The host as veRL's device: one device, no allocator, no kernels to wait for, no profiler."""
+
+    device_name = "cpu"
+    vendor_name = "cpu"
+    device_module: ModuleType = torch.cpu  # veRL compares with torch.cpu where it counts FLOPs and memory
+
+    def is_available(self) -> bool:
+        return True
+
+    def current_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def device_count(self) -> int:
+        return 1
+
+    def set_device(self, device_index: int) -> None:
+        pass
+
+    def synchronize(self, device_index: int | None = None) -> None:
+        pass
+
+    def manual_seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def manual_seed_all(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def set_allocator_settings(self, settings: str) -> None:
+        pass
+
+    def empty_cache(self) -> None:
+        pass
+
+    def get_device_capability(self, device_index: int = 0) -> tuple[None, None]:
+        return None, None
+
+    def communication_backend_name(self) -> str:
+        return "gloo"
+
+    def visible_devices_envvar(self) -> str:
+        return "CUDA_VISIBLE_DEVICES"  # what Ray sets for its resource "GPU"
+
+    @contextmanager
+    def nvtx_range(self, msg: str) -> Iterator[None]:
+        yield
+
+    def profiler_start(self) -> None:
+        pass
+
+    def profiler_stop(self) -> None:
+        pass
+
+    def ray_resource_name(self) -> str:
+        return "GPU"
+
+    def ray_noset_envvars(self) -> list[str]:
+        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
+
+    def is_ipc_supported(self) -> bool:
+        return False
+
+    def cudart(self) -> Any:
+        return None

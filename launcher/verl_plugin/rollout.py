@@ -1,0 +1,218 @@
+"""The rollout engine "hf": transformers' generate() behind veRL's interface of a rollout server.
+
+A server is one Ray actor with its own copy of the policy. The trainer's load balancer sends it the agent
+loop's requests; the actor worker sends it the weights after each update.
+"""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import ray
+import torch
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+from verl.workers.rollout.base import BaseRollout
+from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+
+GATHER_SECONDS = 0.05  # the prompts of a step arrive one by one within a few milliseconds
+
+
+def _server_name(replica_rank: int) -> str:
+    return f"ppo_tui_hf_server_{replica_rank}"
+
+
+class Sampling(NamedTuple):
+    """How to sample; requests that agree in it are generated as one batch."""
+
+    temperature: float
+    top_p: float
+    top_k: int
+    max_tokens: int
+
+
+@dataclass
+class Request:
+    prompt: list[int]
+    sampling: Sampling
+    answer: "asyncio.Future[TokenOutput]"
+
+
+class HFServer:
+    """Gathers the requests that arrive together and samples them in one batch."""
+
+    def __init__(self, model_path: str, response_length: int, seed: int) -> None:
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+        torch.manual_seed(seed)
+        self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model_path)).eval()
+        tokenizer = AutoTokenizer.from_pretrained(model_path)
+        self.eos: int = tokenizer.eos_token_id
+        self.pad: int = tokenizer.pad_token_id
+        self.response_length = response_length
+        self.weights_of_step: int | None = None
+        self.has_weights = False  # those above are random until the trainer sends its own
+        self.waiting: list[Request] = []
+        self.batch: asyncio.Task[None] | None = None
+        self.model_in_use = asyncio.Lock()
+
+    async def ready(self) -> None:
+        """Answers once the constructor is done."""
+
+    async def load_weights(self, state: dict[str, torch.Tensor], step: int | None) -> None:
+        async with self.model_in_use:
+            missing, unexpected = self.model.load_state_dict(state, strict=False)
+            if unexpected or any("lm_head" not in name for name in missing):  # a tied head is not sent
+                raise RuntimeError(
+                    f"the trainer's weights do not fit: missing {missing}, unexpected {unexpected}"
+                )
+            self.model.tie_weights()
+            self.weights_of_step, self.has_weights = step, True
+
+    async def generate(
+        self, request_id: str, *, prompt_ids: Iterable[int], sampling_params: dict[str, Any], **_unused: Any
+    ) -> TokenOutput:
+        """Samples one response; sampling parameters are named as vLLM names them."""
+        if not self.has_weights:
+            raise RuntimeError("the trainer has not sent any weights to this rollout server yet")
+        sampling = Sampling(
+            temperature=float(sampling_params.get("temperature", 1.0)),
+            top_p=float(sampling_params.get("top_p", 1.0)),
+            top_k=max(0, int(sampling_params.get("top_k", 0))),  # -1 is vLLM's "all", 0 is transformers'
+            max_tokens=int(sampling_params.get("max_tokens") or self.response_length),
+        )
+        request = Request(list(prompt_ids), sampling, asyncio.get_running_loop().create_future())
+        self.waiting.append(request)
+        if self.batch is None:
+            self.batch = asyncio.create_task(self._answer_waiting())
+        return await request.answer
+
+    async def _answer_waiting(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        requests, self.waiting, self.batch = self.waiting, [], None
+        groups: defaultdict[Sampling, list[Request]] = defaultdict(list)
+        for request in requests:
+            groups[request.sampling].append(request)
+        async with self.model_in_use:
+            for sampling, group in groups.items():
+                await self._answer(sampling, group)
+
+    async def _answer(self, sampling: Sampling, group: list[Request]) -> None:
+        waiting = [request for request in group if not request.answer.cancelled()]
+        try:
+            outputs = await asyncio.to_thread(self._sample, [request.prompt for request in waiting], sampling)
+        except Exception as error:  # whoever asked must hear of it, or the trainer waits for ever
+            for request in waiting:
+                request.answer.set_exception(error)
+            return
+        for request, output in zip(waiting, outputs, strict=True):
+            if not request.answer.cancelled():
+                request.answer.set_result(output)
+
+    @torch.no_grad()
+    def _sample(self, prompts: list[list[int]], sampling: Sampling) -> list[TokenOutput]:
+        """Responses up to and including the end token, with the log-probability of each sampled token."""
+        width = max(map(len, prompts))
+        choice: dict[str, Any] = {"do_sample": False}
+        if sampling.temperature > 0:
+            choice = {
+                "do_sample": True,
+                "temperature": sampling.temperature,
+                "top_p": sampling.top_p,
+                "top_k": sampling.top_k,
+            }
+        output = self.model.generate(
+            input_ids=torch.tensor([[self.pad] * (width - len(prompt)) + prompt for prompt in prompts]),
+            attention_mask=torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts]),
+            max_new_tokens=sampling.max_tokens,
+            eos_token_id=self.eos,
+            pad_token_id=self.pad,
+            return_dict_in_generate=True,
+            output_scores=True,
+            **choice,
+        )
+        tokens = output.sequences[:, width:]
+        scores = torch.stack(output.scores, dim=1).float().log_softmax(-1)
+        log_probs = scores.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+        return [
+            self._output(row, probs) for row, probs in zip(tokens.tolist(), log_probs.tolist(), strict=True)
+        ]
+
+    def _output(self, tokens: list[int], log_probs: list[float]) -> TokenOutput:
+        length = tokens.index(self.eos) + 1 if self.eos in tokens else len(tokens)
+        return TokenOutput(
+            token_ids=tokens[:length],
+            log_probs=log_probs[:length],
+            stop_reason="completed",
+            extra_fields={"global_steps": self.weights_of_step},
+        )
+
+    async def sleep(self, **_unused: Any) -> None:
+        """veRL frees and rebuilds engine memory around each step; there is none here."""
+
+    wake_up = clear_kv_cache = release_kv_cache = resume_kv_cache = resume_generation = sleep
+    abort_all_requests = start_profile = stop_profile = sleep
+
+
+class HFReplica(RolloutReplica):
+    """Starts the server of one actor worker."""
+
+    async def launch_servers(self) -> None:
+        name = _server_name(self.replica_rank)
+        options = {"name": name, "num_cpus": 0, "max_concurrency": self.max_concurrency}
+        server = (
+            ray.remote(HFServer)
+            .options(**options)
+            .remote(
+                self.model_config.path,
+                self.config.response_length,
+                self.config.seed + self.replica_rank,  # or all workers would draw the same numbers
+            )
+        )
+        await server.ready.remote()
+        self.servers = [server]
+        self._server_handle = server
+        self._server_address = name
+
+
+class HFAdapter(BaseRollout):
+    """Lives in the actor worker and hands the updated weights to that worker's server."""
+
+    server = None
+    is_leader_rank = True
+
+    @property
+    def replica_rank(self) -> int:
+        return int(os.environ["RANK"])  # one server a worker: nothing is split over workers here
+
+    async def update_weights(
+        self,
+        weights: Iterable[tuple[str, torch.Tensor]],
+        wire_format: str = "named_tensors",
+        global_steps: int | None = None,
+        **_unused: Any,
+    ) -> None:
+        if wire_format != "named_tensors":
+            raise NotImplementedError(f"the hf rollout takes whole tensors, not wire format {wire_format!r}")
+        if self.server is None:
+            self.server = ray.get_actor(_server_name(self.replica_rank))
+        state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}
+        await self.server.load_weights.remote(state, global_steps)
+
+    async def resume(self, tags: list[str]) -> None:
+        pass
+
+    async def release(self) -> None:
+        pass
+
+
+class QuickReplayBuffer(ReplayBuffer):
+    """Looks for finished rollouts every 0.1 s: veRL's 2 s are longer than a tiny model needs to answer.
+
+    To be named in `trainer.v1.sampler.custom_sampler`, with the path `pkg://launcher.verl_plugin.rollout`.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(poll_interval=0.1, **kwargs)
