@@ -31,16 +31,21 @@ class ConfigCollector:
         if not raw.startswith(self._prefix):
             return False
         text = raw[len(self._prefix) :].lstrip(b" ")
-        if self._room < 0 or not text or (text[0] not in _DATA and not _ALSO_DATA.match(text)):
+        if not text or self._room < 0 or (text[0] not in _DATA and not _ALSO_DATA.match(text)):
             return False
         self._lines.append(text)
         self._room -= len(text)
         return True
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether it has looked complete too often to be a configuration."""
+        return self._tries <= 0
+
     def read(self) -> dict[str, Any] | None:
         """The configuration by veRL key; None as long as the dump is not complete."""
         self._tries -= 1
-        found = _literal(b"".join(self._lines)) if self._tries >= 0 else None
+        found = _literal(b"".join(self._lines))
         return flatten(found) if isinstance(found, dict) else None
 
 

@@ -4,6 +4,14 @@ import re
 
 from launcher.console.lines import PREFIX
 
+# Errors have to start a line: veRL prints answers of the model into the same log, and a model that writes
+# code writes "Traceback" and "OutOfMemoryError" too.
+_TROUBLE = (
+    r"(?:\[rank[0-9]+\]: )?(?:Traceback \(most recent call last\):|Error executing job|Error in _run_prompt"
+    r"|Exception raised in creation task|\*\*\* SIG[A-Z]+ received|Fatal Python error|\(?Spilled "
+    r"|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Died|Exit)(?=[:(]|\s*\Z))"
+)
+
 # What starts a line, by name; names of phases mean that the phase has begun. veRL 0.9's trainer ("v1") and
 # the older one (0.4-0.8) print different things.
 _MARKS = {
@@ -21,7 +29,7 @@ _MARKS = {
               r"|Before building \w+ rollout|Initializing a V[0-9] LLM engine",
     "resumed": r"(?:Resuming from .*, s|S)etting global step to (?P<resumed>[0-9]{1,15})",
     "checkpoint-load": r"checkpoint engine manager init|Checkpoint tracker file does not exist"
-                       r"|Found checkpoint: |Training from scratch|Load from checkpoint folder|Resuming from ",
+                       r"|Found checkpoint: |Training from scratch|Load from checkpoint |Resuming from ",
     "ready": r"all initialize finished",
     "validate": r"test_gen_batch meta info: ",
     "rollout": r"\(?[\"']Initial validation metrics: ",
@@ -29,6 +37,7 @@ _MARKS = {
     "awake": r"It took [0-9.]+ seconds to wake up",
     "save": r"Saving checkpoint to |local_global_step_folder: |\[Rank [0-9]+\] Saved model to ",
     "final": r"\(?[\"']Final validation metrics: ",
+    "trouble": _TROUBLE,
 }  # fmt: skip
 MARK = re.compile("|".join(f"(?P<m{index}>{mark})" for index, mark in enumerate(_MARKS.values())).encode())
 _NAMES = {MARK.groupindex[f"m{index}"]: name for index, name in enumerate(_MARKS)}
@@ -40,24 +49,18 @@ HEAD = re.compile(
 )
 PID, STAMP = 2, 4  # groups of HEAD: the writer's pid as Ray tells it, vLLM's date and time
 
-# Trouble that starts a line. It has to: veRL prints answers of the model into the same log, and a model that
-# writes code writes "Traceback" and "OutOfMemoryError" too.
-_STARTS = re.compile(
-    rb"(?:\[rank[0-9]+\]: )?(?:Traceback \(most recent call last\):|Error executing job|Error in _run_prompt"
-    rb"|Exception raised in creation task|\*\*\* SIG[A-Z]+ received|Fatal Python error|\(?Spilled "
-    rb"|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Died|Exit)(?=[:(]|\s*\Z))"
-)
+# Trouble that may stand anywhere. Every match contains one of the hints, which are quicker to look for.
 _INSIDE = re.compile(
     rb"CUDA out of memory\. Tried|CUDA error: |NCCL error|Watchdog caught collective operation timeout"
     rb"|Segmentation fault|core dumped|device-side assert|No space left on device|PytorchStreamWriter failed"
     rb"|killed due to the node running low on memory|grad_norm is not finite|[Pp]reempt(?:ed|ion)"
-    rb"|[Oo]bject store\b.*\b(?:full|spill)|ObjectStoreFull|over [0-9]+% full|Failed to (?:save|load)\b"
+    rb"|[Oo]bject store\b.{0,200}\b(?:full|spill)|ObjectStoreFull|over [0-9]+% full|Failed to (?:save|load)\b"
 )
-# Lines that tell trouble, or have a step line further inside, contain one of these.
+STEP_HINT = b"step:"  # of a step line behind what another process wrote
 HINTS = (
-    b"rror", b"Traceback", b"xception", b"SIG", b"pilled ", b"Interrupt", b"Died", b"Exit", b"memory. T",
-    b"n memory", b"Watchdog", b"Segmentation f", b"core dumped", b"-side assert", b"space left", b"Writer f",
-    b"not finite", b"reempt", b"bject store", b"StoreFull", b"% full", b"Failed to ", b"step:",
+    b"memory. T", b"n memory", b"UDA error", b"CCL error", b"Watchdog", b"Segmentation f", b"core dumped",
+    b"-side assert", b"space left", b"Writer f", b"not finite", b"reempt", b"bject store", b"StoreFull",
+    b"% full", b"Failed to ", STEP_HINT,
 )  # fmt: skip
 
 
@@ -66,6 +69,6 @@ def name_of(mark: "re.Match[bytes]") -> str:
     return _NAMES[mark.lastindex or 0]
 
 
-def tells_trouble(raw: bytes, start: int) -> bool:
-    """Whether a line whose text starts at byte `start` reports an error."""
-    return _STARTS.match(raw, start) is not None or _INSIDE.search(raw, start) is not None
+def tells_trouble(raw: bytes) -> bool:
+    """Whether a line without a mark reports an error further inside."""
+    return _INSIDE.search(raw) is not None

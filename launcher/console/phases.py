@@ -4,7 +4,9 @@ veRL announces the stages of its start and prints nothing within a step: after a
 "rollout", an estimate, until something that was printed says otherwise.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from launcher.format import duration
 
@@ -50,7 +52,7 @@ PHASES = {
     ),
     "engine": Phase(
         "starting the rollout engine", (3, 10), (45, 240),
-        "The engine compiles kernels and captures CUDA graphs the first time (not with rollout.enforce_eager); "
+        "The engine compiles kernels and captures CUDA graphs at first (not with rollout.enforce_eager); "
         "on several GPUs NCCL may wait for a peer (NCCL_P2P_DISABLE=1 helps).",
     ),
     "checkpoint-load": Phase("loading the checkpoint", (1, 5), (1, 120), _LOADING),
@@ -89,8 +91,14 @@ class PhaseTracker:
 
     def __init__(self) -> None:
         self.phase = ""
-        self.validates_first = True  # veRL's default
+        self._validates_first = True  # veRL's default
+        self._in_step = True  # no rollout runs during the update (not so in veRL's async modes)
         self._awake = b""  # when the engine woke up last, by its own clock
+
+    def configured(self, keys: Mapping[str, Any]) -> None:
+        """The resolved veRL keys of the run."""
+        self._validates_first = keys.get("trainer.val_before_train") is not False
+        self._in_step = keys.get("trainer.v1.trainer_mode", "sync") == "sync"
 
     def mark(self, name: str, stamp: bytes | None) -> str | None:
         """A line with a mark of `launcher.console.marks`; `stamp` is vLLM's date and time, if it has one."""
@@ -106,7 +114,7 @@ class PhaseTracker:
         if name in ("asleep", "awake"):
             return self._engine(name, stamp or b"")
         if name == "ready":
-            name = "validate-first" if self.validates_first else "rollout"
+            name = "validate-first" if self._validates_first else "rollout"
         elif name == "validate" and starting:
             name = "validate-first"
         if starting:  # lines of earlier stages come late at times
@@ -126,8 +134,8 @@ class PhaseTracker:
         return self._enter("final" if last else "rollout")
 
     def rollout_count(self) -> str | None:
-        """Counts of running answers: of a validation, when the step's own answers were done with."""
-        return self._enter("validate") if self.phase in ("update", "save") else None
+        """Counts of running answers: of a validation, if those of the step itself are done with."""
+        return self._enter("validate") if self._in_step and self.phase in ("update", "save") else None
 
     def begin(self) -> str | None:
         return self._enter("config")

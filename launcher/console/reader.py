@@ -24,6 +24,7 @@ from launcher.console.marks import (
     MARK,
     PID,
     STAMP,
+    STEP_HINT,
     name_of,
     tells_trouble,
 )
@@ -52,11 +53,10 @@ class ConsoleReader:
     def feed(self, data: bytes) -> list[Event]:
         """The events of the lines that `data` completes."""
         for piece in self._pieces.feed(data):
-            if self._config is not None and self._config.add(piece[2]):
-                if piece[2].endswith(b"}"):
-                    self._read_config(self._config)
-            else:
+            if self._config is None or not self._config.add(piece[2]):
                 self._take(piece)
+            elif piece[2].endswith(b"}"):
+                self._read_config(self._config)
         return self._taken()
 
     def close(self) -> list[Event]:
@@ -98,9 +98,12 @@ class ConsoleReader:
         if name == "step":
             self._step(piece, cut, head)
             return
+        if name == "trouble":
+            self._emit(Notable(clean_line(piece)))
+            return
         if name == "progress":
             self._emit(Progress(int(mark["done"]), int(mark["of"])))
-            if b"step:" in piece[2] and self._step(piece, cut, head):
+            if STEP_HINT in piece[2] and self._step(piece, cut, head):
                 return
         elif name == "count":
             self._emit(
@@ -116,6 +119,7 @@ class ConsoleReader:
         elif name == "config-dump":
             self._config = ConfigCollector(piece[2][: head.end()])
             self._config.add(piece[2])
+            self._read_config(self._config)
         self._enter(self._tracker.mark(name, head[STAMP]), piece)
 
     def _look_through(self, *, cut: bool = False) -> None:
@@ -130,10 +134,9 @@ class ConsoleReader:
         for piece in pieces:
             raw = piece[2]
             if any(map(raw.__contains__, hints)):
-                if b"step:" in raw and self._step(piece, cut):
+                if STEP_HINT in raw and self._step(piece, cut):
                     continue
-                head = HEAD.match(raw)
-                if head is not None and tells_trouble(raw, head.end()):
+                if tells_trouble(raw):
                     self._events.append(Notable(clean_line(piece)))
 
     def _step(self, piece: Piece, cut: bool, head: "re.Match[bytes] | None" = None) -> bool:
@@ -147,6 +150,7 @@ class ConsoleReader:
         return True
 
     def _emit_step(self, piece: Piece, found: Step) -> None:
+        self._config = None  # what has not come by now does not come
         self._emit(StepLine(found.step, found.data, piece[0], piece[1], found.three_decimals))
         self._enter(self._tracker.step(self._total is not None and found.step >= self._total), piece)
 
@@ -164,10 +168,12 @@ class ConsoleReader:
         return True
 
     def _read_config(self, config: ConfigCollector) -> None:
+        """Ends the collecting when the configuration is complete, or none comes."""
         keys = config.read()
         if keys is not None:
             self._emit(ConfigDump(keys))
-            self._tracker.validates_first = keys.get("trainer.val_before_train") is not False
+            self._tracker.configured(keys)
+        if keys is not None or config.hopeless:
             self._config = None
 
     def _enter(self, phase: str | None, piece: Piece) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 # A step line starts its line, or follows what others wrote without a newline: a Ray prefix, a progress bar.
 # An answer of the model that has a `step:3 - ...` in the middle of a sentence is not one.
 _START = re.compile(
-    r"(?:^|pid=[0-9]+(?:, ip=[^()]*)?\)|[0-9]%\|[^|]*\|[^|\]]*\])(?:\[[0-9;]*m|\s)*"
+    r"(?:^|pid=[0-9]{1,10}(?:, ip=[^()]{1,60})?\)|[0-9]%\|[^|]*\|[^|\]]*\])(?:\[[0-9;]{0,20}m| )*"
     r"(?:step:|(\[Step ))([0-9]{1,15})(?![0-9])"
 )
 _NUMPY = re.compile(r"np\.\w+\(([^()]*)\)")
@@ -92,14 +92,14 @@ def _figures(entries: list[str], sign: str) -> tuple[dict[str, float], bool]:
     except ValueError:
         pass
     data = {}
-    begun = ""  # a key that has the separator inside, up to there
+    begun: list[str] = []  # of a key that has the separator inside
     for entry in entries:
         key, _, value = entry.rpartition(sign)
         try:
             number = _WORDS[value] if value in _WORDS else float(value)
         except ValueError:
-            begun = f"{begun}{entry} - "
+            begun.append(entry)
         else:
-            data[begun + key] = number
-            begun = ""
+            data[" - ".join([*begun, key])] = number
+            begun = []
     return data, not begun and "" not in data
