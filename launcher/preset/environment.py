@@ -13,7 +13,6 @@ import launcher
 from launcher import paths
 from launcher.errors import UserError
 from launcher.preset.schema import Preset
-from launcher.text import clean
 
 PLUGIN = "launcher.verl_plugin"  # SDPA where flash-attn is missing, and the CPU platform
 
@@ -70,13 +69,13 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name.upper()) is not None
 
 
-def check(name: str, value: str | None, source: str) -> None:
+def check(name: str, value: str, source: str) -> None:
     """Raises UserError, which starts with `source`, for a variable that a preset cannot set."""
-    if not _NAME.fullmatch(name) or "\0" in (value or ""):
-        raise UserError(f"{source}: '{clean(name)}' cannot be an environment variable")
+    if not _NAME.fullmatch(name) or "\0" in value:
+        raise UserError(f"{source}: {name!r} cannot be an environment variable")
     if name in _OURS:
         raise UserError(f"{source}: {name} is set by ppo-tui{_OURS[name]}")
-    if is_secret(name) or _LOGIN.search(value or ""):
+    if is_secret(name) or _LOGIN.search(value):
         raise UserError(
             f"{source}: {name} looks like a secret, and presets are kept with every run; "
             f"export {name} in the shell instead, veRL inherits it"

@@ -110,7 +110,7 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
         if not os.path.isfile(path):  # noqa: PTH113 (never raises)
-            raise UserError(f"there is no preset file {clean(str(path))}")
+            raise UserError(f"there is no preset file {str(path)!r}")
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:
@@ -118,7 +118,7 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
             return presets[name], origin
     known = available()
     raise UserError(
-        f"there is no preset '{clean(name)}'{did_you_mean(name, known)}: there are {', '.join(known)}, "
+        f"there is no preset {name!r}{did_you_mean(name, known)}: there are {', '.join(known)}, "
         "and a file is named with its path"
     )
 
@@ -135,7 +135,7 @@ def _read(path: Path, below: tuple[Path, ...]) -> Layer:
     if parent is not None:
         source = place(("extends",))
         if not isinstance(parent, str):
-            raise UserError(f"{source}: extends names a preset or a file, not {clean(repr(parent))}")
+            raise UserError(f"{source}: extends names a preset or a file, not {parent!r}")
         try:
             base, _ = _find(parent, path.parent, asking=real)
         except UserError as error:
@@ -214,4 +214,4 @@ def _sentence(layer: Layer, errors: Sequence[Any]) -> str:
     near = did_you_mean(entry.value, spec.choices) if spec and isinstance(entry.value, str) else ""
     others = len({error["loc"][:2] for error in errors}) - 1
     more = f" (and {others} more)" if others else ""
-    return f"{entry.source}: {name} is {clean(repr(entry.value))}{near}; allowed: {allowed}{more}"
+    return f"{entry.source}: {name} is {entry.value!r}{near}; allowed: {allowed}{more}"

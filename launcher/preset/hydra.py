@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.text import clean
 
 _PLAIN = re.compile(r"[A-Za-z/_][A-Za-z0-9_/.@%\-]*")
 _WORDS = {"true", "false", "null", "nan", "inf"}
@@ -33,17 +32,17 @@ def quote(value: Any) -> str:
         return "[" + ",".join(quote(item) for item in value) + "]"
     if isinstance(value, dict):
         return "{" + ",".join(f"{_name(key)}:{quote(item)}" for key, item in value.items()) + "}"
-    raise UserError(f"{clean(repr(value))} is not a value that a veRL override can carry")
+    raise UserError(f"{value!r} is not a value that a veRL override can carry")
 
 
 def split(text: str) -> tuple[str, str, str]:
     """`++a.b=1` as ("++", "a.b", "1"). Raises UserError for anything that is not KEY=VALUE."""
     key, equals, value = text.partition("=")
     if key.startswith("~"):
-        raise UserError(f"'{clean(text)}': a veRL key cannot be taken out with '~'; give it another value")
+        raise UserError(f"{text!r}: a veRL key cannot be taken out with '~'; give it another value")
     if not equals:
-        raise UserError(f"'{clean(text)}' is not a setting: write KEY=VALUE, such as actor.lr=1e-6")
-    return *split_key(key.strip(), f"setting '{clean(key)}'"), value.strip()
+        raise UserError(f"{text!r} is not a setting: write KEY=VALUE, such as actor.lr=1e-6")
+    return *split_key(key.strip(), f"setting {key!r}"), value.strip()
 
 
 def split_key(key: str, source: str) -> tuple[str, str]:
@@ -51,7 +50,7 @@ def split_key(key: str, source: str) -> tuple[str, str]:
     match = _KEY.fullmatch(key)
     if match is None:
         raise UserError(
-            f"{source}: '{clean(key)}' is not a key: keys are names joined by dots, such as actor.lr"
+            f"{source}: {key!r} is not a key: keys are names joined by dots, such as actor.lr"
         )
     return match[1], match[2]
 
@@ -59,7 +58,7 @@ def split_key(key: str, source: str) -> tuple[str, str]:
 def parse(text: str) -> Any:
     """The value that Hydra reads from the right side of an override.
 
-    What its grammar refuses or takes for a sweep (`~/data`, `it's`, `a,b`) is plain text, as `quote` needs it.
+    What its grammar refuses or takes for a sweep (`~/data`, `it's`, `a,b`) is plain text.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -93,7 +92,7 @@ def _plain(value: Any) -> Any:
 
 def _text(value: str) -> str:
     if "\0" in value:
-        raise UserError(f"'{clean(value)}' holds a NUL character, which no command line can carry")
+        raise UserError(f"{value!r} holds a NUL character, which no command line can carry")
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     # Only backslashes before a quote or the end need doubling; others stand for themselves.
@@ -103,4 +102,4 @@ def _text(value: str) -> str:
 def _name(key: Any) -> str:
     if isinstance(key, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.\-]*", key) and key.lower() not in _WORDS:
         return key
-    raise UserError(f"{clean(repr(key))} cannot be the name of an entry in a veRL override")
+    raise UserError(f"{key!r} cannot be the name of an entry in a veRL override")

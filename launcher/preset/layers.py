@@ -17,7 +17,7 @@ from launcher import paths
 from launcher.errors import UserError
 from launcher.preset import environment, hydra, versions
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
-from launcher.text import clean, did_you_mean
+from launcher.text import did_you_mean
 
 FREE = ("health", "env")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
@@ -54,13 +54,13 @@ def from_mapping(data: Mapping[str, Any], place: Place, folder: Path) -> Layer:
     for name, value in data.items():
         source = place((name,))
         if name not in Preset.model_fields:
-            raise UserError(f"{source}: unknown name '{clean(str(name))}'{_hint(str(name))}")
+            raise UserError(f"{source}: unknown name {str(name)!r}{_hint(str(name))}")
         if name not in MAPPINGS:
             _put_field(layer, name, value, source, folder)
         elif value is None:
             continue  # `env:` with nothing below it
         elif not isinstance(value, Mapping):
-            raise UserError(f"{source}: '{name}' is a group of names and values, not {clean(repr(value))}")
+            raise UserError(f"{source}: '{name}' is a group of names and values, not {value!r}")
         elif name in FREE:
             _put_free(layer, (name,), value, place)
         else:
@@ -78,7 +78,7 @@ def from_setting(text: str, folder: Path) -> Layer:
     """The layer of one `KEY=VALUE`; a relative path is meant from `folder`. Raises UserError."""
     layer: Layer = {}
     prefix, key, raw = hydra.split(text)
-    source = f"setting {clean(key)}"  # not the value: it may be a secret that does not belong here
+    source = f"setting {key}"  # not the value: it may be a secret that does not belong here
     group, _, rest = key.partition(".")
     if key == "extends":
         raise UserError(f"{source}: what a preset extends is said in its file; name the other preset instead")
@@ -96,7 +96,7 @@ def from_setting(text: str, folder: Path) -> Layer:
     elif key in MAPPINGS:
         raise UserError(f"'{key}' is a group of names and values: set a value in it, such as actor.lr=1e-6")
     else:
-        raise UserError(f"unknown key '{clean(key)}'{_hint(key)}")
+        raise UserError(f"unknown key {key!r}{_hint(key)}")
     return layer
 
 
@@ -125,7 +125,7 @@ def nest(layer: Layer) -> dict[str, Any]:
 def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -> None:
     spec = FIELDS.get(name)
     if spec is None:
-        raise UserError(f"{source}: unknown field '{clean(name)}'{_hint(name)}")
+        raise UserError(f"{source}: unknown field {name!r}{_hint(name)}")
     if (
         isinstance(value, str)
         and str not in spec.types
@@ -141,7 +141,7 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     """Stores a veRL key: in the field that covers it, else as it is."""
     root = key.partition(".")[0]
     if root not in ROOTS:
-        raise UserError(f"{source}: '{clean(key)}' is not a veRL key{did_you_mean(root, ROOTS)}")
+        raise UserError(f"{source}: {key!r} is not a veRL key{did_you_mean(root, ROOTS)}")
     _, env, variable = key.rpartition(".env_vars.")
     if env:
         environment.check(variable, str(value), source)
@@ -164,8 +164,9 @@ def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], pla
             _put_free(layer, here, item, place)
             continue
         if path[0] == "env":
-            item = str(item).lower() if isinstance(item, bool) else item if item is None else str(item)
-            environment.check(here[-1], item, source)
+            if isinstance(item, (bool, int, float)):
+                item = str(item).lower() if isinstance(item, bool) else str(item)
+            environment.check(here[-1], item if isinstance(item, str) else "", source)
         layer[here] = Entry(item, source, here[-1])
 
 
@@ -205,7 +206,7 @@ def home(text: str, source: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise UserError(f"{source}: there is no home folder for '{clean(text)}'") from None
+        raise UserError(f"{source}: there is no home folder for {text!r}") from None
 
 
 def _hint(name: str) -> str:

@@ -124,6 +124,10 @@ class Actor(Group):
     optimizer_offload: bool | None = verl(
         f"{_ACTOR}.fsdp_config.optimizer_offload", "Keep Adam's state in host memory outside of updates."
     )
+    offload_policy: bool | None = verl(
+        f"{_ACTOR}.fsdp_config.offload_policy",
+        "fsdp2: weights and Adam stay in host memory, even in updates.",
+    )
     model_dtype: str | None = verl(f"{_ACTOR}.fsdp_config.model_dtype", "Type of the master weights.")
     ulysses_sequence_parallel_size: int | None = verl(
         f"{_ACTOR}.ulysses_sequence_parallel_size", "GPUs that share one sequence.", unit="GPUs", ge=1
@@ -200,6 +204,9 @@ class Critic(Group):
     )
     optimizer_offload: bool | None = verl(
         "critic.fsdp.optimizer_offload", "Keep Adam's state in host memory outside of updates."
+    )
+    offload_policy: bool | None = verl(
+        "critic.fsdp.offload_policy", "fsdp2: weights and Adam stay in host memory, even in updates."
     )
 
 

@@ -160,6 +160,8 @@ def _overrides(preset: Preset, ours: Arguments) -> Arguments:
 
 def _drop(preset: Preset, version: str, wanted: Arguments) -> None:
     """Takes out what means nothing here."""
+    if preset.cluster.address:
+        wanted.pop(f"{_RAY}.num_cpus", None)  # the cluster knows its own
     if preset.algorithm == "grpo":  # has no critic
         for key in [key for key in wanted if key.startswith("critic.")]:
             del wanted[key]

@@ -1,0 +1,326 @@
+"""Finding, reading and layering presets, and what a person is told when one is wrong."""
+
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from launcher.errors import UserError
+from launcher.preset.files import available, load, restore, shipped, summary
+from launcher.preset.schema import BY_KEY, FIELDS
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """A ppo-tui of our own, and a working directory that is not the repository."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home" / "presets").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="mine.yaml"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+BASE = """\
+model: {path: Qwen/Qwen2.5-0.5B-Instruct}
+data: {train: /d/train.parquet, val: /d/test.parquet, train_batch_size: 64}
+actor:
+  lr: 1e-6
+"""
+
+
+def refused(name, *settings):
+    with pytest.raises(UserError) as error:
+        load(name, settings)
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+# --- where presets are found
+
+
+def test_shipped_presets_are_found_by_name():
+    assert {"toy-cpu", "gsm8k-0.5b-24gb", "gsm8k-0.5b-h800"} <= set(shipped())
+    loaded = load("toy-cpu")
+    assert (loaded.name, loaded.origin, loaded.preset.trainer.device) == ("toy-cpu", "shipped", "cpu")
+
+
+def test_a_users_preset_shadows_the_shipped_one_of_that_name(home):
+    (home / "presets" / "toy-cpu.yaml").write_text(BASE + "description: mine\n")
+    assert (load("toy-cpu").origin, load("toy-cpu").preset.description) == ("user", "mine")
+    assert summary("toy-cpu").origin == "user"
+    assert available()["toy-cpu"] == home / "presets" / "toy-cpu.yaml"
+
+
+def test_a_users_preset_can_extend_the_shipped_one_it_shadows(home):
+    (home / "presets" / "toy-cpu.yaml").write_text("extends: toy-cpu\nactor: {lr: 5e-4}\n")
+    preset = load("toy-cpu").preset
+    assert (preset.actor.lr, preset.critic.lr) == (5e-4, 1e-3)
+
+
+def test_a_file_is_named_with_its_path(write, tmp_path):
+    write(BASE, "here.yaml")
+    assert load("here.yaml").origin == "file"
+    assert load("./here.yaml").path == tmp_path / "here.yaml"
+
+
+def test_a_summary_lists_what_cannot_be_read_with_its_error(home):
+    (home / "presets" / "broken.yaml").write_text("actor: [1\n")
+    found = summary("broken")
+    assert found.error and "broken.yaml, line" in found.error
+    assert summary("toy-cpu").needs == load("toy-cpu").preset.needs != ""
+
+
+# --- layers
+
+
+def test_extends_takes_names_and_relative_paths_and_the_nearer_file_wins(write):
+    write(BASE + "critic: {lr: 1e-5}\nhealth: {a: {b: 1, c: 2}}\nenv: {A: 1}\n", "base/deep.yaml")
+    write("extends: deep.yaml\ncritic: {lr: 2e-5, weight_decay: 0.1}\nhealth: {a: {b: 3}}\n", "base/mid.yaml")
+    top = write("extends: base/mid.yaml\ncritic: {weight_decay: null}\nenv: {B: true}\n")
+    loaded = load(top)
+    preset = loaded.preset
+    assert (preset.actor.lr, preset.critic.lr, preset.critic.weight_decay) == (1e-6, 2e-5, None)
+    assert preset.health == {"a": {"b": 3, "c": 2}}
+    assert preset.env == {"A": "1", "B": "true"}
+    assert load(write("extends: toy-cpu\n")).preset.trainer.steps == 80
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["actor.lr=3e-6", "actor_rollout_ref.actor.optim.lr=3e-6", "++actor_rollout_ref.actor.optim.lr=3e-6"],
+)
+def test_both_spellings_mean_the_same_value(write, setting):
+    loaded = load(write(BASE), [setting])
+    assert loaded.preset.actor.lr == 3e-6
+    assert loaded.preset.overrides == {}
+
+
+def test_the_later_setting_wins_whatever_its_spelling(write):
+    both = ["actor.lr=1e-5", "actor_rollout_ref.actor.optim.lr=2e-5"]
+    assert load(write(BASE), both).preset.actor.lr == 2e-5
+    assert load(write(BASE), both[::-1]).preset.actor.lr == 1e-5
+
+
+def test_an_override_in_a_file_is_mapped_to_the_field_and_a_later_file_wins(write):
+    write(BASE + "overrides: {actor_rollout_ref.actor.optim.lr: 2e-6}\n", "base.yaml")
+    assert load("base.yaml").preset.actor.lr == 2e-6
+    assert load(write("extends: base.yaml\nactor: {lr: 3e-6}\n")).preset.actor.lr == 3e-6
+
+
+@pytest.mark.parametrize(
+    ("old", "field", "value"),
+    [
+        ("custom_reward_function.path=/r.py", "reward.path", "/r.py"),
+        ("reward_model.reward_manager=dapo", "reward.manager", "dapo"),
+        ("critic.model.fsdp_config.param_offload=true", "critic.param_offload", True),
+        ("actor_rollout_ref.actor.grad_clip=0.5", "actor.clip_grad", 0.5),
+        ("critic.ppo_max_token_len_per_gpu=99", "critic.ppo_max_token_len_per_gpu", 99),
+        ("ray_init.num_cpus=4", "cluster.cpus", 4),
+    ],
+)
+def test_a_key_of_an_older_version_is_the_same_value_too(write, old, field, value):
+    layer = load(write(BASE), [old]).layer
+    assert layer[tuple(field.split("."))].value == value
+
+
+def test_the_algorithm_is_known_by_both_names(write):
+    assert load(write(BASE), ["algorithm=grpo"]).preset.algorithm == "grpo"
+    assert load(write(BASE), ["algorithm.adv_estimator=grpo"]).preset.algorithm == "grpo"
+    assert load(write(BASE + "algorithm: grpo\n"), ["algorithm.adv_estimator=gae"]).preset.algorithm == "ppo"
+
+
+def test_keys_without_a_field_are_kept_once_with_their_newest_prefix(write):
+    text = BASE + "overrides: {+critic.fsdp.x: 1, trainer.val_only: false}\n"
+    loaded = load(write(text), ["++critic.model.fsdp_config.x=2", "trainer.val_only=true"])
+    assert loaded.preset.overrides == {"++critic.fsdp.x": 2, "trainer.val_only": True}
+
+
+def test_values_are_typed_as_hydra_types_them_and_text_fields_stay_text(write):
+    preset = load(
+        write(BASE),
+        ["actor.lr=1e-6", "trainer.experiment=1e5", "trainer.loggers=wandb", "env.A=1e5", "data.seed=null",
+         "trainer.total_epochs=3", "rollout.enforce_eager=True", "health.stop_on=[KL-4]"],
+    ).preset  # fmt: skip
+    assert preset.actor.lr == 1e-6
+    assert preset.trainer.experiment == "1e5"
+    assert preset.trainer.loggers == ["wandb"]
+    assert preset.env == {"A": "1e5"}
+    assert preset.data.seed is None
+    assert preset.trainer.epochs == 3
+    assert preset.rollout.enforce_eager is True
+    assert preset.health == {"stop_on": ["KL-4"]}
+
+
+def test_a_mapping_and_a_value_in_its_place_replace_each_other(write):
+    path = write(BASE + "health: {a: {b: 1}}\n")
+    assert load(path, ["health.a=2"]).preset.health == {"a": 2}
+    assert load(path, ["health.a=2", "health.a.c=3"]).preset.health == {"a": {"c": 3}}
+
+
+def test_paths_are_absolute_from_the_file_or_the_working_directory(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATA", "/big")
+    (tmp_path / "presets").mkdir()
+    (tmp_path / "presets" / "qwen").mkdir()
+    path = write(
+        "model: {path: qwen}\nreward: {path: reward.py}\npython: python3\n"
+        "data: {train: [~/a.parquet, $DATA/b.parquet], val: '${DATA}/c.parquet', train_batch_size: 1}\n",
+        "presets/p.yaml",
+    )
+    preset = load(path, ["critic.path=./there", "model.lora_adapter_path=hdfs://x/y"]).preset
+    assert preset.model.path == str(tmp_path / "presets" / "qwen")  # a folder of that name is there
+    assert preset.reward.path == str(tmp_path / "presets" / "reward.py")
+    assert preset.data.train == [str(Path.home() / "a.parquet"), "/big/b.parquet"]
+    assert preset.data.val == "/big/c.parquet"
+    assert preset.critic.path == str(tmp_path / "there")
+    assert preset.model.lora_adapter_path == "hdfs://x/y"
+    assert preset.python == "python3"
+
+
+def test_the_toy_lies_in_the_cache(home):
+    assert load("toy-cpu").preset.model.path == str(home / "cache" / "toy" / "model")
+
+
+def test_a_snapshot_comes_back_the_same_and_takes_further_settings(write):
+    loaded = load("toy-cpu", ["actor.lr=5e-4", "health.a.b=1"])
+    again = restore("toy-cpu", loaded.snapshot())
+    assert again.preset == loaded.preset
+    assert restore("toy-cpu", loaded.snapshot(), ["actor.lr=1e-4"]).preset.actor.lr == 1e-4
+
+
+def test_every_value_knows_where_it_comes_from(write):
+    write(BASE, "base.yaml")
+    loaded = load(write("extends: base.yaml\ncritic:\n  lr: 2e-5\n"), ["kl.coef=0.1"])
+    assert loaded.source("actor.lr").endswith("base.yaml, line 4")
+    assert loaded.source("critic.lr").endswith("mine.yaml, line 3")
+    assert loaded.source("kl.coef") == "setting kl.coef"
+    assert loaded.source("actor.clip_ratio") is None
+
+
+# --- what is said when a preset is wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("actor:\n  lrr: 1e-6", ["mine.yaml, line 2", "actor.lrr", "did you mean 'actor.lr'"]),
+        ("acter: {}", ["line 1", "acter", "did you mean 'actor'"]),
+        ("frob: {}", ["frob", "model, data, actor"]),
+        ("actor: 3", ["line 1", "'actor' is a group", "3"]),
+        ("actor:\n  lr: fast", ["line 2", "actor.lr is 'fast'", "a number at least 0 and at most 1"]),
+        ("actor:\n  lr: 2", ["line 2", "actor.lr is 2", "at most 1"]),
+        ("actor: {lr: '1e-6'}", ["actor.lr is '1e-6'", "a number"]),
+        ("rollout: {gpu_memory_utilization: 1}", ["gpu_memory_utilization is 1", "above 0 and below 1"]),
+        ("rollout: {temperature: .nan}", ["rollout.temperature is nan"]),
+        ("rollout: {n: 1.5}", ["rollout.n is 1.5", "a whole number"]),
+        ("rollout: {n: true}", ["rollout.n is True", "a whole number"]),
+        ("kl: {in_reward: yes}", ["kl.in_reward is 'yes'", "true or false"]),
+        ("algorithm: gpro", ["'gpro'", "did you mean 'grpo'", "one of ppo, grpo"]),
+        ("actor: {lr: 2}\ncritic: {lr: 3}", ["actor.lr is 2", "(and 1 more)"]),
+        ("trainer: {loggers: [1]}", ["trainer.loggers is [1]", "a list"]),
+        ("env: {A: [1]}", ["env.A", "text"]),
+        ("overrides: {foo.bar: 1}", ["'foo.bar' is not a veRL key"]),
+        ("overrides: {a b: 1}", ["'a b' is not a key"]),
+        ("overrides: {actor_rollout_ref.actor.optim.lr: x}", ["line 1", "actor.lr is 'x'"]),
+        ("data: {train: $NOPE/x}", ["data.train", "$NOPE is not set"]),
+        ("data: {train: ~nobody-here/x}", ["data.train", "no home folder"]),
+        ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "gsm8k-0.5b-24gb"]),
+        ("extends: ./none.yaml", ["line 1", "no preset file", "none.yaml"]),
+        ("extends: [a]", ["extends names a preset"]),
+        ("extends: mine.yaml", ["in a circle", "mine.yaml extends mine.yaml"]),
+        ("a: [1", ["line 1", "not valid YAML"]),
+        ("actor: {}\nactor: {}", ["line 2", "duplicate"]),
+        ("\0", ["not valid YAML"]),
+        ("- a", ["a preset is a mapping"]),
+        ("env: {HF_TOKEN: hf_x}", ["HF_TOKEN looks like a secret", "export HF_TOKEN in the shell"]),
+        ("env: {MLFLOW_TRACKING_URI: 'http://u:pw@h'}", ["looks like a secret"]),
+        ("env: {VERL_FILE_LOGGER_PATH: /x}", ["is set by ppo-tui"]),
+        ("env: {RAY_ADDRESS: auto}", ["cluster.address"]),
+        ("env: {'A B': 1}", ["cannot be an environment variable"]),
+    ],
+)  # fmt: skip
+def test_what_is_said_about_a_file(write, text, said):
+    answer = refused(write(text))
+    assert [part for part in said if part not in answer] == [], answer
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("actor.lrr=1", ["'actor.lrr'", "did you mean 'actor.lr'"]),
+        ("actor.lr=fast", ["setting actor.lr", "'fast'", "a number"]),
+        ("actor_rollout_ref.actor.optim.lr=-1", ["actor.lr is -1", "at least 0"]),
+        ("actor.lr", ["KEY=VALUE"]),
+        ("actor=1", ["'actor' is a group"]),
+        ("overrides=1", ["'overrides' is a group"]),
+        ("~critic.optim=", ["cannot be taken out"]),
+        ("extends=toy-cpu", ["said in its file"]),
+        ("zzz.y=1", ["'zzz.y'", "groups"]),
+        ("+ray_kwargs.ray_init.runtime_env.env_vars.WANDB_API_KEY=abc", ["looks like a secret"]),
+    ],
+)
+def test_what_is_said_about_a_setting(write, setting, said):
+    answer = refused(write(BASE), setting)
+    assert [part for part in said if part not in answer] == [], answer
+
+
+def test_a_refused_secret_is_not_repeated(write):
+    assert "hf_abc" not in refused(write(BASE), "env.HF_TOKEN=hf_abc")
+
+
+def test_a_circle_of_several_files_is_named(write):
+    write("extends: ../a/one.yaml\n", "b/two.yaml")
+    assert "one.yaml extends two.yaml extends one.yaml" in refused(
+        write("extends: ../b/two.yaml\n", "a/one.yaml")
+    )
+
+
+def test_an_unknown_preset_names_the_nearest_and_all(home):
+    answer = refused("gsm8k-0.5b-24g")
+    assert "did you mean 'gsm8k-0.5b-24gb'" in answer
+    assert "toy-cpu" in answer
+
+
+def test_a_file_that_is_no_text(tmp_path):
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\xff")
+    assert "not valid YAML" in refused("x.yaml")
+
+
+KEYS = st.sampled_from([*FIELDS, *BY_KEY, "env.A", "health.x", "trainer.val_only", "actor", "x"])
+EXAMPLES = ["1", "1e-6", "true", "[a,b]", "{a:1}", "~", "/x", "$A", "\0"]
+VALUES = st.text() | st.text(string.printable) | st.sampled_from(EXAMPLES)
+GROUP = st.sampled_from(["actor", "env", "overrides", "health", "x"])
+FILES = st.text(string.printable) | st.builds(
+    "{}:\n  {}: {}".format, GROUP, st.text(string.ascii_letters), st.text(string.printable)
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.builds("{}{}={}".format, st.sampled_from(["", "+", "++", "~"]), KEYS, VALUES) | st.text())
+def test_any_setting_is_taken_or_refused_in_one_sentence(setting):
+    try:
+        load("toy-cpu", [setting])
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FILES)
+def test_any_file_is_taken_or_refused(tmp_path, text):
+    (tmp_path / "any.yaml").write_text(text, encoding="utf-8")
+    try:
+        load("any.yaml")
+    except UserError as error:
+        assert "any.yaml" in str(error)

@@ -1,0 +1,139 @@
+"""Values in Hydra's override grammar: what we write, Hydra reads back as the same value."""
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import QuotedString
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from launcher.errors import UserError
+from launcher.preset import hydra
+
+TRICKY = [
+    "", "~", "~/data", "1e5", "1_000", "007", "-1", "null", "NaN", "True", "a,b", "it's", "\\", "\\'",
+    "$HOME", "${a.b}", "[a]", "{a:b}", " lead", "trail ", "a b", "#", "0x1", "\n", "a=b", "(x)", "a:b",
+    "pkg://m.n", "é", "\u200f", "end\\",
+]  # fmt: skip
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+LEAF = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT, st.sampled_from(TRICKY)
+)
+NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True).filter(
+    lambda name: name.lower() not in {"true", "false", "null", "nan", "inf"}
+)
+VALUE = st.recursive(
+    LEAF,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAME, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def read_by_hydra(text):
+    def plain(value):
+        if isinstance(value, QuotedString):
+            return value.text
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        if isinstance(value, dict):
+            return {plain(key): plain(item) for key, item in value.items()}
+        return value
+
+    return plain(OverridesParser.create().parse_override(f"some.key={text}").value())
+
+
+@settings(max_examples=300, deadline=None)
+@given(VALUE)
+def test_hydra_reads_back_what_was_quoted(value):
+    text = hydra.quote(value)
+    for found in (read_by_hydra(text), hydra.parse(text)):
+        assert found == value
+        assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("text", TRICKY)
+def test_text_stays_text(text):
+    assert read_by_hydra(hydra.quote(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("vllm", "vllm"),
+        ("Qwen/Qwen2.5-0.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"),
+        ("/data/train.parquet", "/data/train.parquet"),
+        ("1e5", "'1e5'"),
+        ("~/x", "'~/x'"),
+        (1e-6, "1e-06"),
+        (True, "true"),
+        (None, "null"),
+        (["console", "file"], "[console,file]"),
+        ({"param_dtype": "fp32"}, "{param_dtype:fp32}"),
+    ],
+)
+def test_the_common_values_look_as_a_person_writes_them(value, text):
+    assert hydra.quote(value) == text
+
+
+@pytest.mark.parametrize("value", [{"a b": 1}, {1: 2}, {"null": 1}, object(), "nul\0", {"a": {"b c": 1}}])
+def test_what_the_grammar_cannot_say_is_refused(value):
+    with pytest.raises(UserError):
+        hydra.quote(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-6", 1e-6),
+        ("5", 5),
+        ("TRUE", True),
+        ("null", None),
+        ("'1e5'", "1e5"),
+        ('["console","wandb"]', ["console", "wandb"]),
+        ("{a:1}", {"a": 1}),
+        ("~/data", "~/data"),
+        ("it's", "it's"),
+        ("a,b", "a,b"),
+        ("range(1,3)", "range(1,3)"),
+        ("extend_list(1)", "extend_list(1)"),
+        ("int(x)", "int(x)"),
+        ("[" * 300, "[" * 300),
+        ("", ""),
+    ],
+)
+def test_parsing_a_value(text, value):
+    assert hydra.parse(text) == value
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text()
+    | st.sampled_from(["glob(*)", "sort(a,b)", "choice(1,2)", "json_str({a:1})", "str([1])", "${x}"])
+)
+def test_any_text_parses_to_something_that_can_be_quoted_or_is_refused(text):
+    value = hydra.parse(text)
+    try:
+        again = hydra.quote(value)
+    except UserError:
+        return
+    assert hydra.parse(again) == value or value != value  # nan
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("actor.lr=1e-6", ("", "actor.lr", "1e-6")),
+        ("+a.b-c=x=y", ("+", "a.b-c", "x=y")),
+        (" ++a.b = 1 ", ("++", "a.b", "1")),
+    ],
+)
+def test_splitting_a_setting(text, parts):
+    assert hydra.split(text) == parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "actor.lr", "=1", "~critic.optim=", "~critic.optim", "a..b=1", "a b=1", "+++a=1", "1a=2", "é=1"],
+)
+def test_what_is_no_setting(text):
+    with pytest.raises(UserError):
+        hydra.split(text)
