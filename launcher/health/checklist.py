@@ -1,8 +1,7 @@
 """The checklist: feeds every rule, keeps the rows, tells what changed."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from launcher.errors import UserError
@@ -29,10 +28,35 @@ class _Entry:
         self.rule = rule
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
+        self.raw = Level.OK  # what the rule said last
         reason = rule.not_applicable() if limits.enabled else "switched off"
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
             self.state.set(0, Level.N_A, reason)
+
+    def ask(
+        self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None
+    ) -> Change | None:
+        """Takes in what the rule says, if anything; the change of its level, if it changed.
+
+        A rule that throws is taken out and told about once, so that it never hides the others. `logged` are
+        the keys seen so far: they explain why a rule has nothing to say.
+        """
+        state, before = self.state, self.state.level
+        self.raw = Level.OK
+        try:
+            reading = judge(self.rule)
+            if reading is None and logged is not None and before < Level.OK:
+                reading = _missing(self.rule, logged)
+            if reading is not None:
+                state.push(step, reading)
+                self.raw = reading.raw
+        except Exception as error:
+            self.off = True
+            state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
+        return (
+            None if state.level == before else Change(step, self.rule.id, before, state.level, state.message)
+        )
 
     def row(self) -> Row:
         state = self.state
@@ -47,6 +71,14 @@ class _Entry:
             self.rule.family,
             self.muted,
         )
+
+
+def _missing(rule: Rule, logged: Set[str]) -> Reading:
+    """Why a rule that has never judged cannot judge this step either."""
+    for group in rule.needs:
+        if logged.isdisjoint(group):
+            return Reading(Level.N_A, f"{group[0]} is not logged")
+    return Reading(Level.WARM, "waiting for a finite value")
 
 
 class Checklist:
@@ -100,13 +132,10 @@ class Checklist:
         for name, entry in self._entries.items():
             if entry.off or not (training or entry.rule.judges_validations):
                 continue
-            with self._watched(entry, step, changes):
-                reading = entry.rule.judge(frame)
-                if reading is not None:
-                    frame.raw[name] = reading.raw
-                    entry.state.push(step, reading)
-                elif entry.state.level < Level.OK:
-                    entry.state.push(step, self._missing(entry.rule))
+            change = entry.ask(step, lambda rule: rule.judge(frame), self._logged)
+            frame.raw[name] = entry.raw
+            if change is not None:
+                changes.append(change)
         return changes
 
     def log_line(self, text: str, line: int, *, step: int | None = None) -> list[Change]:
@@ -183,15 +212,9 @@ class Checklist:
         )
 
     def _between_steps(self, step: int | None, ask: Callable[[Rule], Reading | None]) -> list[Change]:
-        changes: list[Change] = []
         at = self._step if step is None else step
-        for entry in self._entries.values():
-            if not entry.off:
-                with self._watched(entry, at, changes):
-                    reading = ask(entry.rule)
-                    if reading is not None:
-                        entry.state.push(at, reading)
-        return changes
+        changes = [entry.ask(at, ask) for entry in self._entries.values() if not entry.off]
+        return [change for change in changes if change is not None]
 
     def _update_signals(self, step: int, data: Mapping[str, float], training: bool) -> None:
         signals = self._signals
@@ -201,29 +224,6 @@ class Checklist:
             )
             signals.entropy.update(first(data, keys.ENTROPY))
         signals.validation.update(step, data, signals.reward)
-
-    def _missing(self, rule: Rule) -> Reading:
-        """Why a rule that has never judged cannot judge this step either."""
-        for group in rule.needs:
-            if self._logged.isdisjoint(group):
-                return Reading(Level.N_A, f"{group[0]} is not logged")
-        return Reading(Level.WARM, "waiting for a finite value")
-
-    @contextmanager
-    def _watched(self, entry: _Entry, step: int, changes: list[Change]) -> Iterator[None]:
-        """Notes what happens to a rule's level.
-
-        A rule that throws is taken out, so that it never hides the others.
-        """
-        before = entry.state.level
-        try:
-            yield
-        except Exception as error:
-            entry.off = True
-            entry.state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
-        after = entry.state.level
-        if after != before:
-            changes.append(Change(step, entry.rule.id, before, after, entry.state.message))
 
     def _entry(self, rule: str) -> _Entry:
         if rule not in self._entries:

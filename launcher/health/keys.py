@@ -44,6 +44,7 @@ CHI2 = ("rollout_corr/chi2_token",)
 STALENESS = ("training/off_policy/trajectory_staleness/mean",)
 
 _SCALE = {"actor/lr(1e-4)": 1e-4}
+VALIDATION = ("val", "test_score/")  # how their keys start
 _OLD_VALIDATION = ("val/test_score/", "test_score/")
 
 
@@ -66,4 +67,4 @@ def is_validation_score(key: str) -> bool:
 
 def is_validation(key: str) -> bool:
     """Whether the key belongs to a validation: it says nothing about training."""
-    return key.startswith(("val", "test_score/")) or "@" in key
+    return key.startswith(VALIDATION) or "@" in key

@@ -20,6 +20,10 @@ class Level(IntEnum):
         return self.name.replace("_", "-")
 
 
+_Named = tuple[tuple[Level, str], ...]
+FLAGS: _Named = ((Level.NOTICE, "notice"), (Level.WARN, "warn"), (Level.CRITICAL, "critical"))
+SERIOUS: _Named = FLAGS[1:]
+
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -42,4 +46,8 @@ class Bound(NamedTuple):
 
 def worst(x: float, bounds: Iterable[Bound]) -> Level:
     """The highest level among the bounds that `x` has crossed, else OK."""
-    return max((bound.level for bound in bounds if bound.on(x)), default=Level.OK)
+    found = Level.OK
+    for bound in bounds:
+        if bound.level > found and bound.on(x):
+            found = bound.level
+    return found

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from launcher.errors import UserError
+from launcher.health.levels import FLAGS
 from launcher.health.limits import TABLE, RuleLimits
 from launcher.text import did_you_mean
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
-LEVELS = ("notice", "warn", "critical")
 _OPTIONS = ("preset", "on_alert", "stop_on", "grace_steps", "notify")  # the others are the supervisor's
 _SWITCHES = ("enabled", "muted", "raise", "release")
 
@@ -53,8 +53,8 @@ def read(settings: Mapping[str, Any] | None) -> tuple[str, dict[str, Limits]]:
         elif head.upper() in TABLE:
             _set(own[head.upper()], head.upper(), rest, value)
         elif head not in _OPTIONS:
-            known = (*TABLE, *_OPTIONS)
-            raise UserError(f"health.{head} is no rule and no option{did_you_mean(head.upper(), known)}")
+            near = did_you_mean(head.upper(), TABLE) or did_you_mean(head, _OPTIONS)
+            raise UserError(f"health.{head} is no rule and no option{near}")
     return preset, {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in TABLE}
 
 
@@ -94,6 +94,8 @@ def _set(own: _Own, rule: str, name: str, value: Any) -> None:
     if name in _SWITCHES:
         own.switches[name] = _switch(f"health.{rule}.{name}", name, value)
         return
+    if not name:
+        raise UserError(f"health.{rule} is {value!r}, but must hold settings, such as enabled or warn")
     limits = TABLE[rule].limits
     level, _, rest = name.partition(".")
     full = name if rest else next((known for known in limits if known.startswith(f"{level}.")), name)
@@ -146,9 +148,10 @@ def _effective(rule: str, own: _Own, k: float) -> Limits:
 
 def _check_order(rule: str, raising: Mapping[str, float]) -> None:
     """Limits of the same name must get stricter from NOTICE to CRITICAL."""
+    names = [name for _, name in FLAGS]
     for name, value in raising.items():
         level, _, rest = name.partition(".")
-        for higher in LEVELS[LEVELS.index(level) + 1 :]:
+        for higher in names[names.index(level) + 1 :]:
             other = raising.get(f"{higher}.{rest}")
             if other is None:
                 continue

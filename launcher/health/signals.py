@@ -168,7 +168,11 @@ class Validation:
 
 
 def _scores(data: Mapping[str, float]) -> Sequence[float]:
-    return [value for key, value in data.items() if keys.is_validation_score(key) and math.isfinite(value)]
+    return [
+        value
+        for key, value in data.items()
+        if key.startswith(keys.VALIDATION) and keys.is_validation_score(key) and math.isfinite(value)
+    ]
 
 
 class Signals:

@@ -7,11 +7,9 @@ from typing import ClassVar, NamedTuple
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES, Fix
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
+from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.settings import Limits
 from launcher.health.state import Reading
-
-FLAGS = (Level.NOTICE, Level.WARN, Level.CRITICAL)
 
 
 class Memory(NamedTuple):
@@ -80,18 +78,19 @@ class Rule:
         return FIXES[self.id]
 
     def compare(self, x: float, message: str) -> Reading:
-        """`x` against `bounds`, with the raise and the release limits."""
-        return Reading(
-            worst(x, self.bounds(self.limits.raising)), message, worst(x, self.bounds(self.limits.releasing))
-        )
+        """`x` against `bounds`, with the raise limits and, where they differ, the release limits."""
+        raw = worst(x, self.bounds(self.limits.raising))
+        if self.limits.releasing == self.limits.raising:
+            return Reading(raw, message)
+        return Reading(raw, message, worst(x, self.bounds(self.limits.releasing)))
 
 
 def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Bound]:
     """One bound for each level that has a limit of this name, in units of `unit`."""
     return [
         Bound(level, side, limits[key] * unit)
-        for level, key in ((level, f"{level.name.lower()}.{name}") for level in FLAGS)
-        if key in limits
+        for level, prefix in FLAGS
+        if (key := f"{prefix}.{name}") in limits
     ]
 
 

@@ -4,7 +4,7 @@ from collections import deque
 
 from launcher.format import duration
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
+from launcher.health.levels import SERIOUS, Bound, Level, worst
 from launcher.health.rules.base import Memory, Rule, Setup, ladder
 from launcher.health.series import median
 from launcher.health.state import Reading
@@ -53,7 +53,7 @@ class Stalled(Rule):
                     limits[f"{name}.seconds"],
                 ),
             )
-            for level, name in ((Level.WARN, "warn"), (Level.CRITICAL, "critical"))
+            for level, name in SERIOUS
         ]
         message = f"no new step for {duration(waited)} (usual {duration(usual)})"
         return Reading(worst(waited, bounds), message)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
+from launcher.health.levels import SERIOUS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, warming
 from launcher.health.series import Baseline, median
 from launcher.health.signals import Reward
@@ -63,5 +63,5 @@ class KeepsUp(Rule):
         usual, span = self._usual.median, self._reward.span
         return [
             Bound(level, ">", max(limits[f"{name}.ratio"] * usual, limits[f"{name}.span"] * span * span))
-            for level, name in ((Level.WARN, "warn"), (Level.CRITICAL, "critical"))
+            for level, name in SERIOUS
         ]

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
-from launcher.health.rules.base import FLAGS, Rule, Setup, warming
+from launcher.health.levels import FLAGS, SERIOUS, Bound, Level, worst
+from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Entropy
 from launcher.health.state import Reading
@@ -52,8 +52,8 @@ class Collapse(Rule):
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         return [
-            Bound(level, "<", limits[f"{level.name.lower()}.ratio_{n}"] * then)
-            for level in (Level.WARN, Level.CRITICAL)
+            Bound(level, "<", limits[f"{name}.ratio_{n}"] * then)
+            for level, name in SERIOUS
             for n, then in self._falls
         ]
 
@@ -68,8 +68,7 @@ class Collapse(Rule):
             return Level.OK
         limits = self.limits.raising
         if entropy.start is not None:
-            for level in (Level.CRITICAL, Level.WARN):
-                name = level.name.lower()
+            for level, name in reversed(SERIOUS):
                 if entropy.ema < min(limits[f"{name}.value"], limits[f"{name}.start"] * entropy.start):
                     return level
         return Level.NOTICE if entropy.ema < limits["notice.value"] else Level.OK
@@ -103,7 +102,7 @@ class Noise(Rule):
         usual = self._usual.median
         return [
             Bound(level, ">=", limits[f"{name}.ratio"] * usual + limits[f"{name}.offset"])
-            for level, name in ((level, level.name.lower()) for level in FLAGS)
+            for level, name in FLAGS
         ]
 
 

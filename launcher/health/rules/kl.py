@@ -7,7 +7,7 @@ from typing import ClassVar
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level
+from launcher.health.levels import SERIOUS, Bound, Level
 from launcher.health.rules.base import Rule, Setup, ladder, not_judged, warming
 from launcher.health.series import Baseline, Ema
 from launcher.health.state import Reading
@@ -182,8 +182,7 @@ class Bargain(_ReferenceRule):
     @staticmethod
     def _level(rise: float, gain: float, frame: Frame, limits: Mapping[str, float]) -> Level:
         enough = frame.signals.reward.distance
-        for level in (Level.CRITICAL, Level.WARN):
-            name = level.name.lower()
+        for level, name in reversed(SERIOUS):
             worth = enough(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
             if rise >= limits[f"{name}.rise"] and gain < worth:
                 return level

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
+from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, warming
 from launcher.health.series import Baseline, sigma
 from launcher.health.state import Reading
@@ -90,7 +90,7 @@ class Truncation(Rule):
                     usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise),
                 ),
             )
-            for level, name in ((Level.NOTICE, "notice"), (Level.WARN, "warn"), (Level.CRITICAL, "critical"))
+            for level, name in FLAGS
         ]
 
     def _share(self, frame: Frame) -> float | None:

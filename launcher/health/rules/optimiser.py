@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
-from launcher.health.rules.base import FLAGS, Rule, Setup, ladder, not_judged, warming
+from launcher.health.levels import FLAGS, Bound, Level, worst
+from launcher.health.rules.base import Rule, Setup, ladder, not_judged, warming
 from launcher.health.series import Baseline, median, sigma
 from launcher.health.state import Reading
 
@@ -51,8 +51,7 @@ class Calm(Rule):
             return ()
         noise = sigma([math.log(max(value, _TINY)) for value in self._usual.values])
         found = []
-        for level in FLAGS:
-            name = level.name.lower()
+        for level, name in FLAGS:
             swing = self.limits.k * math.exp(min(limits[f"{name}.sigmas"] * noise, 700))
             found.append(Bound(level, ">", max(limits[f"{name}.ratio"], swing) * usual))
         return found

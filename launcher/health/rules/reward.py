@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
+from launcher.health.levels import SERIOUS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Reward
@@ -44,7 +44,7 @@ class Falling(Rule):
             return ()
         return [
             Bound(level, "<", reward.best - reward.distance(limits[f"{name}.span"], limits[f"{name}.sigmas"]))
-            for level, name in ((Level.WARN, "warn"), (Level.CRITICAL, "critical"))
+            for level, name in SERIOUS
         ]
 
 

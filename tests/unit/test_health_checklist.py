@@ -1,0 +1,187 @@
+"""The checklist as a whole: rows, verdict, explanations, the clock, the log, and that nothing breaks it."""
+
+import json
+import math
+
+import pytest
+
+from launcher.errors import UserError
+from launcher.health.checklist import Checklist
+from launcher.health.levels import Level
+from launcher.health.rows import Change, Row
+from launcher.health.rules import ALL
+
+KL = "actor/reward_kl_penalty"
+CONFIG = {
+    "algorithm.adv_estimator": "gae",
+    "algorithm.use_kl_in_reward": True,
+    "algorithm.kl_ctrl.kl_coef": 0.001,
+    "actor_rollout_ref.actor.use_kl_loss": False,
+    "actor_rollout_ref.actor.optim.lr": 1e-6,
+}
+
+
+def row(checklist: Checklist, rule: str) -> Row:
+    return next(found for found in checklist.rows() if found.rule == rule)
+
+
+def healthy(step: int) -> dict[str, float]:
+    return {
+        "actor/pg_loss": 0.01,
+        KL: 0.001 * step,
+        "actor/entropy": 0.5,
+        "actor/grad_norm": 0.6,
+        "actor/lr": 1e-6,
+        "critic/score/mean": 0.3 + 0.001 * step,
+        "critic/score/max": 1.0,
+        "critic/score/min": 0.0,
+        "critic/vf_loss": 0.1,
+        "response_length/mean": 100.0,
+        "timing_s/step": 10.0,
+    }
+
+
+# Words of the contract
+
+
+def test_levels_are_written_as_people_say_them() -> None:
+    assert [str(level) for level in Level] == ["N-A", "WARM", "OK", "NOTICE", "WARN", "CRITICAL"]
+
+
+def test_a_change_as_json() -> None:
+    change = Change(12, "KL-1", Level.OK, Level.WARN, "KL 1.2 vs usual 0.1")
+    assert change.to_json() == {
+        "step": 12,
+        "rule": "KL-1",
+        "from": "OK",
+        "to": "WARN",
+        "message": "KL 1.2 vs usual 0.1",
+    }
+    assert change.notable
+    assert not Change(1, "KL-1", Level.WARM, Level.OK, "").notable
+
+
+def test_a_row_tells_when_its_flag_came_and_went() -> None:
+    checklist = Checklist()
+    for step, kl in enumerate([0.1] * 10 + [1.6] * 3, start=101):
+        checklist.step(step, {KL: kl})
+    on = row(checklist, "KL-1")
+    assert (on.level, on.since, on.cleared, on.was) == (Level.CRITICAL, 112, None, None)
+    assert on.message == "KL 1.60 vs usual 0.100; since step 112"
+    for step in range(114, 120):
+        checklist.step(step, {KL: 0.1})
+    off = row(checklist, "KL-1")
+    assert (off.level, off.since, off.cleared, off.was) == (Level.OK, None, 118, Level.CRITICAL)
+    assert json.loads(json.dumps(off.to_json()))["was"] == "CRITICAL"
+
+
+def test_rows_put_the_worst_first_and_roots_before_symptoms() -> None:
+    checklist = Checklist()
+    for step in range(1, 16):
+        checklist.step(step, healthy(step))
+    for step in range(16, 19):
+        data = {**healthy(step), "actor/ppo_kl": 0.5, KL: 5.0, "actor/pg_clipfrac": 0.5}
+        data |= {"response/aborted_ratio": 0.03} if step > 16 else {}
+        checklist.step(step, data)
+    on = [(found.rule, str(found.level)) for found in checklist.rows() if found.level > Level.OK]
+    assert on == [
+        ("KL-1", "CRITICAL"),
+        ("KL-2", "CRITICAL"),
+        ("KL-4", "CRITICAL"),
+        ("CLIP-1", "CRITICAL"),
+        ("ABORT-1", "NOTICE"),
+    ]
+    levels = [found.level for found in checklist.rows()]
+    assert levels == sorted(levels, reverse=True)
+
+
+def test_the_verdict_grows_out_of_warming_up() -> None:
+    checklist = Checklist(CONFIG)
+    for step in range(1, 20):
+        checklist.step(step, healthy(step))
+    assert checklist.verdict == Level.WARM
+    assert checklist.sentence().startswith("WARMING UP — ")
+    checklist.step(20, healthy(20))
+    assert checklist.verdict == Level.OK
+    count = {level: sum(found.level == level for found in checklist.rows()) for level in Level}
+    judged = len(ALL) - count[Level.N_A] - count[Level.WARM]
+    assert checklist.sentence() == (
+        f"HEALTHY — {judged} of 31 rules judged, {count[Level.N_A]} N-A, {count[Level.WARM]} warming up"
+    )
+
+
+def test_the_verdict_at_the_end() -> None:
+    checklist = Checklist(CONFIG)
+    checklist.step(1, {**healthy(1), "rollout_corr/kl": math.nan})
+    assert checklist.sentence("running").startswith("WARNING — ")
+    assert checklist.sentence("finished").startswith("FINISHED with warnings — ")
+    assert checklist.sentence("failed").startswith("FAILED — ")
+    checklist.ended(1)
+    assert checklist.sentence().startswith("FAILED — ")
+    checklist.step(2, {**healthy(2), "actor/pg_loss": math.nan})
+    checklist.ended(0)
+    assert checklist.sentence().startswith("FINISHED with critical flags — ")
+
+
+def test_a_missing_metric_is_named_and_judged_when_it_comes() -> None:
+    checklist = Checklist()
+    checklist.step(1, {"critic/vf_loss": 0.1})
+    assert row(checklist, "KL-2").message == "actor/ppo_kl is not logged"
+    changes = checklist.step(2, {"actor/ppo_kl": 0.001})
+    assert ("KL-2", Level.N_A, Level.OK) in [(change.rule, change.before, change.after) for change in changes]
+
+
+# Explanations
+
+
+def test_an_explanation_shows_fixes_with_present_values_that_fit_the_run() -> None:
+    checklist = Checklist(CONFIG)
+    for step in range(1, 8):
+        checklist.step(step, healthy(step))
+    found = checklist.explain("KL-1")
+    assert found.fixes[:2] == [
+        "algorithm.kl_ctrl.kl_coef ↑ (now 0.001)",
+        "actor_rollout_ref.actor.optim.lr ↓ (now 1e-06)",
+    ]
+    assert found.keys == [KL]
+    assert [(str(line.level), line.side) for line in found.lines] == [
+        ("NOTICE", ">="),
+        ("WARN", ">="),
+        ("CRITICAL", ">="),
+        ("WARN", ">"),
+        ("CRITICAL", ">"),
+        ("CRITICAL", ">"),
+    ]
+    assert found.lines[3].value == pytest.approx(3 * 0.004 + 0.05)
+
+
+def test_fixes_follow_the_logged_keys_when_the_configuration_is_not_known() -> None:
+    checklist = Checklist()
+    checklist.step(1, {"actor/kl_loss": 0.01})
+    fixes = checklist.explain("KL-1").fixes
+    assert "actor_rollout_ref.actor.kl_loss_coef ↑" in fixes
+    assert not any("kl_ctrl" in fix for fix in fixes)
+    assert not any("critic" in fix for fix in checklist.explain("MEM-1").fixes)
+
+
+def test_the_gradient_limit_is_called_what_it_is_called_in_this_version() -> None:
+    old = Checklist({"actor_rollout_ref.actor.grad_clip": 1.0})
+    assert "actor_rollout_ref.actor.grad_clip ↓ (now 1.0)" in old.explain("GRAD-1").fixes
+    assert "actor_rollout_ref.actor.optim.clip_grad ↓" in Checklist().explain("GRAD-1").fixes
+
+
+def test_every_rule_can_be_explained_at_any_time() -> None:
+    checklist = Checklist(gpu_total_gb=80, host_total_gb=100)
+    for step in range(60):
+        for rule in ALL:
+            found = checklist.explain(rule.id)
+            assert found.meaning and found.healthy and found.bad and found.first_aid and found.fixes
+            assert all(math.isfinite(line.value) for line in found.lines)
+        checklist.step(step, healthy(step))
+
+
+def test_an_unknown_rule_is_a_users_mistake() -> None:
+    with pytest.raises(UserError, match="did you mean 'KL-1'"):
+        Checklist().explain("KL1")
+    with pytest.raises(UserError):
+        Checklist().mute("KL-9")

@@ -1,0 +1,115 @@
+"""Nothing breaks the checklist: wild figures, wild logs, a rule with a bug; replayed is as live."""
+
+import math
+import sys
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from launcher.health import keys
+from launcher.health.checklist import Checklist
+from launcher.health.frame import Frame
+from launcher.health.levels import Level
+from launcher.health.rows import Row
+from launcher.health.rules import ALL
+from launcher.health.rules.kl import Runaway
+from launcher.health.state import Reading, State
+
+
+def row(checklist: Checklist, rule: str) -> Row:
+    return next(found for found in checklist.rows() if found.rule == rule)
+
+
+HEALTHY = {"actor/pg_loss": 0.01, "actor/reward_kl_penalty": 0.01}
+
+
+def test_a_rule_that_throws_never_hides_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(self: Runaway, frame: Frame) -> Reading:
+        raise ZeroDivisionError("float division by zero")
+
+    monkeypatch.setattr(Runaway, "judge", judge)
+    checklist = Checklist()
+    first = checklist.step(1, {**HEALTHY, "actor/pg_loss": math.nan})
+    assert [change.message for change in first if change.rule == "KL-1"] == [
+        "rule failed: ZeroDivisionError: float division by zero"
+    ]
+    assert row(checklist, "NUM-1").level == Level.CRITICAL
+    assert not [change for change in checklist.step(2, HEALTHY) if change.rule == "KL-1"]
+    assert row(checklist, "KL-1").level == Level.N_A
+
+
+KEYS = [
+    *(
+        name
+        for group in vars(keys).values()
+        if isinstance(group, tuple)
+        for name in group
+        if isinstance(name, str)
+    ),
+    *(name for group in keys.GPU_MEMORY for name in group),
+    "val-core/gsm8k/acc/mean@1",
+    "val/test_score/gsm8k",
+    "timing/gen",
+]
+WILD = st.one_of(
+    st.floats(),
+    st.floats(-2, 2),
+    st.sampled_from([0.0, -0.0, 1.0, 1e300, -1e300, sys.float_info.min, math.nan, math.inf, -math.inf]),
+)
+STEPS = st.lists(st.dictionaries(st.sampled_from(KEYS), WILD, max_size=12), max_size=60)
+CONFIGS = st.sampled_from(
+    [
+        {},
+        {"algorithm.adv_estimator": "gae", "algorithm.use_kl_in_reward": True},
+        {"actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-sum", "data.max_response_length": 256},
+        {
+            "algorithm.kl_ctrl.type": "adaptive",
+            "algorithm.adv_estimator": "grpo",
+            "trainer.total_training_steps": 9,
+        },
+        {"algorithm.use_kl_in_reward": "maybe", "data.max_response_length": "x", "trainer.test_freq": None},
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=STEPS, config=CONFIGS, three_decimals=st.booleans(), repeat=st.integers(1, 4))
+def test_no_figures_make_a_rule_fail(
+    steps: list[dict[str, float]], config: Mapping[str, object], three_decimals: bool, repeat: int
+) -> None:
+    checklist = Checklist(config, gpu_total_gb=80.0, host_total_gb=0.0)
+    number = 0
+    for data in steps:
+        for _ in range(repeat):  # long enough to get past the warm-up
+            number += 1
+            checklist.step(number, data, t=float(number), three_decimals=three_decimals)
+            checklist.tick(number + 0.5, gpu=(1.0, 0.0), host=None)
+    assert not [found.message for found in checklist.rows() if found.message.startswith("rule failed")]
+    for rule in ALL:
+        checklist.explain(rule.id)
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=300))
+def test_no_line_of_a_log_makes_a_rule_fail(text: str) -> None:
+    checklist = Checklist()
+    checklist.log_line(text, 1)
+    assert not row(checklist, "ERR-1").message.startswith("rule failed")
+
+
+@given(st.lists(st.sampled_from([Level.OK, Level.NOTICE, Level.WARN, Level.CRITICAL]), max_size=40))
+def test_the_state_machine_rises_and_releases_as_the_specification_says(raws: list[Level]) -> None:
+    """The figures of the specification, written down again in the plainest way."""
+    state, expected = State(), Level.OK
+    for step, raw in enumerate(raws):
+        state.push(step, Reading(raw, ""))
+        window, holds = raws[max(0, step - 2) : step + 1], raws[max(0, step - 4) : step + 1]
+        flags = (Level.NOTICE, Level.WARN, Level.CRITICAL)
+        up = max((flag for flag in flags if sum(r >= flag for r in window) >= 2), default=Level.OK)
+        if up > expected:
+            expected = up
+        elif len(holds) == 5 and max(holds) < expected:
+            expected = max(holds)
+        assert state.level == expected

@@ -1,0 +1,168 @@
+"""The user's health settings: limits, presets, debounce, and what is refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from launcher.errors import UserError
+from launcher.health.checklist import Checklist
+from launcher.health.levels import Level
+from launcher.health.limits import TABLE
+from launcher.health.rules import ALL
+from launcher.health.settings import FACTORS, read
+
+KL = "actor/reward_kl_penalty"
+
+
+def level_after(rule: str, values: list[float], settings: Mapping[str, Any], key: str = KL) -> Level:
+    checklist = Checklist(settings=settings, clock=False)
+    for step, value in enumerate(values, start=1):
+        checklist.step(step, {key: value})
+    return next(row.level for row in checklist.rows() if row.rule == rule)
+
+
+def test_every_rule_has_limits_and_no_limits_are_left_over() -> None:
+    assert sorted(rule.id for rule in ALL) == sorted(TABLE)
+    assert len(TABLE) == 31
+
+
+def test_presets_move_the_limits() -> None:
+    values = [0.7] * 3
+    assert level_after("KL-1", values, {}) == Level.NOTICE
+    assert level_after("KL-1", values, {"preset": "relaxed"}) == Level.OK
+    assert level_after("KL-1", [0.8] * 3, {"preset": "sensitive"}) == Level.WARN
+
+
+@pytest.mark.parametrize(
+    ("preset", "rule", "name", "value"),
+    [
+        ("relaxed", "KL-1", "warn.ratio", 4.0),  # 1 + 2k
+        ("relaxed", "KL-1", "critical.early_ratio", 15.0),
+        ("relaxed", "ENT-1", "warn.value", 0.02),
+        ("relaxed", "ENT-1", "warn.ratio_5", 0.55 / 1.5**0.5),
+        ("relaxed", "HACK-1", "critical.ratio", 4.0),
+        ("sensitive", "THR-1", "critical.ratio", 3.25),
+        ("sensitive", "ABORT-1", "warn.share", 0.075),
+        ("sensitive", "ABORT-1", "critical.share", 0.5),
+        ("sensitive", "LEN-1", "notice.longer", 1.375),
+        ("sensitive", "GRAD-2", "warn.ratio", 0.02 / 0.75),
+        ("sensitive", "SIG-1", "warn.had", 3.0),
+        ("relaxed", "KL-3", "warn.ratio", 3.0),
+    ],
+)
+def test_how_the_factor_acts(preset: str, rule: str, name: str, value: float) -> None:
+    _, limits = read({"preset": preset})
+    assert limits[rule].raising[name] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "release"),
+    [
+        ("KL-1", "warn.ratio", 2.6),
+        ("KL-1", "warn.offset", 0.04),
+        ("KL-4", "warn.gain_span", 0.0625),
+        ("ENT-2", "notice.ratio", 1.28),
+        ("ENT-2", "notice.offset", 0.1),
+        ("LEN-1", "critical.longer", 2.7),
+        ("LEN-1", "warn.shorter", 0.5 / 0.85**0.5),
+        ("TRUNC-1", "warn.share", 0.15),
+        ("CRIT-1", "warn.ratio", 4.0),
+        ("THR-1", "notice.ratio", 1.34),
+        ("GRAD-1", "warn.ratio", 10.0),
+    ],
+)
+def test_release_limits(rule: str, name: str, release: float) -> None:
+    _, limits = read({})
+    assert limits[rule].releasing[name] == pytest.approx(release)
+
+
+def test_no_flag_ever_lets_go_before_it_rises() -> None:
+    for preset in FACTORS:
+        _, limits = read({"preset": preset})
+        for rule, found in limits.items():
+            for name, limit in TABLE[rule].limits.items():
+                raised, released = found.raising[name], found.releasing[name]
+                looser = released >= raised if limit.lower or "gain" in name else released <= raised
+                assert looser, (preset, rule, name)
+
+
+def test_a_limit_of_ones_own_is_taken_as_it_is() -> None:
+    own = {"preset": "relaxed", "KL-1": {"notice": {"value": 0.2}}}
+    assert level_after("KL-1", [0.25] * 2, own) == Level.NOTICE
+
+
+def test_the_main_limit_of_a_level_needs_no_name() -> None:
+    assert level_after("KL-2", [0.01] * 2, {"KL-2": {"warn": 0.005}}, "actor/ppo_kl") == Level.WARN
+    assert level_after("KL-2", [0.01] * 2, {"KL-2.warn": 0.005}, "actor/ppo_kl") == Level.WARN
+
+
+def test_debounce_of_ones_own() -> None:
+    spike = [0.1] * 10 + [1.6, 0.1]
+    assert level_after("KL-1", spike, {}) == Level.OK
+    assert level_after("KL-1", spike, {"KL-1": {"raise": [1, 1]}}) == Level.CRITICAL
+    assert level_after("KL-1", spike, {"KL-1": {"raise": [1, 1], "release": 1}}) == Level.OK
+
+
+def test_a_rule_can_be_switched_off_or_muted() -> None:
+    values = [0.1] * 10 + [4.0] * 3
+    off = Checklist(settings={"KL-1": {"enabled": False}})
+    muted = Checklist(settings={"KL-1": {"muted": True}})
+    later = Checklist()
+    for step, value in enumerate(values, start=1):
+        for checklist in (off, muted, later):
+            checklist.step(step, {KL: value})
+    assert [row.message for row in off.rows() if row.rule == "KL-1"] == ["switched off"]
+    assert [(row.level, row.muted) for row in muted.rows() if row.rule == "KL-1"] == [(Level.CRITICAL, True)]
+    assert (off.verdict, muted.verdict, later.verdict) == (Level.WARM, Level.WARM, Level.CRITICAL)
+    later.mute("KL-1")
+    assert later.verdict == Level.WARM
+    assert later.sentence().endswith(", 1 muted")
+
+
+def test_the_limits_in_use_can_be_kept_and_read_again() -> None:
+    settings = {
+        "preset": "sensitive",
+        "KL-1": {"warn": {"ratio": 2.5}, "raise": [1, 2]},
+        "SIG-1": {"muted": True},
+    }
+    kept = Checklist(settings=settings).limits()
+    assert read(kept) == read(settings)
+    assert Checklist(settings=kept).limits() == kept
+
+
+def test_the_supervisors_own_options_are_let_through() -> None:
+    read({"preset": "default", "on_alert": "echo", "stop_on": ["NUM-1"], "grace_steps": 3, "notify": True})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"preset": "sensitiv"}, "health.preset is 'sensitiv', .*did you mean 'sensitive'"),
+        ({"KL_1": {"warn": 1}}, "health.KL_1 is no rule .*did you mean 'KL-1'"),
+        ({"stop_onn": []}, "did you mean 'stop_on'"),
+        ({"KL-1": {"warning": 1}}, "health.KL-1 has no setting 'warning'"),
+        ({"KL-1": {"warn": {"rato": 2}}}, "'warn.rato'.*did you mean 'warn.ratio'"),
+        ({"KL-1": {"warn": {"ratio": "3"}}}, "health.KL-1.warn.ratio is '3', but must be a number"),
+        ({"KL-1": {"warn": {"ratio": True}}}, "must be a number"),
+        ({"KL-1": {"warn": {"ratio": float("nan")}}}, "must be a number"),
+        ({"KL-1": 3}, "health.KL-1 is 3, but must hold settings"),
+        (
+            {"KL-1": {"warn": {"value": 0.4}}},
+            "health.KL-1.warn.value is 0.4, .* at least health.KL-1.notice.value",
+        ),
+        (
+            {"KL-1": {"warn": {"value": 4}}},
+            "health.KL-1.critical.value is 3, .* at least health.KL-1.warn.value",
+        ),
+        ({"LEN-1": {"critical": {"shorter": 0.6}}}, "LEN-1.critical.shorter is 0.6, but must be at most"),
+        ({"KL-1": {"enabled": "no"}}, "health.KL-1.enabled is 'no', but must be true or false"),
+        ({"KL-1": {"raise": [3, 2]}}, r"health.KL-1.raise is \[3, 2\], but must be \[n, m\]"),
+        ({"KL-1": {"raise": 2}}, "health.KL-1.raise is 2"),
+        ({"KL-1": {"release": 0}}, "health.KL-1.release is 0"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(settings: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words) as error:
+        Checklist(settings=settings)
+    assert "\n" not in str(error.value)
