@@ -1,8 +1,8 @@
 """Every entry of the failure catalogue wins on a log in which its line is not the last one.
 
-The logs are written from tests/data/failures/samples.yaml in the forms in which veRL's failures reach a console:
-colours and prefixes of Ray, nested prefixes and loggers of vLLM, remote tracebacks, Hydra's short form, late lines
-of workers after the driver's last words, and harmless lines that look like failures.
+The logs are written from tests/data/failures/samples.yaml in the forms in which veRL's failures reach a
+console: colours and prefixes of Ray, nested prefixes and loggers of vLLM, remote tracebacks, Hydra's short
+form, late lines of workers after the driver's last words, and harmless lines that look like failures.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ SYNC = (
 ENGINE = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 DIED = """ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
 \tclass_name: create_colocated_worker_cls.<locals>.WorkerDict
-The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker \
-unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) the process was \
-killed by the OOM killer due to high memory usage, (2) ray stop --force was called, or (3) the worker crashed."""
+The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: \
+Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) the \
+process was killed by the OOM killer due to high memory usage, (2) ray stop --force was called."""
 
 
 def coloured(source: str, lines: list[str], pid: int = 4711) -> list[str]:

@@ -1,0 +1,277 @@
+"""From a preset to the command: arguments, environment, the text a person pastes."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import launcher
+from launcher.errors import UserError
+from launcher.preset import environment
+from launcher.preset.files import load
+from launcher.preset.shell import command_line
+from launcher.preset.translate import Launch, RunFolders, build
+
+FOLDERS = RunFolders(
+    checkpoints=Path("/runs/r1/checkpoints"),
+    rollouts=Path("/runs/r1/samples/rollout"),
+    validations=Path("/runs/r1/samples/validation"),
+    metrics=Path("/runs/r1/attempts/1/metrics.jsonl"),
+    hydra=Path("/runs/r1/attempts/1/hydra"),
+)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def launch(preset="gsm8k-0.5b-24gb", *settings, version="0.9.1", environ=None, **rest) -> Launch:
+    return build(
+        load(preset, settings), version=version, folders=FOLDERS, python="/py", environ=environ or {}, **rest
+    )
+
+
+def names(found: Launch) -> list[str]:
+    return [word.split("=", 1)[0].lstrip("+") for word in found.argv[4:]]
+
+
+@pytest.mark.parametrize("version", ["0.5.0", "0.6.1", "0.7.1", "0.8.0", "0.9.1"])
+def test_each_key_stands_once(version):
+    found = launch(
+        "gsm8k-0.5b-24gb",
+        "actor.lr=2e-6",
+        "++actor_rollout_ref.actor.optim.lr=3e-6",
+        "critic.model.fsdp_config.param_offload=true",
+        "reward.path=/r.py",
+        version=version,
+    )
+    assert len(names(found)) == len(set(names(found)))
+    assert set(names(found)) == {*found.keys, "hydra.run.dir", "hydra.output_subdir"}
+    assert found.keys["actor_rollout_ref.actor.optim.lr"] == 3e-6
+    assert found.argv[:4] == ["/py", "-u", "-m", "verl.trainer.main_ppo"]
+
+
+def test_what_every_launch_says():
+    keys = launch().keys
+    assert keys["trainer.default_local_dir"] == "/runs/r1/checkpoints"
+    assert keys["trainer.rollout_data_dir"] == "/runs/r1/samples/rollout"
+    assert keys["trainer.validation_data_dir"] == "/runs/r1/samples/validation"
+    assert keys["trainer.resume_mode"] == "disable"
+    assert keys["trainer.logger"] == ["console", "file"]
+    assert keys["trainer.max_actor_ckpt_to_keep"] == keys["trainer.max_critic_ckpt_to_keep"] == 3
+    assert keys["transfer_queue.backend.SimpleStorage.num_data_storage_units"] == 1
+    assert keys["critic.model.path"] == keys["actor_rollout_ref.model.path"]
+    assert keys["actor_rollout_ref.rollout.name"] == "vllm"
+    assert keys["trainer.project_name"] == "ppo-tui"
+    assert keys["trainer.experiment_name"] == "gsm8k-0.5b-24gb"
+    argv = launch().argv
+    assert "+ray_kwargs.ray_init.include_dashboard=false" in argv
+    assert "hydra.run.dir=/runs/r1/attempts/1/hydra" in argv
+
+
+def test_the_experiment_has_the_name_that_was_given_unless_the_preset_has_one():
+    assert launch(experiment="toy-7f3a").keys["trainer.experiment_name"] == "toy-7f3a"
+    named = launch("gsm8k-0.5b-24gb", "trainer.experiment=mine", experiment="toy-7f3a")
+    assert named.keys["trainer.experiment_name"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("version", "loggers"), [("0.6.1", ["console"]), ("0.7.0", ["console"]), ("0.7.1", ["console", "file"])]
+)
+def test_the_file_logger_from_the_version_in_which_it_works(version, loggers):
+    assert launch(version=version).keys["trainer.logger"] == loggers
+    more = launch("gsm8k-0.5b-24gb", "trainer.logger=[wandb,console]", version=version)
+    assert more.keys["trainer.logger"] == [*loggers, "wandb"]
+
+
+def test_resuming_names_the_folder():
+    found = launch(resume_from=Path("/runs/r1/checkpoints/global_step_20"))
+    assert found.keys["trainer.resume_mode"] == "resume_path"
+    assert found.keys["trainer.resume_from_path"] == "/runs/r1/checkpoints/global_step_20"
+
+
+@pytest.mark.parametrize(
+    "key", ["trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"]
+)
+def test_what_ppo_tui_decides_cannot_be_overridden(key):
+    with pytest.raises(UserError, match=f"{key} is set by ppo-tui"):
+        launch("gsm8k-0.5b-24gb", f"{key}=x")
+
+
+def test_grpo_has_no_critic():
+    assert [
+        key for key in launch("gsm8k-grpo-24gb", "critic.lr=1e-5").keys if key.startswith("critic.")
+    ] == []
+    assert launch("gsm8k-grpo-24gb").keys["algorithm.adv_estimator"] == "grpo"
+
+
+@pytest.mark.parametrize(
+    ("version", "path", "name"),
+    [
+        ("0.6.1", "custom_reward_function.path", "custom_reward_function.name"),
+        ("0.9.1", "reward.custom_reward_function.path", "reward.custom_reward_function.name"),
+    ],
+)
+def test_a_reward_function_by_version(version, path, name):
+    keys = launch("gsm8k-0.5b-24gb", "reward.path=/r.py", "reward.function=score", version=version).keys
+    assert (keys[path], keys[name]) == ("/r.py", "score")
+    left_over = launch("gsm8k-0.5b-24gb", "reward.path=/r.py", version=version).keys
+    assert left_over[path] == "/r.py"
+    assert name not in left_over  # the preset's gsm8k is veRL's own, not a function in that file
+
+
+def test_a_reward_function_needs_its_file():
+    with pytest.raises(UserError, match=r"reward\.function is 'score'.*gsm8k or math"):
+        launch("gsm8k-0.5b-24gb", "reward.function=score")
+
+
+def test_null_is_verls_default_and_keeps_all_checkpoints():
+    assert (
+        "trainer.max_actor_ckpt_to_keep"
+        not in launch("gsm8k-0.5b-24gb", "trainer.max_actor_ckpt_to_keep=null").keys
+    )
+    assert "actor_rollout_ref.actor.clip_ratio" not in launch("gsm8k-0.5b-24gb", "actor.clip_ratio=null").keys
+
+
+def test_the_critic_follows_the_model_unless_told_otherwise():
+    keys = launch("gsm8k-0.5b-24gb", "model.path=a/b", "model.attention=sdpa").keys
+    assert keys["critic.model.path"] == "a/b"
+    assert keys["critic.model.override_config.attn_implementation"] == "sdpa"
+    assert launch("gsm8k-0.5b-24gb", "critic.model.path=c/d").keys["critic.model.path"] == "c/d"
+
+
+def test_overrides_are_passed_as_they_are_with_the_home_folder_filled_in():
+    found = launch(
+        "gsm8k-0.5b-24gb",
+        "+data.apply_chat_template_kwargs.enable_thinking=False",
+        "trainer.x='1e5'",
+        "skip.rollout.dump_dir=~/dump",
+    )
+    assert "+data.apply_chat_template_kwargs.enable_thinking=false" in found.argv
+    assert "trainer.x='1e5'" in found.argv
+    assert found.keys["skip.rollout.dump_dir"] == str(Path.home() / "dump")
+
+
+def test_what_a_preset_has_to_say(tmp_path):
+    (tmp_path / "empty.yaml").write_text("model: {path: a/b}\n")
+    with pytest.raises(UserError, match=r"preset empty does not say data\.train nor data\.val nor"):
+        launch("empty.yaml")
+
+
+def test_an_unknown_version_and_a_key_it_does_not_have():
+    with pytest.raises(UserError, match=r"veRL 0\.4\.1 cannot be launched"):
+        launch(version="0.4.1")
+    with pytest.raises(UserError, match=r"veRL 0\.8\.0 has no 'trainer\.v1\."):
+        launch("toy-cpu", version="0.8.0")
+
+
+def test_a_cluster_that_is_there_gets_the_environment_through_ray():
+    found = launch("gsm8k-0.5b-24gb", "cluster.address=auto", "cluster.cpus=4", "env.NCCL_DEBUG=INFO")
+    assert found.unset == []
+    assert "+ray_kwargs.ray_init.address=auto" in found.argv
+    env = "ray_kwargs.ray_init.runtime_env.env_vars"
+    assert found.keys[f"{env}.NCCL_DEBUG"] == "INFO"
+    assert f"+{env}.PYTHONUNBUFFERED='1'" in found.argv  # text: Ray refuses numbers here
+    assert "ray_kwargs.ray_init.num_cpus" not in found.keys  # Ray refuses it, too
+
+
+# --- environment
+
+
+def test_the_environment_of_a_gpu_run():
+    found = launch()
+    assert found.env["VERL_FILE_LOGGER_PATH"] == "/runs/r1/attempts/1/metrics.jsonl"
+    assert found.env["VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS"] == "5"
+    assert found.env["PYTHONUNBUFFERED"] == "1"
+    assert found.env["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert found.env["VERL_USE_EXTERNAL_MODULES"] == "launcher.verl_plugin"
+    assert "VERL_PLATFORM" not in found.env
+    assert found.unset == ["RAY_ADDRESS"]
+
+
+def test_the_environment_of_the_toy():
+    found = launch("toy-cpu")
+    assert (found.env["VERL_PLATFORM"], found.env["VERL_ENGINE_DEVICE"]) == ("cpu", "cuda")
+    assert found.env["OMP_NUM_THREADS"] == found.env["TQ_NUM_THREADS"] == "1"
+    assert "+ray_kwargs.ray_init.num_gpus=1" in found.argv
+    assert "+ray_kwargs.ray_init.num_gpus=2" in launch("toy-cpu", "trainer.gpus=2").argv
+
+
+def test_lists_in_the_environment_are_added_to():
+    found = launch(environ={"VERL_USE_EXTERNAL_MODULES": "mine", "PYTHONPATH": "/mine", "HF_TOKEN": "hf_x"})
+    assert found.env["VERL_USE_EXTERNAL_MODULES"] == "launcher.verl_plugin,mine"
+    assert found.env["PYTHONPATH"].split(os.pathsep)[-1] == "/mine"
+    assert "hf_x" not in str(found)
+    again = launch(environ=found.env)
+    assert again.env["VERL_USE_EXTERNAL_MODULES"] == "launcher.verl_plugin,mine"
+
+
+def test_our_modules_can_be_imported_by_another_interpreter(tmp_path, monkeypatch):
+    site = tmp_path / "site-packages"
+    (site / "launcher").mkdir(parents=True)
+    (site / "launcher" / "__init__.py").write_text("here = 1\n")
+    (site / "numpy.py").write_text("raise SystemExit('leaked')\n")
+    monkeypatch.setattr(launcher, "__path__", [str(site / "launcher")])
+    assert environment.plugin_path(Path(sys.executable)) == ""
+    for _ in range(2):  # the link is made once and found again
+        folder = environment.plugin_path(Path("/other/python"))
+    code = "import launcher, importlib.util as u; print(launcher.here, u.find_spec('numpy').origin)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": folder},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("1 ")
+    assert str(site) not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "my_password", "GITHUBTOKEN", "OPENAI_APIKEY"],
+)
+def test_names_of_secrets(name):
+    assert environment.is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEYBOARD", "NCCL_DEBUG", "HF_HUB_OFFLINE"]
+)
+def test_names_that_are_no_secrets(name):
+    assert not environment.is_secret(name)
+
+
+# --- the command as text
+
+
+def test_the_pasted_command_says_the_same(tmp_path):
+    # A shell reads the words of `env` and argv back exactly, whatever they hold.
+    found = launch("toy-cpu", 'trainer.experiment=it\'s a $HOME `x` "y"', "env.A=b c")
+    text = command_line(found)
+    words = shlex.split(text.replace("\\\n", " "))
+    assert words[:3] == ["env", "-u", "RAY_ADDRESS"]
+    count = len(found.env)
+    assert dict(word.split("=", 1) for word in words[3 : 3 + count]) == found.env
+    assert words[3 + count :] == found.argv
+    script = tmp_path / "run.sh"
+    fake = tmp_path / "py"
+    fake.write_text('#!/bin/sh\nprintf "%s\\n" "$A" "$RAY_ADDRESS" "$@"\n')
+    fake.chmod(0o755)
+    script.write_text(text.replace("/py ", f"{fake} ", 1))
+    done = subprocess.run(
+        ["sh", str(script)], env={**os.environ, "RAY_ADDRESS": "x"}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["b c", "", *found.argv[1:]]
+
+
+def test_the_pasted_command_has_one_setting_a_line():
+    lines = command_line(launch()).splitlines()
+    assert all(line.endswith(" \\") for line in lines[:-1])
+    assert "  actor_rollout_ref.actor.optim.lr=1e-06 \\" in lines
