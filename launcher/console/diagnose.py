@@ -86,8 +86,10 @@ def diagnose(
 def _decide(
     scan: Scan, code: int | None, requested_by: str | None, alive: bool | None, idle: float | None
 ) -> Diagnosis:
-    stop = scan.marks.get("signal") or _interrupt(scan)
-    if stop is not None and (scan.fatal is None or stop.line <= scan.fatal):
+    stop = scan.marks.get("signal")
+    if stop is None or (scan.fatal is not None and scan.fatal < stop.line):
+        stop = _interrupt(scan)
+    if stop is not None:
         return _stopped(scan, stop)
     if not alive and code != 0 and (requested_by is not None or (code or 0) - 128 in _STOPPING):
         found = _explain(scan, code) if scan.fatal is not None else None
@@ -117,7 +119,7 @@ def _explain(scan: Scan, code: int | None) -> Found | None:
         (cause, sighting) for sighting in scan.block for cause in sighting.causes if sighting.shows(cause)
     )
     if found is None and (scan.block or (code or 0) > 128):
-        # An exception that no entry knows, or a signal: an exception elsewhere need not have to do with it.
+        # An exception that no entry knows, or a signal: exceptions elsewhere need not have to do with it.
         return _best(pair for pair in elsewhere if not pair[1].raised and pair[0].level is not Level.SYMPTOM)
     if found is None:
         return _best(elsewhere)
@@ -125,7 +127,7 @@ def _explain(scan: Scan, code: int | None) -> Found | None:
 
 
 def _deadly(scan: Scan, cause: Cause, sighting: Sighting) -> bool:
-    """Whether a log that was cut off most likely ended because of this: nothing but a prompt can fail alone."""
+    """Whether a log that was cut off most likely ended because of this: only a prompt can fail alone."""
     step = scan.marks.get("step")
     after = step is None or sighting.quote.line > step.line
     return after and cause.level is Level.ROOT and not re.match("AgentLoop|RewardLoop", sighting.source)
@@ -161,7 +163,7 @@ def _explained(scan: Scan, cause: Cause, sighting: Sighting) -> Diagnosis:
     if cause.level is Level.SYMPTOM:
         quotes = [item.quote for item in scan.strangers if re.search(cause.hides, item.source)][:1] + quotes
     own = sighting.frame if sighting.own_frame else None
-    method = sighting.method if cause.where else None
+    method = sighting.method if cause.where and own is None else None
     quotes += [extra for extra in (own, method, next(filter(None, keys), None), symptom) if extra is not None]
     return _told(cause, quotes, sighting.message)
 

@@ -111,7 +111,7 @@ CAUSES = (
             "actor_rollout_ref.actor.use_dynamic_bsz",
         ),
         raised=r"^AssertionError$",
-        where=r"log_prob_use_dynamic_bsz|actor_rollout_ref_init_model",
+        where=r"log_prob_use_dynamic_bsz|actor_rollout_ref_init_model(?![\s\S]*\bassert )",
     ),
     Cause(
         "batch-size-zero",

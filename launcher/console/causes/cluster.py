@@ -29,7 +29,7 @@ CAUSES = (
         "node.",
         ("trainer.n_gpus_per_node=1", "check CUDA_VISIBLE_DEVICES and that no other run holds the GPUs"),
         raised=r"Total available GPUs [\d.]+ is less than total desired GPUs"
-        r"|[Ww]orld size .* exceeds .* GPUs",
+        r"|[Ww]orld size \(\d+\) is larger than the number of available GPUs",
     ),
     Cause(
         "gpus-zero",

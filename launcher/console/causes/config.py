@@ -104,7 +104,7 @@ CAUSES = (
             "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
         ),
         raised=r"^NotImplementedError$",
-        where=r"get_kl_controller|kl_penalty|apply_kl|update_actor",
+        where=r"get_kl_controller|kl_penalty",
     ),
     Cause(
         "rollout-engine",

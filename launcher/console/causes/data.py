@@ -55,7 +55,7 @@ CAUSES = (
         "Steps per epoch are rows // data.train_batch_size, and that is 0.",
         ("data.train_batch_size ↓ below the number of rows", "or use more training rows"),
         raised=r"Train dataloader is empty!|ZeroDivisionError: integer (?:division or )?modulo by zero",
-        where=r"trainer\w*\.py:(?:fit|_?step\w*|_fit)|Train dataloader|create_dataloader|_init_dataloader",
+        where=r"trainer\w*\.py:\w+\n[^\n]*\nZeroDivisionError|Train dataloader",
     ),
     Cause(
         "data-columns",

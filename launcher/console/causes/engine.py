@@ -102,6 +102,6 @@ CAUSES = (
         r"|Worker failed with error",
         line=r"EngineCore failed to start|EngineCore encountered a fatal error",
         level=Level.SYMPTOM,
-        hides=r"vLLM|VLLM|EngineCore|Engine|APIServer|Worker|SGLang|raylet|^$",
+        hides=r"(?i:vllm)|Engine|APIServer|Worker|SGLang|raylet|^$",
     ),
 )

@@ -84,7 +84,7 @@ CAUSES = (
             ESTIMATE,
         ),
         raised=CUDA_OOM,
-        where=r"(?s)^(?=.*starting)(?=.*(?:from (?:EngineCore|vLLM|SGLang|Async|Worker\b|VLLM)|launch_server"
+        where=r"(?s)^(?=.*starting)(?=.*(?:from (?:Engine|(?i:vllm)|SGLang|Async|Worker\b)|launch_server"
         r"|vllm/|_build_rollout))",
     ),
     Cause(
@@ -111,7 +111,7 @@ CAUSES = (
             ESTIMATE,
         ),
         raised=CUDA_OOM,
-        where=r"(?s)^(?=.*stepping)(?=.*(?:from (?:EngineCore|vLLM|SGLang|Async|Worker\b|VLLM|AgentLoop)"
+        where=r"(?s)^(?=.*stepping)(?=.*(?:from (?:Engine|(?i:vllm)|SGLang|Async|Worker\b|AgentLoop)"
         r"|generate|vllm/))",
     ),
     Cause(

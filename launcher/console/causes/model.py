@@ -88,7 +88,7 @@ CAUSES = (
         "The model needs a login on the Hugging Face hub",
         "The model is gated or private: the hub refused it for this account or without a token.",
         ("accept the model's licence on its page", "hf auth login, or HF_TOKEN in the preset's env:"),
-        raised=r"GatedRepoError|trying to access a gated repo|40[13] Client Error"
+        raised=r"GatedRepoError|trying to access a gated repo|40[13] Client Error(?!.*wandb)"
         r"|Access to model .* is restricted",
     ),
     Cause(

@@ -93,6 +93,6 @@ CAUSES = (
         ),
         raised=r"no materializable trajectories|Received an empty list as keys",
         level=Level.SYMPTOM,
-        hides=r"AgentLoop|RewardLoop|vLLM|SGLang|EngineCore|worker",
+        hides=r"AgentLoop|RewardLoop|Server|(?i:vllm)|SGLang|Engine|worker",
     ),
 )

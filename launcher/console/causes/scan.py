@@ -34,7 +34,8 @@ _MARK = re.compile(
     r"|(?P<traceback>Traceback \(most recent call last\))"
     r"|(?P<chained>The above exception was the direct cause)"
     r"|(?P<ignored>Exception ignored in)|(?P<target>Error in call to target )|(?P<key>full_key: )"
-    r"|(?P<launch>ray init kwargs: |Started a local Ray instance)|(?P<dump>\{'actor_rollout_ref')"
+    r"|(?P<launch>All configuration checks passed|ray init kwargs: |Started a local Ray instance)"
+    r"|(?P<repetition>Status message: Job entrypoint command failed)|(?P<dump>\{'actor_rollout_ref')"
     r"|(?P<data>dataset len: )|(?P<groups>worker group kwargs: )|(?P<created>create worker group )"
     r"|(?P<ready>all initialize finished)|(?P<total>Total training steps: (\d{1,12}))"
     r"|(?P<bar>Training Progress: +\d+%\|[^|]*\| *(\d{1,12})/(\d{1,12}))"
@@ -102,19 +103,21 @@ class Scan:
         self.total: int | None = None
         self.failed_prompts = 0
         self.ready = False
-        self.marks: dict[
-            str, Quote
-        ] = {}  # first line of each mark; of step, bar, saved and last the last one
+        self.marks: dict[str, Quote] = {}
+        """The first line of each mark; of step, bar, saved and last the last one."""
         self.fatal: int | None = None  # the line from which on the run is certainly over
         self.block: list[Sighting] = []  # the driver's last words
         self.chained = False  # they contain a "direct cause": the first exception is the root
         self.seen: dict[str, tuple[Cause, Sighting]] = {}  # each cause's first sighting elsewhere
         self.strangers: list[Sighting] = []  # the first exceptions elsewhere that no entry knows
         self._open = False
+        self._repeated = False
         self._writers: dict[tuple[str, int], Writer] = {}
 
     def read(self, lines: Iterable[Line]) -> None:
         for line in lines:
+            if self._repeated:  # `ray job` shows the last lines once more
+                return
             if line.text:
                 self.feed(line)
 
@@ -122,7 +125,8 @@ class Scan:
         text = line.text
         writer = self._writers.get((line.source, line.pid))
         if writer is not None and writer.sample:
-            if line.number <= writer.sample and not text.startswith(("[score]", "Error executing job")):
+            ended = text.startswith("[score]") or (not line.source and text.startswith("Error executing job"))
+            if line.number <= writer.sample and not ended:
                 return
             writer.sample = 0
         if text.startswith(("[prompt]", "[response]")):
@@ -184,7 +188,7 @@ class Scan:
 
     def _step(self, line: Line, text: str) -> None:
         found = _STEP.match(text)
-        if found is None or not line.source.startswith(("TaskRunner", "worker")) and line.source:
+        if found is None or (line.source and not line.source.startswith(("TaskRunner", "worker"))):
             return
         self.step = int(found[1][:12])
         self._alive("step", line)
@@ -199,7 +203,7 @@ class Scan:
     def _mark(self, mark: re.Match[str], line: Line, text: str) -> None:
         name = mark.lastgroup or ""
         driver = not line.source
-        if name in ("overrides", "hydra", "launch", "signal") and not driver:
+        if name in ("overrides", "hydra", "launch", "signal", "repetition") and not driver:
             return
         self.marks.setdefault(name, quote(line))
         if name in ("traceback", "target", "overrides"):
@@ -209,6 +213,8 @@ class Scan:
             self._open = False
         elif name == "launch" and (self.fatal or "signal" in self.marks):
             self._restart()  # another attempt was appended to the same log
+        elif name == "repetition":
+            self._repeated = True
         elif name == "chained" and driver:
             self.chained = True
         elif name == "ignored":
@@ -269,16 +275,13 @@ class Scan:
         return found
 
     def _add(self, sighting: Sighting) -> None:
-        if not sighting.source:
-            if any(cause.fatal and not sighting.raised for cause in sighting.causes):
-                self._open = self._open or not self.fatal
-                self.fatal = self.fatal or sighting.quote.line
+        deadly = not sighting.raised and any(cause.fatal for cause in sighting.causes)
+        if not sighting.source and (deadly or self._open):
+            if deadly and self.fatal is None:
+                self.fatal, self._open = sighting.quote.line, True
+            if len(self.block) < KEPT:
                 self.block.append(sighting)
-                return
-            if self._open:
-                if len(self.block) < KEPT:
-                    self.block.append(sighting)
-                return
+            return
         explained = False
         for cause in sighting.causes:
             if sighting.shows(cause):
