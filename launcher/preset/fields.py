@@ -20,21 +20,26 @@ class Group(BaseModel):
 
 
 def verl(
-    key: str, about: str, default: Any = None, *, unit: str = "", follows: str = "", kind: Kind = "",
-    names: dict[str, str] | None = None, **limits: Any,
-) -> Any:  # fmt: skip
+    key: str,
+    about: str,
+    default: Any = None,
+    *,
+    unit: str = "",
+    follows: str = "",
+    kind: Kind = "",
+    names: dict[str, str] | None = None,
+    **limits: float,
+) -> Any:
     """A field of a preset.
 
-    `key` is veRL's key as the newest version calls it, with `+` where the key has to be
-    appended (`++` where some versions have it already), or "" when
-    the field is ours. A default of None means veRL's own default, which is then not passed. `follows` names
-    the field whose value is taken while this one is None. `kind` says that the value is a path, or may
-    also be a name (on the Hugging Face hub, a command). `names` translates our values into veRL's.
+    `key` is veRL's key as the newest version calls it, with `+` where it has to be appended (`++` where some
+    versions have it already), or "" when the field is ours. A default of None means veRL's own default, which
+    is then not passed. `follows` names the field whose value is taken while this one is None. `kind` says
+    that the value is a path, or may also be a name (on the Hugging Face hub, a command). `names` turns our
+    values into veRL's. `limits` are pydantic's: gt, ge, lt, le.
     """
-    extra: dict[str, Any] = {
-        "verl": key, "unit": unit, "follows": follows, "kind": kind, "names": names or {},
-    }  # fmt: skip
-    return Field(default, description=about, json_schema_extra=extra, **limits)
+    extra: Any = {"verl": key, "unit": unit, "follows": follows, "kind": kind, "names": names or {}}
+    return Field(default, description=about, json_schema_extra=extra, **limits)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,7 @@ def split_key(key: str, source: str) -> tuple[str, str]:
     """`+a.b` as ("+", "a.b"). Raises UserError, which starts with `source`."""
     match = _KEY.fullmatch(key)
     if match is None:
-        raise UserError(
-            f"{source}: {key!r} is not a key: keys are names joined by dots, such as actor.lr"
-        )
+        raise UserError(f"{source}: {key!r} is not a key: keys are names joined by dots, such as actor.lr")
     return match[1], match[2]
 
 

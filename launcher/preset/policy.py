@@ -107,8 +107,13 @@ class Actor(Group):
     clip_ratio: float | None = verl(
         f"{_ACTOR}.clip_ratio", "How far a probability ratio may move in one update.", gt=0
     )
-    clip_ratio_low: float | None = verl(f"{_ACTOR}.clip_ratio_low", "The same, downwards only.", gt=0)
-    clip_ratio_high: float | None = verl(f"{_ACTOR}.clip_ratio_high", "The same, upwards only.", gt=0)
+    # veRL gives these two a value of their own, so that clip_ratio alone would change nothing.
+    clip_ratio_low: float | None = verl(
+        f"{_ACTOR}.clip_ratio_low", "The same, downwards only.", follows="actor.clip_ratio", gt=0
+    )
+    clip_ratio_high: float | None = verl(
+        f"{_ACTOR}.clip_ratio_high", "The same, upwards only.", follows="actor.clip_ratio", gt=0
+    )
     clip_ratio_c: float | None = verl(f"{_ACTOR}.clip_ratio_c", "Lower bound of the dual clip.", gt=1)
     loss_agg_mode: LossMode | None = verl(f"{_ACTOR}.loss_agg_mode", "How token losses become one loss.")
     loss_mode: str | None = verl(f"{_ACTOR}.policy_loss.loss_mode", "Kind of policy loss, vanilla is PPO's.")

@@ -15,7 +15,7 @@ from launcher.preset.schema import FIELDS, Preset, value_of
 
 MODULE = "verl.trainer.main_ppo"
 BUILT_IN_REWARDS = ("gsm8k", "math")
-NEEDED = ("model.path", "data.train", "data.val", "data.train_batch_size")
+NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
 _FILE_LOGGER = (0, 7, 1)  # before, it loses lines and dies of numpy numbers
 _STORAGE = (0, 8, 0)  # before, there is no TransferQueue to size
 _RAY = "ray_kwargs.ray_init"
@@ -72,6 +72,12 @@ def build(
         raise UserError(
             f"preset {loaded.name} does not say {' nor '.join(missing)}: set it there or as KEY=VALUE"
         )
+    reward = preset.reward
+    if reward.path is None and reward.function not in (None, *BUILT_IN_REWARDS):
+        raise UserError(
+            f"reward.function is {reward.function!r}: without reward.path it is one of veRL's own, "
+            + " or ".join(BUILT_IN_REWARDS)
+        )
     env = environment.variables(
         preset, folders.metrics, Path(python), os.environ if environ is None else environ
     )
@@ -112,12 +118,10 @@ def _fields(preset: Preset) -> Arguments:
 
 def _derived(preset: Preset, version: str, experiment: str) -> Arguments:
     """Fields whose value is not simply passed on."""
-    loggers = ["console", "file"] if versions.number(version) >= _FILE_LOGGER else ["console"]
+    always = ["console", "file"] if versions.number(version) >= _FILE_LOGGER else ["console"]
+    more = [name for name in preset.trainer.loggers if name not in ("console", "file")]
     return {
-        "trainer.logger": (
-            "",
-            loggers + [name for name in preset.trainer.loggers if name not in ("console", "file")],
-        ),
+        "trainer.logger": ("", always + more),
         "trainer.experiment_name": ("", preset.trainer.experiment or experiment),
     }
 
@@ -167,13 +171,6 @@ def _drop(preset: Preset, version: str, wanted: Arguments) -> None:
             del wanted[key]
     if versions.number(version) < _STORAGE:
         wanted.pop("transfer_queue.backend.SimpleStorage.num_data_storage_units", None)
-    function = preset.reward.function
-    if preset.reward.path is None and function not in (None, *BUILT_IN_REWARDS):
-        raise UserError(
-            f"reward.function is '{function}': without reward.path it is one of veRL's own, "
-            + " or ".join(BUILT_IN_REWARDS)
-        )
-    if (
-        function in BUILT_IN_REWARDS
-    ):  # chosen by the data; next to a path it is left over from the base preset
+    if preset.reward.function in BUILT_IN_REWARDS:
+        # veRL chooses them by the data; next to a path it is left over from the preset that was extended.
         del wanted["reward.custom_reward_function.name"]

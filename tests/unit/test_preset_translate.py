@@ -138,6 +138,12 @@ def test_null_is_verls_default_and_keeps_all_checkpoints():
     assert "actor_rollout_ref.actor.clip_ratio" not in launch("gsm8k-0.5b-24gb", "actor.clip_ratio=null").keys
 
 
+def test_the_clip_ratio_counts_although_verl_has_two_more():
+    keys = launch("gsm8k-0.5b-24gb", "actor.clip_ratio=0.1", "actor.clip_ratio_high=0.3").keys
+    found = [keys[f"actor_rollout_ref.actor.clip_ratio{end}"] for end in ("", "_low", "_high")]
+    assert found == [0.1, 0.1, 0.3]
+
+
 def test_the_critic_follows_the_model_unless_told_otherwise():
     keys = launch("gsm8k-0.5b-24gb", "model.path=a/b", "model.attention=sdpa").keys
     assert keys["critic.model.path"] == "a/b"
@@ -159,7 +165,7 @@ def test_overrides_are_passed_as_they_are_with_the_home_folder_filled_in():
 
 def test_what_a_preset_has_to_say(tmp_path):
     (tmp_path / "empty.yaml").write_text("model: {path: a/b}\n")
-    with pytest.raises(UserError, match=r"preset empty does not say data\.train nor data\.val nor"):
+    with pytest.raises(UserError, match=r"preset empty does not say data\.train nor data\.val:"):
         launch("empty.yaml")
 
 
