@@ -1,6 +1,7 @@
 """Nothing breaks the checklist: wild figures, wild logs, a rule with a bug; replayed is as live."""
 
 import math
+import pickle
 import sys
 from collections.abc import Mapping
 
@@ -113,3 +114,14 @@ def test_the_state_machine_rises_and_releases_as_the_specification_says(raws: li
         elif len(holds) == 5 and max(holds) < expected:
             expected = max(holds)
         assert state.level == expected
+
+
+def test_memory_does_not_grow_with_the_run() -> None:
+    checklist = Checklist(gpu_total_gb=80.0)
+    sizes = []
+    for step in range(1, 901):
+        figures = {key: 0.5 + 0.01 * math.sin(step + place) for place, key in enumerate(KEYS)}
+        checklist.step(step, figures, t=float(step))
+        if step in (300, 900):
+            sizes.append(len(pickle.dumps(checklist)))
+    assert sizes[1] <= 1.02 * sizes[0]

@@ -1,0 +1,110 @@
+"""The checklist on real veRL runs: tests/data/logs, made with veRL 0.9.1 on H200 GPUs and on a CPU."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from launcher.health.checklist import Checklist
+from launcher.health.levels import Level
+from launcher.health.rows import Change
+from launcher.metrics.filelog import parse_record
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+CONFIG = {"data.max_response_length": 256, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}
+
+Records = list[tuple[int, dict[str, float]]]
+
+
+def records(name: str) -> Records:
+    with gzip.open(LOGS / f"{name}.jsonl.gz") as lines:
+        return [record for line in lines if (record := parse_record(line)) is not None]
+
+
+def judged(name: str) -> tuple[Checklist, list[Change]]:
+    checklist = Checklist(CONFIG, gpu_total_gb=139.8, host_total_gb=1000.0, clock=False)
+    return checklist, [change for step, data in records(name) for change in checklist.step(step, data)]
+
+
+def flags(changes: list[Change], at_least: Level) -> list[tuple[str, int, Level]]:
+    return [
+        (change.rule, change.step, change.after)
+        for change in changes
+        if change.after >= at_least and change.after > change.before
+    ]
+
+
+@pytest.mark.parametrize("name", ["learning", "grpo", "two-gpus", "resume"])
+def test_healthy_runs_have_nothing_worse_than_what_is_true_of_them(name: str) -> None:
+    """Two thirds of their answers are cut off at 256 tokens: a weak model, and worth a NOTICE."""
+    checklist, changes = judged(name)
+    assert flags(changes, Level.WARN) == []
+    assert {rule for rule, _, _ in flags(changes, Level.NOTICE)} <= {"TRUNC-1"}
+    assert checklist.verdict in (Level.NOTICE, Level.WARM)
+
+
+def test_a_kl_that_climbs_without_buying_reward() -> None:
+    """The actor's learning rate was a hundred times too high; the KL never jumps."""
+    _, changes = judged("kl-blowup")
+    found = {after: (rule, step) for rule, step, after in flags(changes, Level.WARN) if rule == "KL-4"}
+    assert found == {Level.WARN: ("KL-4", 10), Level.CRITICAL: ("KL-4", 16)}
+    assert {rule for rule, _, _ in flags(changes, Level.WARN)} == {"KL-4", "TRUNC-1"}
+
+
+def test_a_run_that_diverges_at_once() -> None:
+    """Its first step has two bad grad norms, which veRL skips: a warning. The second is beyond doubt."""
+    checklist, changes = judged("nan")
+    found = [(step, after) for rule, step, after in flags(changes, Level.WARN) if rule == "NUM-1"]
+    assert found == [(1, Level.WARN), (2, Level.CRITICAL)]
+    assert checklist.verdict == Level.CRITICAL
+
+
+def test_the_critic_of_a_grpo_run_is_not_judged() -> None:
+    checklist, _ = judged("grpo")
+    levels = {row.rule: row.level for row in checklist.rows()}
+    assert levels["CRIT-1"] == Level.N_A
+    assert min(levels[rule] for rule in ("KL-1", "KL-4", "SIG-1", "MIS-1", "THR-1", "VAL-1")) == Level.OK
+
+
+def test_replayed_is_as_live() -> None:
+    """Ticks and log lines between the steps change nothing about the rules on steps."""
+    _, replayed = judged("cpu-toy")
+    live = Checklist(CONFIG, gpu_total_gb=139.8, host_total_gb=1000.0, clock=True)
+    changes, now = [], 0.0
+    for step, data in records("cpu-toy"):
+        for _ in range(3):
+            now += 1
+            live.tick(now, gpu=(10.0, 100.0), host=(10.0, 100.0))
+            live.log_line("INFO: nothing to see", int(now), step=step)
+        changes += live.step(step, data, t=now)
+    assert [change for change in changes if change.rule != "STALL-1"] == [
+        change for change in replayed if change.rule != "STALL-1"
+    ]
+
+
+@pytest.mark.parametrize("name", ["learning", "grpo", "two-gpus", "resume", "cpu-toy", "kl-blowup"])
+def test_logs_of_running_runs_hold_no_errors(name: str) -> None:
+    assert log_flags(name)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fail-oom", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB."),
+        ("fail-missing-parquet", "FileNotFoundError: Unable to find '/data/nope.parquet'"),
+        ("fail-kv-cache", "RuntimeError: Engine core initialization failed."),
+    ],
+)
+def test_a_run_that_died_shows_the_innermost_exception(name: str, message: str) -> None:
+    changes, shown = log_flags(name)
+    assert [change.after for change in changes] == [Level.WARN, Level.CRITICAL]
+    assert shown.startswith(message)
+
+
+def log_flags(name: str) -> tuple[list[Change], str]:
+    checklist = Checklist()
+    changes: list[Change] = []
+    with gzip.open(LOGS / f"{name}.log.gz", "rt", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            changes += checklist.log_line(line.rstrip("\n"), number)
+    return changes, next(row.message for row in checklist.rows() if row.rule == "ERR-1")
