@@ -30,7 +30,6 @@ from launcher.console.marks import (
 )
 from launcher.console.phases import PhaseTracker
 from launcher.console.steps import Step, complete_step, read_step
-from launcher.text import clean
 
 __all__ = ["ConfigDump", "ConsoleReader", "Event", "Notable", "PhaseChange", "Progress", "Resumed",
            "RolloutCount", "StepLine", "TotalSteps"]  # fmt: skip
@@ -82,7 +81,7 @@ class ConsoleReader:
         head = HEAD.match(raw)
         assert head is not None  # it matches nothing as well
         start = head.end()
-        if self._last_step and head[PID] == self._last_step[0] and self._completes(raw[start:]):
+        if self._last_step and head[PID] == self._last_step[0] and self._completes(piece):
             return
         mark = MARK.match(raw, start)
         if mark is not None:
@@ -154,14 +153,14 @@ class ConsoleReader:
         self._emit(StepLine(found.step, found.data, piece[0], piece[1], found.three_decimals))
         self._enter(self._tracker.step(self._total is not None and found.step >= self._total), piece)
 
-    def _completes(self, more: bytes) -> bool:
+    def _completes(self, rest: Piece) -> bool:
         """Whether a line is the rest of the step line that its writer wrote before."""
         assert self._last_step is not None
         _, piece, text, sound = self._last_step
         self._last_step = None
-        if sound and b" - " not in more:
+        if sound and b"- " not in rest[2]:
             return False
-        whole = complete_step(text, clean(more.decode(errors="replace")))
+        whole = complete_step(text, clean_line(rest).text)
         if whole is None:
             return False
         self._emit_step(piece, whole)

@@ -14,7 +14,7 @@ _START = re.compile(
     r"(?:step:|(\[Step ))([0-9]{1,15})(?![0-9])"
 )
 _NUMPY = re.compile(r"np\.\w+\(([^()]*)\)")
-_METRIC = re.compile(r"[A-Za-z][\w.()-]*/\S")  # what a key of veRL looks like
+_METRIC = re.compile(r"[A-Za-z][\w.()-]*/")  # what a key of veRL looks like
 _PLAIN_KEY = re.compile(r"[^\s:=]+")
 _WORDS = {"True": 1.0, "False": 0.0}
 _WHOLE = (")", "nan", "inf", "True", "False")  # a figure that ends so was not cut
@@ -45,6 +45,9 @@ def complete_step(first: str, more: str) -> Step | None:
 
     Ray forwards what a process has written so far, at times half a line, and ends it with a newline.
     """
+    begun = read_step(first)
+    if begun and begun.sound and ("- " not in more or _START.match(more)):
+        return None
     whole = read_step(first + more)
     return whole if whole and whole.sound else None
 
@@ -65,41 +68,52 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
     group = ""
     if start[1]:
         sign = "="
-        kind, _, rest = rest.partition("|")
-        group = "val/" if "val" in kind.lower() else ""  # its keys have the names of the training figures
-        entries = [entry.strip() for entry in rest.split("|")]
+        kind, *entries = [entry.strip() for entry in rest.removeprefix("]").split("|")]
+        if sign in kind:
+            entries.insert(0, kind)
+        elif kind.lower().startswith("val"):
+            group = "val/"  # the figures have the names of those of training
     elif rest.startswith(" - "):
         sign = ":"
         entries = rest[3:].split(" - ")
     else:
         return None
     data, sound = _figures(entries, sign)
-    if not data or not (any(map(_METRIC.match, data)) or (sound and all(map(_PLAIN_KEY.fullmatch, data)))):
+    if not any(map(_METRIC.match, data)) and not (sound and all(map(_PLAIN_KEY.fullmatch, data))):
         return None
     three_decimals = not full_digits and all(
         entry[-4:-3] == "." or entry.endswith(("nan", "inf")) for entry in entries
     )
     if group:
         data = {group + key: value for key, value in data.items()}
-    return Step(int(start[2]), data, three_decimals, sound)
+    return Step(int(start[2]), data, three_decimals, sound) if data else None
 
 
 def _figures(entries: list[str], sign: str) -> tuple[dict[str, float], bool]:
     """Figures by key, and whether every entry was one."""
     try:
         data = {key: float(value) for key, _, value in [entry.rpartition(sign) for entry in entries]}
-        return data, "" not in data
+        if "" not in data and f"{sign} " not in "".join(entries):
+            return data, True
     except ValueError:
         pass
     data = {}
     begun: list[str] = []  # of a key that has the separator inside
     for entry in entries:
         key, _, value = entry.rpartition(sign)
-        try:
-            number = _WORDS[value] if value in _WORDS else float(value)
-        except ValueError:
-            begun.append(entry)
-        else:
+        number = _number(value)
+        if key and number is not None:
             data[" - ".join([*begun, key])] = number
             begun = []
-    return data, not begun and "" not in data
+        else:
+            begun.append(entry)
+    return data, not begun
+
+
+def _number(value: str) -> float | None:
+    if value in _WORDS:
+        return _WORDS[value]
+    try:
+        return None if value[:1].isspace() else float(value)
+    except ValueError:
+        return None
