@@ -39,7 +39,8 @@ def root(
     if version:
         from importlib.metadata import version as installed
 
-        print(f"ppo-tui {installed('ppo-tui')} (Textual {installed('textual')}, Python {sys.version.split()[0]})")
+        python = sys.version.split()[0]
+        print(f"ppo-tui {installed('ppo-tui')} (Textual {installed('textual')}, Python {python})")
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         raise typer.Exit(ctx.obj.open())

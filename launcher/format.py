@@ -22,7 +22,9 @@ def number(value: float | None, digits: int = 3) -> str:
     for factor, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if size >= factor:
             scale = 1e3 if unit == "k" else factor
-            return f"{value / scale:.{digits}g}{unit}" if size / scale < 1000 else f"{value / scale:.0f}{unit}"
+            return (
+                f"{value / scale:.{digits}g}{unit}" if size / scale < 1000 else f"{value / scale:.0f}{unit}"
+            )
     if value == int(value):
         return str(int(value))
     decimals = max(0, digits - 1 - math.floor(math.log10(size)))

@@ -34,9 +34,13 @@ class Sampler:
                 if visible is None or {str(index), _text(pynvml.nvmlDeviceGetUUID(handle))} & set(visible):
                     self._devices.append((index, _text(pynvml.nvmlDeviceGetName(handle)), handle))
         except ImportError:
-            self.missing = "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
+            self.missing = (
+                "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
+            )
         except Exception as error:  # NVML's errors are its own class, made at import
-            self.missing = f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver"
+            self.missing = (
+                f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver"
+            )
 
     @property
     def smallest_gpu(self) -> int | None:
@@ -57,7 +61,14 @@ class Sampler:
 
     def _gpu(self, index: int, name: str, handle: Any, pids: Collection[int]) -> dict[str, Any]:
         nvml = self._nvml
-        gpu: dict[str, Any] = {"index": index, "name": name, "used": None, "total": None, "util": None, "power": None}
+        gpu: dict[str, Any] = {
+            "index": index,
+            "name": name,
+            "used": None,
+            "total": None,
+            "util": None,
+            "power": None,
+        }
         gpu |= {"temp": None, "run_used": None}
         with contextlib.suppress(nvml.NVMLError):
             memory = nvml.nvmlDeviceGetMemoryInfo(handle)
@@ -93,7 +104,7 @@ def host_memory() -> tuple[int, int]:
 
 
 def _private(pids: Collection[int]) -> int:
-    """Resident bytes of these processes that they share with nobody: Ray's object store counts once or never."""
+    """Resident bytes that these processes share with nobody, so Ray's object store is left out."""
     total = 0
     for pid in pids:
         with contextlib.suppress(psutil.Error):

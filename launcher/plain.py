@@ -1,4 +1,7 @@
-"""A run in plain lines: one a step, one for each change of state, phase and health. For pipes and screen readers."""
+"""A run in plain lines: one a step, one for each change of state, phase and health.
+
+For pipes and screen readers.
+"""
 
 import time
 from bisect import bisect_right
@@ -50,7 +53,8 @@ class _Printer:
             case "phase" if self._last is None:
                 self._line(f"phase: {event['phase']}")
             case "health":
-                self._line(f"step {event['step']}: {event['rule']} {event['from']} -> {event['to']}: {event['message']}")
+                change = f"{event['rule']} {event['from']} -> {event['to']}"
+                self._line(f"step {event['step']}: {change}: {event['message']}")
             case "note":
                 self._line(str(event.get("text")))
 

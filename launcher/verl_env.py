@@ -11,7 +11,17 @@ import orjson
 
 from launcher.errors import UserError
 
-PACKAGES = ("verl", "vllm", "torch", "transformers", "ray", "flash-attn", "TransferQueue", "tensordict", "wandb")
+PACKAGES = (
+    "verl",
+    "vllm",
+    "torch",
+    "transformers",
+    "ray",
+    "flash-attn",
+    "TransferQueue",
+    "tensordict",
+    "wandb",
+)
 
 # Asked without importing any of them: that would take half a minute.
 _PROBE = """
@@ -48,18 +58,18 @@ def interpreter(preset_python: str | None) -> str:
 @functools.cache
 def probe(python: str) -> VerlEnv:
     """What is installed beside `python` (0.1 s, kept for the life of the process)."""
-    path = os.path.expanduser(python)
+    path = str(Path(python).expanduser())
     try:
         done = subprocess.run(
-            [path, "-c", _PROBE, *PACKAGES], capture_output=True, timeout=60, check=True, stdin=subprocess.DEVNULL,
-            cwd="/",  # a folder named verl where we happen to stand is not an installed one
+            [path, "-c", _PROBE, *PACKAGES], capture_output=True, timeout=60, check=True,
+            stdin=subprocess.DEVNULL, cwd="/",  # a folder named verl where we stand is not an installed one
         )  # fmt: skip
         found = orjson.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(
-            f"the interpreter '{python}' cannot be used ({reason}): PPO_TUI_PYTHON or the preset's 'python' must "
-            "name the Python that has veRL"
+            f"the interpreter '{python}' cannot be used ({reason}): PPO_TUI_PYTHON or the preset's 'python' "
+            "must name the Python that has veRL"
         ) from None
     packages = {name: version for name, version in found["packages"].items() if version}
     return VerlEnv(path, found["python"], packages, Path(found["verl"]) if found["verl"] else None)

@@ -1,0 +1,73 @@
+"""A program in a real pseudo terminal, seen through a terminal emulator."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyte
+
+
+def _own_the_terminal() -> None:
+    """Makes stdin the controlling terminal, so that its hang-up is told by SIGHUP."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Terminal:
+    """Runs a command on a pty of `columns` x `rows`; `text()` is what a person would see."""
+
+    def __init__(self, argv: list[str], env: Mapping[str, str], columns: int = 80, rows: int = 24) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen(
+            argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, cwd=Path.cwd(),
+            env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            preexec_fn=_own_the_terminal,
+        )  # fmt: skip
+        os.close(slave)
+
+    def pump(self, seconds: float = 0.2) -> None:
+        """Takes in what the program writes for some time."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            if select.select([self._master], [], [], left)[0]:
+                try:
+                    chunk = os.read(self._master, 1 << 16)
+                except OSError:
+                    return
+                # pyte does not know the private modes of newer terminals (kitty keys, in-band resize)
+                self._stream.feed(re.sub(rb"\x1b\[[<>=?][0-9;]*[u$][a-z]?|\x1b\[\?[0-9;]*\$p", b"", chunk))
+
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def wait_for(self, good: Callable[[str], bool], seconds: float = 30) -> str:
+        """Waits until the screen looks as it should."""
+        deadline = time.monotonic() + seconds
+        while not good(self.text()):
+            assert time.monotonic() < deadline, f"the screen never came to it:\n{self.text()}"
+            self.pump()
+        return self.text()
+
+    def send(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def hang_up(self) -> None:
+        """Closes the terminal under the program, as a lost connection does."""
+        os.close(self._master)
+        self.process.wait(10)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
