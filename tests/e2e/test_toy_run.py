@@ -1,4 +1,4 @@
-"""The whole path with nothing faked: veRL 0.9.1's PPO on the CPU, its supervisor, the dashboard in a terminal."""
+"""The whole path, nothing faked: veRL 0.9.1 PPO on the CPU, its supervisor, the dashboard in a terminal."""
 
 import contextlib
 import importlib.util
