@@ -1,0 +1,1 @@
+"""The shipped presets, one commented YAML file each; read with importlib.resources."""
