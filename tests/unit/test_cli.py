@@ -1,0 +1,152 @@
+"""The command line as scripts see it: exit codes, one line of error, JSON on stdout."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def ppo_tui(tmp_path: Path) -> Command:
+    """Runs `ppo-tui WORDS...` with a home of its own, without a terminal."""
+
+    def run(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-c", "from tui.entry import main; main()", *words],
+            env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home"), **more},
+            cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "toy-cpux"], "did you mean 'toy-cpu'?"),
+        (["run", "toy-cpu", "actor.lrr=1"], "actor.lr"),
+        (["run", "toy-cpu", "actor.lr=fast"], "actor.lr"),
+        (["run", "toy-cpu", "nonsense"], "KEY=VALUE"),
+        (["run", "missing.yaml"], "missing.yaml"),
+        (["run", "broken.yaml"], "broken.yaml"),
+        (["command", "toy-cpu", "actor.ppo_mini_batch_size=-1"], "ppo_mini_batch_size"),
+        (["status", "last"], "there are no runs"),
+        (["attach", "7f3a"], "there are no runs"),
+        (["import", "nowhere.log"], "there is no file 'nowhere.log'"),
+        (["metrics", "nowhere.jsonl"], "there is no file 'nowhere.jsonl'"),
+        (["replay", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
+        (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
+        (["data", "gsm8k", "--from", "nowhere"], "nowhere"),
+        (["statsu"], "No such command"),
+        (["status"], "RUN"),
+        ([], "terminal"),
+    ],
+)
+def test_wrong_use_is_one_line_on_stderr_and_exit_2(
+    ppo_tui: Command, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    (tmp_path / "broken.yaml").write_text("actor: {lr: 1e-6\nmodel: [")
+    done = ppo_tui(*words)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ppo-tui: ") and sentence in line
+    assert not (tmp_path / "home" / "runs").exists() or not any((tmp_path / "home" / "runs").iterdir())
+
+
+def test_without_verl_the_sentence_says_how_to_get_it(ppo_tui: Command, tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n'
+    )  # an interpreter without site-packages
+    bare.chmod(0o755)
+    done = ppo_tui("run", "toy-cpu", PPO_TUI_PYTHON=str(bare))
+    assert done.returncode == 2 and "veRL is not installed" in done.stderr and "make setup" in done.stderr
+    done = ppo_tui("run", "toy-cpu", PPO_TUI_PYTHON="/nonexistent")
+    assert done.returncode == 2 and "PPO_TUI_PYTHON" in done.stderr
+    assert not (tmp_path / "home" / "runs").exists()
+
+
+def test_import_metrics_health_and_diagnose_speak_json(ppo_tui: Command) -> None:
+    imported = json.loads(ppo_tui("import", str(LOGS / "kl-blowup.log.gz"), "--json").stdout)
+    assert Path(imported["dir"]).is_dir() and Path(imported["dir"]).name == imported["run"]
+    steps = [json.loads(line) for line in ppo_tui("metrics", "last", "--json").stdout.splitlines()]
+    assert [step["step"] for step in steps] == list(range(28))
+    assert {step["attempt"] for step in steps} == {1}
+    *changes, last = [json.loads(line) for line in ppo_tui("health", "last", "--json").stdout.splitlines()]
+    assert all(change.keys() == {"step", "rule", "from", "to", "message"} for change in changes)
+    assert last["verdict"] == "CRITICAL" and last["rules"]["KL-4"] == "CRITICAL"
+    found = json.loads(ppo_tui("diagnose", "last", "--json").stdout)
+    assert found["cause"] == "stopped" and found.keys() >= {"title", "evidence", "fixes", "exit_code"}
+    state = json.loads(ppo_tui("status", imported["run"][:4], "--json").stdout)
+    assert state["state"] == "imported" and state["outcome"] == "stopped" and state["schema"] == 1
+    (row,) = [json.loads(line) for line in ppo_tui("runs", "--json").stdout.splitlines()]
+    assert row["run"] == imported["run"]
+
+
+def test_chosen_keys_keep_nan_as_a_word(ppo_tui: Command) -> None:
+    key = "actor/grad_norm"
+    steps = [
+        json.loads(line)
+        for line in ppo_tui("metrics", str(LOGS / "nan.log.gz"), "--key", key, "--json").stdout.splitlines()
+    ]
+    assert all(step.keys() <= {"step", "attempt", key} for step in steps)
+    assert "nan" in [step.get(key) for step in steps]
+
+
+def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
+    done = ppo_tui("metrics", str(LOGS / "nan.log.gz"), "--key", "actor/entropi")
+    assert done.returncode == 0 and "did you mean 'actor/entropy'" in done.stderr
+
+
+def test_every_command_has_a_help_that_fits_the_terminal(ppo_tui: Command) -> None:
+    listed = ppo_tui("--help", COLUMNS="80").stdout
+    for name in (
+        "run",
+        "attach",
+        "watch",
+        "runs",
+        "status",
+        "stop",
+        "metrics",
+        "command",
+        "presets",
+        "import",
+        "data",
+    ):
+        assert f"\n  {name} " in listed
+        assert ppo_tui(name, "--help").returncode == 0
+
+
+def test_the_presets_are_listed_with_what_they_need(ppo_tui: Command) -> None:
+    rows = {row["name"]: row for row in map(json.loads, ppo_tui("presets", "--json").stdout.splitlines())}
+    assert {"toy-cpu", "gsm8k-0.5b-24gb", "gsm8k-0.5b-h800"} <= rows.keys()
+    assert all(row["error"] is None and row["needs"] for row in rows.values())
+
+
+def test_delete_asks_where_it_can_and_refuses_where_it_cannot(ppo_tui: Command) -> None:
+    imported = json.loads(ppo_tui("import", str(LOGS / "nan.log.gz"), "--json").stdout)
+    refused = ppo_tui("delete", "last")
+    assert refused.returncode == 2 and "--yes" in refused.stderr and Path(imported["dir"]).exists()
+    assert ppo_tui("delete", "last", "--yes").returncode == 0 and not Path(imported["dir"]).exists()
+
+
+def test_escapes_in_a_log_do_not_reach_the_terminal(ppo_tui: Command, tmp_path: Path) -> None:
+    log = tmp_path / "evil.log"
+    log.write_bytes(
+        b"\x1b]0;owned\x07step:1 - actor/entropy:0.5\nTraceback (most recent call last):\n"
+        b"ValueError: \x1b[2Jboo\n"
+    )
+    for words in (
+        ["diagnose", str(log)],
+        ["metrics", str(log), "--key", "actor/entropy"],
+        ["health", str(log)],
+    ):
+        assert "\x1b" not in ppo_tui(*words).stdout
