@@ -1,5 +1,6 @@
 """The supervisor as a real detached process, with the log player in veRL's place."""
 
+import io
 import os
 import signal
 import time
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from launcher import plain
 from launcher.run import replay
 from launcher.run.directory import RunDir
 from launcher.run.files import read_json
@@ -51,6 +53,16 @@ def test_a_replay_goes_through_the_states_and_ends_as_the_log_did() -> None:
     score = reader.series.get("critic/score/mean")
     assert score is not None and len(score) == 80
     assert session_members(driver_of(run)) == []
+
+
+def test_plain_lines_tell_every_step_each_flag_and_the_end() -> None:
+    out = io.StringIO()
+    code = plain.follow(replay.start(str(LOGS / "kl-blowup.log.gz"), speed=400), out, interval=0.05)
+    lines = out.getvalue().splitlines()
+    assert code == 0 and lines[-1] == "stopped"
+    steps = [line for line in lines if line.startswith("step ") and "/58" in line]
+    assert [line.split("/")[0] for line in steps] == [f"step {n}" for n in range(28)]
+    assert any("KL-4 OK -> WARN" in line for line in lines) and "starting -> running" in lines
 
 
 def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
