@@ -45,11 +45,13 @@ def complete_step(first: str, more: str) -> Step | None:
 
     Ray forwards what a process has written so far, at times half a line, and ends it with a newline.
     """
-    begun = read_step(first)
-    if begun and begun.sound and ("- " not in more or _START.match(more)):
+    begun, text = read_step(first), first + more
+    if read_step(more) or (begun and begun.sound and "- " not in more):
         return None
-    whole = read_step(first + more)
-    return whole if whole and whole.sound else None
+    whole = read_step(text)
+    cut = text.rfind(" - ", 0, len(first) + 2) + 3
+    entry = text[cut:].partition(" - ")[0]  # what stands at the cut must look like nothing but an entry
+    return whole if whole and whole.sound and _METRIC.match(entry) and " " not in entry else None
 
 
 def read_step(text: str, *, cut: bool = False) -> Step | None:

@@ -183,7 +183,7 @@ def test_nothing_raises(text: str, cut: bool) -> None:
     assert found is None or (found[0] >= 0 and found[1])
 
 
-LINE = "step:5 - actor/entropy:0.12345 - critic/score/mean:np.float64(0.5) - val-core/a b/acc/mean@1:1e-06"
+LINE = "step:5 - actor/entropy:0.12345 - critic/score/mean:np.float64(0.5) - val-core/a/acc/mean@1:1e-06"
 
 
 @pytest.mark.parametrize("at", range(len("step:5 - actor/entropy:0.1"), len(LINE)))
@@ -196,7 +196,15 @@ def test_two_halves_of_a_line_make_it_whole(at: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", ["hello", "Dumped generations to /x - y", "step:6 - actor/entropy:1.0", "7 - x"]
+    "more",
+    [
+        "hello",
+        "Dumped generations to /x - y",
+        "step:6 - actor/entropy:1.0",
+        "7 - x",
+        "Filtering: 100%|█| 5/5 [00:00<00:00] step:6 - a/b:1.0",
+        " hours - a/b:1.0",
+    ],
 )
 def test_another_line_is_no_second_half(more: str) -> None:
     assert complete_step(LINE, more) is None
