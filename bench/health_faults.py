@@ -1,0 +1,139 @@
+"""Faults for the evaluation of the health rules: changes of a healthy run's figures from a given step on."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Step = dict[str, float]
+KL = ("actor/reward_kl_penalty", "actor/kl_loss")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`change(step, n, start)` alters the n-th faulty step (from 0); `start` is the last healthy one.
+
+    `fits(start)` says whether the run has, at that place, what the fault takes away.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    critical: bool
+    change: Callable[[Step, int, Step], None]
+    fits: Callable[[Step], bool] = lambda start: True
+
+
+def _kl_key(start: Step) -> str:
+    return next((key for key in KL if key in start), KL[0])
+
+
+def _set(key: str, value: Callable[[float, int, float], float]) -> Callable[[Step, int, Step], None]:
+    """Changes one key: from its present value, the count of the step, and its last healthy value."""
+
+    def change(step: Step, n: int, start: Step) -> None:
+        name = _kl_key(start) if key == "kl" else key
+        if name in step:
+            step[name] = value(step[name], n, start.get(name, step[name]))
+
+    return change
+
+
+def _for(steps: int, change: Callable[[Step, int, Step], None]) -> Callable[[Step, int, Step], None]:
+    """The change for a limited time."""
+    return lambda step, n, start: change(step, n, start) if n < steps else None
+
+
+def _ramp(share: float, steps: int) -> Callable[[float, int, float], float]:
+    """To a share of the last healthy value, in so many steps."""
+    return lambda x, n, start: start * share ** (min(n + 1, steps) / steps)
+
+
+def _all_zero(step: Step, n: int, start: Step) -> None:
+    for name in ("mean", "max", "min"):
+        step[f"critic/score/{name}"] = 0.0
+        step[f"critic/advantages/{name}"] = 0.0
+
+
+def _hacked(step: Step, n: int, start: Step) -> None:
+    part = min(n + 1, 6) / 6
+    step["critic/score/mean"] = start["critic/score/mean"] + part * (0.98 - start["critic/score/mean"])
+    step["response_length/mean"] = start["response_length/mean"] * (1 + 2 * part)
+
+
+def _truncated(step: Step, n: int, start: Step) -> None:
+    first = start["response_length/clip_ratio"] if start["response_length/max"] >= start["limit"] else 0.0
+    step["response_length/clip_ratio"] = first + min(n + 1, 6) / 6 * (0.73 - first)
+    step["response_length/max"] = start["limit"]
+
+
+def _slower(step: Step, n: int, start: Step) -> None:
+    for key in ("timing_s/step", "perf/time_per_step"):
+        step[key] = 2 * (step["timing_s/step"] if key == "timing_s/step" else step[key])
+
+
+def _creep(step: Step, n: int, start: Step) -> None:
+    for key in step:
+        if "max_memory_reserved" in key:
+            step[key] = start[key] + 0.5 * (n + 1)
+
+
+def _validation(step: Step, n: int, start: Step) -> None:
+    for key in step:
+        if key.startswith("val-core"):
+            step[key] = max(0.0, step[key] - 0.12 * (n // 10 + 1))
+    step["critic/score/mean"] = min(1.0, step["critic/score/mean"] + 0.01 * n)
+
+
+def _has(key: str, least: float) -> Callable[[Step], bool]:
+    return lambda start: start.get(_kl_key(start) if key == "kl" else key, -math.inf) >= least
+
+
+def _rarely_cut_off(start: Step) -> bool:
+    return start["response_length/clip_ratio"] < 0.4 or start["response_length/max"] < start["limit"]
+
+
+_score = _has("critic/score/mean", 0.3)  # below, there is no reward to lose
+_critic = _has("critic/vf_loss", 0)
+
+FAULTS = [
+    Fault("KL grows 15 % a step", ("KL-1",), True,
+          _set("kl", lambda x, n, s: s * 1.15 ** (n + 1)), _has("kl", 0.05)),
+    Fault("KL jumps (×8 + 0.8)", ("KL-1",), True, _set("kl", lambda x, n, s: 8 * x + 0.8)),
+    Fault("KL is −0.2", ("KL-0",), False, _set("kl", lambda x, n, s: -0.2)),
+    Fault("entropy to 3 % in 5 steps", ("ENT-1",), True, _set("actor/entropy", _ramp(0.03, 5))),
+    Fault("entropy to 3 % in 10 steps", ("ENT-1",), True, _set("actor/entropy", _ramp(0.03, 10))),
+    Fault("entropy to 3 % in 30 steps", ("ENT-1",), False, _set("actor/entropy", _ramp(0.03, 30))),
+    Fault("entropy grows 20 % a step", ("ENT-2",), False,
+          _set("actor/entropy", lambda x, n, s: s * 1.2 ** min(n + 1, 30))),
+    Fault("NaN in the policy loss, once", ("NUM-1",), True,
+          _for(1, _set("actor/pg_loss", lambda x, n, s: math.nan))),
+    Fault("infinite grad norm, 3 steps", ("NUM-1",), True,
+          _for(3, _set("actor/grad_norm", lambda x, n, s: math.inf))),
+    Fault("grad norm ×50, 4 steps", ("GRAD-1",), False,
+          _for(4, _set("actor/grad_norm", lambda x, n, s: 50 * x))),
+    Fault("grad norm ÷10 a step", ("GRAD-2",), True,
+          _set("actor/grad_norm", lambda x, n, s: s * 0.1 ** (n + 1))),
+    Fault("ppo_kl 0.1", ("KL-2",), True, _set("actor/ppo_kl", lambda x, n, s: 0.1)),
+    Fault("40 % of tokens clipped", ("CLIP-1",), True, _set("actor/pg_clipfrac", lambda x, n, s: 0.4)),
+    Fault("reward falls to 15 % in 5 steps", ("REW-1",), True,
+          _set("critic/score/mean", _ramp(0.15, 5)), _score),
+    Fault("all rewards 0", ("SIG-1",), True, _all_zero),
+    Fault("reward to 0.98, length ×3, in 6 steps", ("HACK-1", "LEN-1"), True, _hacked),
+    Fault("length grows 12 % a step", ("LEN-1",), False,
+          _set("response_length/mean", lambda x, n, s: s * 1.12 ** (n + 1))),
+    Fault("length shrinks 25 % a step", ("LEN-1",), True,
+          _set("response_length/mean", lambda x, n, s: s * 0.75 ** (n + 1))),
+    Fault("truncation to 73 % in 6 steps", ("TRUNC-1",), True, _truncated, _rarely_cut_off),
+    Fault("empty responses +10 points a step", ("ABORT-1",), True,
+          _set("response/aborted_ratio", lambda x, n, s: min(1.0, 0.1 * (n + 1)))),
+    Fault("value loss grows 50 % a step", ("CRIT-1",), True,
+          _set("critic/vf_loss", lambda x, n, s: s * 1.5 ** (n + 1)), _critic),
+    Fault("explained variance falls 0.4 a step", ("CRIT-1",), False,
+          _set("critic/vf_explained_var", lambda x, n, s: s - 0.4 * (n + 1)), _critic),
+    Fault("validation falls 0.12 each, training reward rises", ("VAL-1", "HACK-1"), False,
+          _validation, _score),
+    Fault("steps take twice as long", ("THR-1",), False, _slower),
+    Fault("+0.5 GB a step, of 80", ("MEM-1",), False, _creep),
+    Fault("learning rate 0", ("LR-1",), True, _set("actor/lr", lambda x, n, s: 0.0)),
+    Fault("rollout correlation 0.7", ("MIS-1",), False,
+          _set("training/rollout_actor_probs_pearson_corr", lambda x, n, s: 0.7)),
+]  # fmt: skip
