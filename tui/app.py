@@ -35,12 +35,14 @@ class PpoTui(App[None]):
         self.theme = theme_name(request.theme)
         self.set_class(request.ascii, ASCII_CLASS)
 
-    def get_default_screen(self) -> Screen[None]:
+    def on_mount(self) -> None:
+        read_only = self.request.read_only
         if self.request.run is not None:
-            return DashboardScreen(Path(self.request.run), read_only=self.request.read_only)
-        from tui.screens.runs import RunsScreen
+            self.push_screen(DashboardScreen(Path(self.request.run), read_only=read_only))
+        else:
+            from tui.screens.runs import RunsScreen
 
-        return RunsScreen(read_only=self.request.read_only)
+            self.push_screen(RunsScreen(read_only=read_only))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for themes that are not ours."""

@@ -124,12 +124,17 @@ def finite(values: Sequence[float]) -> list[float]:
 
 
 def trend(values: Sequence[float]) -> str:
-    """An arrow when the mean of the last five values has left that of the five before, noise apart."""
-    if len(values) < 10:
+    """An arrow when the mean of the newest values (ten at most) has left the mean of as many before them.
+
+    It must have left by two standard errors of independent noise, which is judged by the steps between
+    neighbours: their median is 0.95 of the noise's standard deviation.
+    """
+    count = min(len(values) // 2, RECENT // 2)
+    if count < 3:
         return ""
-    now, before = statistics.fmean(values[-5:]), statistics.fmean(values[-10:-5])
-    noise = statistics.median(abs(b - a) for a, b in pairwise(values))
-    if abs(now - before) <= max(0.5 * noise, 0.002 * abs(before)):
+    now, before = statistics.fmean(values[-count:]), statistics.fmean(values[-2 * count : -count])
+    noise = statistics.median(abs(b - a) for a, b in pairwise(values[-2 * count :])) / 0.95
+    if abs(now - before) <= max(2 * noise * math.sqrt(2 / count), 0.002 * abs(before)):
         return ""
     return glyphs.UP if now > before else glyphs.DOWN
 

@@ -1,10 +1,12 @@
 """Run directories on disk, written as the supervisor writes them, from a real veRL run."""
 
+import functools
 import gzip
 import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ import pytest
 from launcher.metrics.records import StepRecord, figures
 from launcher.run.directory import RunDir
 from launcher.run.process import ProcessId
+from launcher.screen_request import ScreenRequest
+from tui.app import PpoTui
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 START = 1_795_255_787.0  # when the recorded run began, unix seconds
@@ -31,26 +35,33 @@ QUESTIONS = {
     "STALL-1": "Is the run moving?", "ERR-1": "Did the log report an error?",
 }  # fmt: skip
 FIGURES = {
-    "KL-1": "KL 0.31 vs usual 0.24", "ENT-1": "entropy 0.231, 5-step ratio 0.94", "REW-1": "reward 0.83, best so far 0.86",
-    "TRUNC-1": "3 % of responses hit the limit", "NUM-1": "112 figures, all finite",
+    "KL-1": "KL 0.31 vs usual 0.24", "ENT-1": "entropy 0.231, 5-step ratio 0.94",
+    "REW-1": "reward 0.83, best so far 0.86", "TRUNC-1": "3 % of responses hit the limit",
+    "NUM-1": "112 figures, all finite",
 }  # fmt: skip
+
+
+@functools.cache
+def _recording() -> list[dict[str, Any]]:
+    return [
+        json.loads(line) for line in gzip.decompress((LOGS / "cpu-toy.jsonl.gz").read_bytes()).splitlines()
+    ]
 
 
 def recorded(limit: int = 80) -> list[StepRecord]:
     """The steps of the recorded run (80, and the validation before them)."""
-    lines = gzip.decompress((LOGS / "cpu-toy.jsonl.gz").read_bytes()).splitlines()
-    found = [json.loads(line) for line in lines]
     return [
         StepRecord(row["step"], START + 40 + 2.1 * row["step"], None, figures(row["data"]))
-        for row in found if row["step"] <= limit
+        for row in _recording() if row["step"] <= limit
     ]  # fmt: skip
 
 
 def made_up(count: int, **values: Any) -> list[StepRecord]:
-    """`count` steps with the given figures; a callable gets the step."""
+    """`count` steps with these figures (`perf__throughput` is perf/throughput); a callable gets the step."""
+    names = {key: key.replace("__", "/") for key in values}
     return [
         StepRecord(step, START + step, None, {
-            key.replace("__", "/"): float(value(step) if callable(value) else value) for key, value in values.items()
+            names[key]: float(value(step) if callable(value) else value) for key, value in values.items()
         })
         for step in range(1, count + 1)
     ]  # fmt: skip
@@ -63,17 +74,8 @@ def checks(**levels: tuple[str, str]) -> list[dict[str, Any]]:
         level, message = levels.get(rule.replace("-", "_"), ("OK", FIGURES.get(rule, "")))
         if rule in ("KL-3", "STALE-1"):
             level, message = "N-A", "not logged by this run"
-        since = 60 if level in ("NOTICE", "WARN", "CRITICAL") else None
-        rows.append(
-            {
-                "rule": rule,
-                "question": question,
-                "level": level,
-                "message": message,
-                "since": since,
-                "was": None,
-            }
-        )
+        row = {"rule": rule, "question": question, "level": level, "message": message, "was": None}
+        rows.append({**row, "since": 60 if level in ("NOTICE", "WARN", "CRITICAL") else None})
     return rows
 
 
@@ -82,11 +84,12 @@ def running(**more: Any) -> dict[str, Any]:
     me = ProcessId.of(os.getpid())
     assert me is not None
     return {
-        "schema": 1, "state": "running", "outcome": None, "phase": "rollout", "phase_since": START + 200, "attempt": 1,
-        "supervisor": me.to_json(), "driver": me.to_json(), "step": 62, "total": 80, "eta": 38.0, "step_seconds": 2.1,
-        "rollout": {"finished": 24, "failed": 0, "total": 32}, "stalled": False, "verdict": "OK", "flags": [],
-        "checks": checks(), "created": START, "started": START, "updated": START + 200, "heartbeat": START + 200,
-        "exit": None, "error": None, **more,
+        "schema": 1, "state": "running", "outcome": None, "phase": "rollout", "phase_since": START + 200,
+        "attempt": 1, "supervisor": me.to_json(), "driver": me.to_json(), "step": 62, "total": 80,
+        "eta": 38.0,
+        "step_seconds": 2.1, "rollout": {"finished": 24, "failed": 0, "total": 32}, "stalled": False,
+        "verdict": "OK", "flags": [], "checks": checks(), "created": START, "started": START,
+        "updated": START + 200, "heartbeat": START + 200, "exit": None, "error": None, **more,
     }  # fmt: skip
 
 
@@ -112,9 +115,8 @@ def write_run(
     run.attempts.mkdir(parents=True)
     run.control.mkdir()
     state = state or running()
-    run.write_info(
-        {"id": run.id, "name": name, "created": state["created"], "argv": list(argv), "overrides": []}
-    )
+    created = state["created"]
+    run.write_info({"id": run.id, "name": name, "created": created, "argv": list(argv), "overrides": []})
     run.state.write_text(json.dumps(state))
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
     run.memory.write_text("".join(json.dumps(sample) + "\n" for sample in memory))
@@ -127,16 +129,15 @@ def write_run(
 
 def host_sample(**more: Any) -> dict[str, Any]:
     """One line of gpu.jsonl of a machine without a GPU."""
-    return {
-        "t": START + 200, "host": {"used": 9.2 * GIB, "total": 31.0 * GIB}, "run": {"rss": 3.4 * GIB}, "gpus": [], **more
-    }  # fmt: skip
+    memory = {"host": {"used": 9.2 * GIB, "total": 31.0 * GIB}, "run": {"rss": 3.4 * GIB}}
+    return {"t": START + 200, **memory, "gpus": [], **more}
 
 
 def gpu_sample(count: int) -> dict[str, Any]:
     """One line of gpu.jsonl with `count` GPUs."""
     gpus = [
-        {"index": i, "name": "NVIDIA GeForce RTX 4090", "used": int((19.4 + 0.3 * i) * GIB), "total": 24 * GIB,
-         "util": 97 - i, "power": 312 + i, "temp": 71 - i, "run_used": 19 * GIB}
+        {"index": i, "name": "NVIDIA GeForce RTX 4090", "used": int((19.4 + 0.3 * i) * GIB),
+         "total": 24 * GIB, "util": 97 - i, "power": 312 + i, "temp": 71 - i, "run_used": 19 * GIB}
         for i in range(count)
     ]  # fmt: skip
     return host_sample(gpus=gpus)
@@ -150,9 +151,10 @@ def rise(step: int, rule: str, to: str, message: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+TASK = "\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m"
 LAST_WORDS = (
-    "\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m Saving checkpoint to /runs/7f3a1c-toy-cpu/checkpoints/global_step_60\n"
-    "\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m Training Progress:  78%|███████▊  | 62/80 [02:14<00:38,  2.10s/it]\n"
+    f"{TASK} Saving checkpoint to /runs/7f3a1c-toy-cpu/checkpoints/global_step_60\n"
+    f"{TASK} Training Progress:  78%|███████▊  | 62/80 [02:14<00:38,  2.10s/it]\n"
 )
 
 
@@ -166,14 +168,28 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def warned(home: Path) -> Path:
+def make(home: Path) -> SimpleNamespace:
+    """The makers of this file, and `make.app(run, ...)`, the application on a run."""
+
+    def app(run: Path | None = None, **more: Any) -> PpoTui:
+        return PpoTui(ScreenRequest(run=str(run) if run else None, **more))
+
+    return SimpleNamespace(
+        run=functools.partial(write_run, home), app=app, recorded=recorded, made_up=made_up, checks=checks,
+        running=running, ended=ended, host=host_sample, gpus=gpu_sample, rise=rise, log=LAST_WORDS,
+        start=START,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def warned(make: SimpleNamespace) -> Path:
     """A live run at step 62 of 80 with one warning: the dashboard at its fullest."""
     message = "KL rose by 0.12 in 20 steps while the reward changed by 0.01"
-    return write_run(
-        home,
+    path: Path = make.run(
         attempts=[recorded(62)],
         state=running(verdict="WARN", flags=["KL-4"], checks=checks(KL_4=("WARN", message))),
         events=[rise(57, "KL-4", "WARN", message)],
         memory=[gpu_sample(1)],
         log=LAST_WORDS,
     )
+    return path

@@ -24,7 +24,7 @@ def value_scale(low: float, high: float, intervals: int) -> Scale:
 
     Snapping outward keeps the curve where it is while values drift, so that few cells are painted.
     """
-    low, high = max(min(low, high), -_HUGE), min(max(low, high), _HUGE)
+    low, high = sorted(max(-_HUGE, min(value, _HUGE)) for value in (low, high))
     if high - low <= 1e-9 * max(abs(low), abs(high)):  # one value: a range around it, or 0 to 1
         around = abs(low) * 0.1 or 1.0
         low, high = (0.0, 1.0) if low == 0 else (low - around, high + around)

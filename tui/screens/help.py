@@ -57,6 +57,6 @@ def _signs() -> list[Row]:
     rows.append([(f"  {glyphs.SEAM} ", "text"), (" on the axis: an attempt began (resume)", "text")])
     rows.append([(f"  {glyphs.WARN} ", "warn"), (" on the axis: a check about this figure rose", "text")])
     rows.append(
-        [(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" the last five steps against the five before", "text")]
+        [(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" the last ten steps against the ten before", "text")]
     )
     return rows

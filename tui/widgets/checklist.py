@@ -68,4 +68,4 @@ class Checklist(Painted):
         question = min(longest, columns * 2 // 5)
         drawn = [check_row(check, question) for check in shown]
         rest = summary(self.checks[len(shown) :])
-        return [*drawn, [(f"   {rest}", "dim")]] if rest else drawn
+        return [*drawn, [(f"   {rest}", "dim")]] if rest and len(drawn) < rows else drawn

@@ -1,0 +1,329 @@
+"""The dashboard on real run directories: it follows, degrades, refuses, and paints little."""
+
+import asyncio
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.app import App
+from textual.geometry import Region
+from textual.pilot import Pilot
+
+from launcher.run.directory import RunDir
+from tui.drawing.rows import Row
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.widgets.banner import Banner
+from tui.widgets.header_line import HeaderLine
+from tui.widgets.log_tail import LogTail
+from tui.widgets.metric_chart import MetricChart
+from tui.widgets.painted import Painted
+from tui.widgets.progress_line import ProgressLine
+
+HOME = (80, 24)
+
+
+async def opened(pilot: Pilot[Any]) -> None:
+    """Waits until the run has been read and drawn."""
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def shown(app: App[Any], kind: type[Painted], which: int = 0) -> str:
+    widget = list(app.screen.query(kind))[which]
+    rows: list[Row] = widget.draw(*widget.size)
+    return "\n".join("".join(text for text, _ in row) for row in rows)
+
+
+def write_state(run: Path, state: dict[str, Any]) -> None:
+    RunDir(run).state.write_text(json.dumps(state))
+
+
+async def until(pilot: Pilot[Any], found: Any) -> None:
+    """Waits for the next polls to show it."""
+    for _ in range(60):
+        if found():
+            return
+        await pilot.pause(0.05)
+    raise AssertionError("it never came")
+
+
+async def test_a_live_run_shows_all_it_has(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "toy-cpu · 7f3a" in shown(app, HeaderLine)
+        assert "▲ WARNING KL-4" in shown(app, HeaderLine)
+        assert "step 62/80" in shown(app, ProgressLine)
+        assert ["best" in shown(app, MetricChart, 0), "usual" in shown(app, MetricChart, 1)] == [True, True]
+        assert "Training Progress" in shown(app, LogTail)
+        assert not app.screen.query_one(Banner).display
+
+
+async def test_a_new_step_is_followed_and_paints_few_cells(
+    make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    painted: list[Region] = []
+    plain = Painted.refresh
+
+    def counted(self: Painted, *regions: Region, **more: bool) -> Painted:
+        if isinstance(self, MetricChart):
+            painted.extend(regions or [self.size.region])
+        plain(self, *regions, **more)
+        return self
+
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        monkeypatch.setattr(Painted, "refresh", counted)
+        attempt = RunDir(warned).attempt(1)
+        with attempt.steps.open("ab") as file:
+            file.write(make.recorded(63)[-1].to_line())
+        write_state(warned, make.running(step=63, verdict="WARN", flags=["KL-4"]))
+        await until(pilot, lambda: "step 63/80" in shown(app, ProgressLine))
+        assert 0 < sum(region.area for region in painted) < 4 * 40
+
+
+async def test_nothing_is_painted_while_nothing_changes(
+    make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        painted: list[Painted] = []
+        monkeypatch.setattr(Painted, "refresh", lambda self, *_, **__: painted.append(self))
+        for beat in range(3):  # the supervisor's sign of life alone
+            write_state(warned, {**RunDir(warned).read_state(), "heartbeat": make.start + 201 + beat})
+            await pilot.pause(1.05)
+        assert painted == []
+
+
+async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace) -> None:
+    starting = make.running(
+        state="starting", phase="engine", step=None, phase_since=make.start + 180, checks=[]
+    )
+    run = make.run(state=starting, log=make.log)
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "starting the rollout engine, 20s, usually 1–2m" in shown(app, ProgressLine)
+        assert not app.screen.query_one("#charts").display
+        assert app.screen.query_one(LogTail).size.height > 12
+        with RunDir(run).attempt(1).steps.open("ab") as file:
+            file.writelines(record.to_line() for record in make.recorded(3))
+        write_state(run, make.running(step=3))
+        await until(pilot, lambda: app.screen.query_one("#charts").display)
+
+
+async def test_a_failed_run_says_why(make: SimpleNamespace) -> None:
+    why = "the GPU ran out of memory while the engine woke up: lower rollout.gpu_memory_utilization (now 0.6)"
+    run = make.run(attempts=[make.recorded(30)], state=make.ended("failed", step=30, error=why))
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert " ".join(shown(app, Banner).split()) == f"✖ failed at step 30 of 80: {why}"
+        assert "x" not in app.screen.active_bindings  # nothing is left to stop
+
+
+@pytest.mark.parametrize("state", ["stopped", "finished", "imported", "lost"])
+async def test_each_end_is_told(make: SimpleNamespace, state: str) -> None:
+    run = make.run(attempts=[make.recorded(30)], state=make.ended(state))
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert state in shown(app, Banner)
+
+
+async def test_a_lost_run_is_derived_from_its_dead_supervisor(make: SimpleNamespace) -> None:
+    run = make.run(attempts=[make.recorded(30)], state=make.running(supervisor={"pid": 1, "started": 1.0}))
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "? lost" in shown(app, HeaderLine)
+        await pilot.press("x")  # its driver still lives: it can be stopped
+        assert isinstance(app.screen, ConfirmScreen)
+
+
+async def test_stop_asks_and_no_leaves_the_run_alone(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        for refusal in ("n", "escape", "enter"):  # enter presses the safe button
+            await pilot.press("x")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.press(refusal)
+            await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+        assert list(RunDir(warned).control.iterdir()) == []
+
+
+async def test_stop_asks_and_yes_sends_the_request(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: any(RunDir(warned).control.iterdir()))
+        sent = json.loads(next(RunDir(warned).control.iterdir()).read_text())
+        assert (sent["verb"], sent["by"]) == ("stop", "screen")
+
+
+async def test_a_watched_run_cannot_be_stopped(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned, read_only=True)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "watching" in shown(app, HeaderLine)
+        await pilot.press("x")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+        assert any("never stops" in notice.message for notice in app._notifications)
+        assert list(RunDir(warned).control.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["warned", "failed", "starting", "empty", "nan"])
+async def test_no_size_is_too_small(make: SimpleNamespace, warned: Path, what: str) -> None:
+    nan = make.made_up(9, critic__score__mean=math.nan, actor__entropy=math.inf, perf__throughput=-math.inf)
+    runs = {
+        "warned": lambda: warned,
+        "failed": lambda: make.run(hex_id="a1", state=make.ended("failed", error="out of memory " * 30)),
+        "starting": lambda: make.run(hex_id="a2", state=make.running(state="starting", step=None, checks=[])),
+        "empty": lambda: make.run(hex_id="a3", state={"created": 0, "state": "queued"}),
+        "nan": lambda: make.run(hex_id="a4", attempts=[nan], state=make.running(step=9)),
+    }
+    app = make.app(runs[what]())
+    sizes = [
+        (250, 80),
+        (160, 48),
+        (120, 36),
+        (80, 24),
+        (80, 17),
+        (63, 24),
+        (40, 12),
+        (60, 8),
+        (29, 24),
+        (20, 5),
+        (2, 2),
+    ]
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        for size in [*sizes, *reversed(sizes)]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        app.export_screenshot()
+
+
+async def test_what_gives_way_in_a_small_terminal(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+
+    def charts() -> list[bool]:
+        return [bool(chart.region) and chart.is_on_screen for chart in app.screen.query(MetricChart)]
+
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        seen = {}
+        for size in [(160, 48), (80, 24), (80, 12), (50, 24), (50, 12), (80, 8), (20, 5)]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            seen[size] = sum(charts())
+        assert seen == {
+            (160, 48): 4,
+            (80, 24): 4,
+            (80, 12): 2,
+            (50, 24): 2,
+            (50, 12): 1,
+            (80, 8): 0,
+            (20, 5): 0,
+        }
+        assert "running" in shown(app, HeaderLine)
+        assert "step 62/80" in " ".join(shown(app, HeaderLine).split())
+
+
+async def test_two_thousand_steps_open_and_draw(make: SimpleNamespace) -> None:
+    steps = make.made_up(2000, critic__score__mean=lambda s: 1 - math.exp(-s / 400), actor__entropy=0.4)
+    app = make.app(make.run(attempts=[steps], state=make.running(step=2000, total=2000)))
+    async with app.run_test(size=(160, 48)) as pilot:
+        await opened(pilot)
+        assert "0.993" in shown(app, MetricChart, 0)
+
+
+async def test_untrusted_text_is_drawn_as_it_is(make: SimpleNamespace) -> None:
+    evil = "[red]markup[/] [link=x]y \x1b[2J\x1b]0;title\x07 end"
+    state = make.ended("failed", error=evil, checks=make.checks(KL_1=("WARN", evil)))
+    app = make.app(make.run(name="we[ird", attempts=[make.recorded(9)], state=state, log=evil + "\n"))
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        for key in ("h", "h", "l", "l", "r"):
+            await pilot.press(key)
+            await pilot.pause(0.1)
+        picture = app.export_screenshot()
+        assert "\x1b" not in picture and "\x07" not in picture
+
+
+async def test_neighbours_are_a_key_away(make: SimpleNamespace, warned: Path) -> None:
+    older = make.run(hex_id="0ld", name="older", state=make.ended("finished", created=make.start - 100))
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: app.screen.is_attached and getattr(app.screen, "directory", None) == older)
+        await opened(pilot)
+        await pilot.press("left_square_bracket")  # there is no older one
+        assert app.screen.directory == older
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: getattr(app.screen, "directory", None) == warned)
+
+
+async def test_the_log_follows_and_the_checks_open(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("l")
+        with RunDir(warned).attempt(1).console.open("a") as file:
+            file.write("one more line\n")
+        await until(pilot, lambda: "one\xa0more\xa0line" in app.export_screenshot().replace("&#160;", "\xa0"))
+        await pilot.press("l", "h")
+        await pilot.pause()
+        assert "Is the drift buying reward?" in app.export_screenshot().replace("&#160;", " ")
+
+
+async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        footer = {b.binding.description for b in app.screen.active_bindings.values() if b.binding.show}
+        assert footer == {"checks", "log", "runs", "stop", "leave it running", "help"}
+        titles = {command.title.lower() for command in app.get_system_commands(app.screen)}
+        assert footer <= titles
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "Stop the run; asks first" in app.export_screenshot().replace("&#160;", " ")
+
+
+async def test_leaving_sends_nothing_to_the_run(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("q")
+        await asyncio.sleep(0)
+    assert app.return_code == 0
+    assert list(RunDir(warned).control.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "look",
+    [{"theme": "light"}, {"theme": "ansi-dark"}, {"theme": "nord"}, {"ascii": True}, {"NO_COLOR": "1"}],
+)
+async def test_every_look_draws(
+    make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch, look: dict[str, Any]
+) -> None:
+    if "NO_COLOR" in look:
+        monkeypatch.setenv("NO_COLOR", look.pop("NO_COLOR"))
+    app = make.app(warned, **look)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        picture = app.export_screenshot()
+        assert "reward" in picture
+        assert ("⣀" in picture) != bool(look.get("ascii"))

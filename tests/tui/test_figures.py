@@ -1,0 +1,97 @@
+"""What the charts say: value, trend, context, marks, and why there is nothing to see."""
+
+import math
+from types import SimpleNamespace
+
+from launcher.metrics.records import StepRecord
+from launcher.metrics.store import SeriesStore
+from tui.charts import ENTROPY, FIGURES, KL, REWARD, THROUGHPUT, headline, plot, trend
+
+
+def store(records: list[StepRecord], attempt: int = 1) -> SeriesStore:
+    made = SeriesStore()
+    for record in records:
+        made.add(record, attempt)
+    return made
+
+
+def said(shown: object) -> str:
+    return " ".join("".join(text for text, _ in part) for part in shown.headline)  # type: ignore[attr-defined]
+
+
+def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
+    steps = store(make.recorded())
+    state = make.running(step=80)
+    assert [said(plot(figure, steps, state, [])) for figure in FIGURES] == [
+        "0.812 ↑ best 0.875", "0.308   usual 0.215", "0.236 ↓ from 0.489", "1119 tok/s   1.96 s/step",
+    ]  # fmt: skip
+
+
+def test_kl_is_the_penalty_in_the_reward_first_then_the_loss(make: SimpleNamespace) -> None:
+    both = store(make.made_up(3, actor__kl_loss=0.1, actor__reward_kl_penalty=0.2))
+    assert plot(KL, both, make.running(), []).curves[0].points.values[0] == 0.2
+    loss = store(make.made_up(3, actor__kl_loss=0.1))
+    assert plot(KL, loss, make.running(), []).curves[0].points.values[0] == 0.1
+
+
+def test_a_run_without_kl_says_which_keys_would_show_it(make: SimpleNamespace) -> None:
+    shown = plot(KL, store(make.made_up(3, actor__pg_loss=0.1)), make.running(), [])
+    assert shown.curves == []
+    assert "algorithm.use_kl_in_reward=True" in str(shown.note)
+
+
+def test_before_the_first_step_no_figure_is_called_missing(make: SimpleNamespace) -> None:
+    assert plot(KL, store([]), make.running(state="starting"), []).note == "no step yet"
+    assert plot(KL, store([]), make.ended("failed"), []).note == "no step was reached"
+
+
+def test_the_axis_ends_at_the_planned_steps(make: SimpleNamespace) -> None:
+    steps = store(make.recorded(30))
+    assert plot(REWARD, steps, make.running(total=1160), []).last == 1160
+    assert plot(REWARD, steps, make.running(total=None), []).last == 30
+
+
+def test_a_nan_now_is_shouted_and_the_rest_stays(make: SimpleNamespace) -> None:
+    steps = store(make.made_up(5, actor__entropy=lambda step: math.nan if step == 5 else 0.4))
+    series = steps.get("actor/entropy")
+    assert series is not None
+    assert headline(ENTROPY, series, steps) == [[("✖ nan", "critical")], [("from 0.400", "dim")]]
+    lost = store(make.made_up(5, perf__throughput=math.nan))
+    assert said(plot(THROUGHPUT, lost, make.running(), [])) == "✖ nan"
+
+
+def test_trend_needs_six_values_and_ignores_noise() -> None:
+    assert trend([1.0, 2.0, 3.0, 4.0, 5.0]) == ""
+    assert trend([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == "↑"
+    assert trend([float(i) for i in range(20)]) == "↑"
+    assert trend([-float(i) for i in range(20)]) == "↓"
+    assert trend([(-1.0) ** i for i in range(20)]) == ""
+    assert trend([0.5] * 20) == ""
+
+
+def test_rises_are_marked_on_their_own_chart_and_releases_are_not(make: SimpleNamespace) -> None:
+    events = [
+        make.rise(10, "KL-4", "WARN", ""),
+        {**make.rise(20, "KL-4", "OK", ""), "from": "WARN"},
+        make.rise(30, "ENT-1", "CRITICAL", ""),
+        {"kind": "phase", "phase": "save", "step": 40},
+    ]
+    steps = store(make.recorded(62))
+    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), events).marks] == [(10, "▲")]
+    assert [(mark.step, mark.role) for mark in plot(ENTROPY, steps, make.running(), events).marks] == [
+        (30, "critical")
+    ]
+
+
+def test_an_attempt_leaves_a_seam(make: SimpleNamespace) -> None:
+    steps = store(make.recorded(20))
+    for record in make.recorded(30)[16:]:
+        steps.add(record, 2)
+    assert [(mark.step, mark.sign) for mark in plot(REWARD, steps, make.running(), []).marks] == [(16, "┊")]
+
+
+def test_the_title_carries_the_worst_flag_about_its_figure(make: SimpleNamespace) -> None:
+    flagged = make.running(checks=make.checks(KL_1=("WARN", ""), KL_4=("CRITICAL", ""), ENT_1=("OK", "")))
+    steps = store(make.recorded(62))
+    assert plot(KL, steps, flagged, []).flag == ("✖", "critical")
+    assert plot(ENTROPY, steps, flagged, []).flag is None

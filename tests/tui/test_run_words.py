@@ -1,0 +1,81 @@
+"""States, phases and verdicts in words."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from launcher.run.state import ALIVE, ENDED
+from tui.drawing.rows import Row
+from tui.run_words import (
+    STATES,
+    closing_sentence,
+    phase_sentence,
+    state_words,
+    uptime,
+    verdict_words,
+)
+
+
+def text(row: Row) -> str:
+    return "".join(part for part, _ in row)
+
+
+def test_every_state_of_the_launcher_has_a_sign() -> None:
+    assert set(STATES) == ALIVE | ENDED
+    assert all(len(sign) == 1 for sign, _ in STATES.values())
+
+
+def test_a_running_run_says_what_it_does(make: SimpleNamespace) -> None:
+    assert text(state_words(make.running())) == "● running · rollout 24/32"
+    assert text(state_words(make.running(phase="save", rollout=None))) == "● running · saving a checkpoint"
+    assert text(state_words(make.running(stalled=True))) == "▲ stalled · rollout 24/32"
+    assert text(state_words(make.running(phase="unheard-of", rollout=None))) == "● running"
+
+
+def test_an_ended_run_does_not_say_what_it_did_last(make: SimpleNamespace) -> None:
+    assert text(state_words(make.ended("finished", phase="validate"))) == "✔ finished"
+    assert text(state_words(make.ended("imported", outcome="stopped"))) == "◇ imported · stopped"
+    assert text(state_words({"state": "something new"})) == "? something new"
+
+
+def test_the_verdict_names_the_worst_flag_and_counts_the_others(make: SimpleNamespace) -> None:
+    assert (
+        text(verdict_words(make.running(verdict="WARN", flags=["KL-4", "ENT-1", "LEN-1"])))
+        == "▲ WARNING KL-4 +2"
+    )
+    assert text(verdict_words(make.running())) == "● healthy"
+    assert text(verdict_words({})) == "· not judged"
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "said"),
+    [
+        ("running", 30, "up <1m"), ("running", 3159, "up 52m"), ("running", 3600, "up 1h 00m"),
+        ("running", 11040, "up 3h 04m"), ("finished", 3159, "ran 52m 39s"), ("running", -5, ""),
+    ],
+)  # fmt: skip
+def test_uptime_counts_minutes_while_the_run_lives(
+    make: SimpleNamespace, state: str, seconds: float, said: str
+) -> None:
+    assert uptime(make.running(state=state), make.start + seconds) == said
+
+
+def test_a_phase_says_how_long_it_takes_and_usually_takes(make: SimpleNamespace) -> None:
+    state = make.running(state="starting", phase="model", phase_since=make.start)
+    assert phase_sentence(state, make.start + 13) == "loading the model, 10s, usually 10–40s"
+    assert phase_sentence(state, make.start + 2) == "loading the model, usually 10–40s"
+    assert phase_sentence({"phase": None}, None) == "starting"
+
+
+def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
+    def said(state: str, **more: object) -> str:
+        closing = closing_sentence(make.ended(state, **more))
+        return closing[1] if closing else ""
+
+    assert closing_sentence(make.running()) is None
+    assert said("failed", step=30, error="out of memory") == "failed at step 30 of 80: out of memory"
+    assert said("failed", step=None) == "failed before its first step; l shows the log"
+    assert said("stopped", exit={"requested_by": "screen"}) == "stopped at step 62 of 80 by screen"
+    assert said("finished", step=80) == "finished at step 80 of 80"
+    assert "x stops it" in said("lost", driver_alive=True)
+    assert "x stops it" not in said("lost", driver_alive=False)

@@ -1,0 +1,137 @@
+"""What the one-line widgets say at different widths; drawn without a screen."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tui.drawing.rows import Row
+from tui.glyphs import ASCII
+from tui.screens.checks import check_rows
+from tui.widgets.checklist import Checklist, worst_first
+from tui.widgets.header_line import HeaderLine
+from tui.widgets.log_tail import LogTail
+from tui.widgets.memory import Memory
+from tui.widgets.progress_line import ProgressLine
+
+
+def lines(rows: Sequence[Row]) -> list[str]:
+    return ["".join(text for text, _ in row).rstrip() for row in rows]
+
+
+def header(state: dict[str, Any], columns: int, name: str = "gsm8k-0.5b-24gb") -> str:
+    widget = HeaderLine()
+    widget.run_name, widget.run_id, widget.state, widget.now = name, "7f3a1c-x", state, state["updated"]
+    return lines(widget.draw(columns, 1))[0]
+
+
+def test_the_header_gives_up_the_name_before_state_and_verdict(make: SimpleNamespace) -> None:
+    state = make.running(verdict="WARN", flags=["KL-4"])
+    assert header(state, 80) == (
+        " gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARNING KL-4        up 3m"
+    )
+    assert header(state, 60) == " gsm8k-0…  ● running · rollout 24/32  ▲ WARNING KL-4  up 3m"
+    assert header(state, 34) == " ● running  ▲ WARNING KL-4"
+
+
+@pytest.mark.parametrize("columns", range(1, 120, 7))
+def test_a_header_never_overflows(make: SimpleNamespace, columns: int) -> None:
+    assert len(header(make.running(flags=["KL-4"]), columns, name="n" * 70)) <= columns
+
+
+def test_progress_leaves_out_the_eta_then_the_pace(make: SimpleNamespace) -> None:
+    widget = ProgressLine()
+    widget.state = make.running()
+    assert lines(widget.draw(60, 1)) == [" step 62/80 ━━━━━━━━━━━━━━━━╸──── 77 %  2.1 s/step  ETA 38s"]
+    assert lines(widget.draw(40, 1)) == [" step 62/80 ━━━━━━━━── 77 %  2.1 s/step"]
+    assert lines(widget.draw(25, 1)) == [" step 62/80 ━━━━━╸─ 77 %"]
+    widget.state = make.running(total=None)
+    assert lines(widget.draw(60, 1)) == [" step 62  2.1 s/step"]
+
+
+def test_a_start_shows_its_phases(make: SimpleNamespace) -> None:
+    widget = ProgressLine()
+    widget.state = make.running(state="starting", phase="model", step=None, phase_since=make.start)
+    widget.now = make.start + 10
+    assert lines(widget.draw(80, 2)) == [
+        " starting: loading the model, 10s, usually 10–40s",
+        " ✔ config  ✔ ray  ✔ data  ○ model  · engine  · validate",
+    ]
+
+
+def memory(sample: dict[str, Any] | None, rows: int, columns: int = 80, on_cpu: bool = False) -> list[str]:
+    widget = Memory()
+    widget.sample, widget.on_cpu = sample, on_cpu
+    return lines(widget.draw(columns, rows))
+
+
+def test_memory_of_one_gpu_of_several_and_of_more_than_fit(make: SimpleNamespace) -> None:
+    one = " GPU 0 RTX 4090  ▓▓▓▓▓▓▓▓▓▓▓▓▓░░░ 19.4/24.0 GiB   97 %  312 W   71 °C"
+    assert memory(make.gpus(1), 1) == [one]
+    assert memory(make.gpus(2), 2)[0] == one
+    assert memory(make.gpus(8), 1) == [
+        " 8 × RTX 4090  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░ 19.4–21.5/24.0 GiB  90–97 %  312–319 W  64–71 °C"
+    ]
+    assert memory(make.gpus(1), 1, columns=40) == [" GPU 0 RTX 4090   19.4/24.0 GiB   97 %"]
+
+
+def test_without_a_gpu_the_host_and_one_sentence_stand_there(make: SimpleNamespace) -> None:
+    host = " host memory  ▓▓▓▓▓░░░░░░░░░░░ 9.2/31.0 GiB  run 3.4 GiB"
+    assert memory(make.host(), 1, columns=130) == [
+        f"{host}  no GPU figures: NVML needs the NVIDIA driver (ppo-tui doctor)"
+    ]
+    assert memory(make.host(), 1, on_cpu=True) == [host]
+    assert memory(None, 1) == [" memory: no sample yet"]
+
+
+def test_a_gpu_that_tells_nothing_is_still_listed(make: SimpleNamespace) -> None:
+    silent = make.host(gpus=[{"index": 0, "name": "GPU", "used": None, "total": None, "util": None}])
+    assert memory(silent, 1) == [" GPU 0 GPU  ░░░░░░░░░░░░░░░░ –/– GiB"]
+
+
+def test_checks_go_by_level_then_by_step_then_causes_first() -> None:
+    rows = [
+        {"rule": "LEN-1", "level": "WARN", "since": 10}, {"rule": "REW-1", "level": "WARN", "since": 12},
+        {"rule": "THR-1", "level": "OK"}, {"rule": "KL-1", "level": "OK"}, {"rule": "MIS-1", "level": "N-A"},
+        {"rule": "ENT-1", "level": "CRITICAL", "since": 40}, {"rule": "KL-4", "level": "WARN", "since": 12},
+    ]  # fmt: skip
+    order = [check["rule"] for check in worst_first(rows)]
+    assert order == ["ENT-1", "LEN-1", "KL-4", "REW-1", "KL-1", "THR-1", "MIS-1"]
+
+
+def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> None:
+    widget = Checklist()
+    widget.checks = worst_first(
+        make.checks(KL_4=("WARN", "KL rose by 0.12"), ENT_1=("NOTICE", "entropy 0.04"))
+    )
+    assert lines(widget.draw(80, 4)) == [
+        " ▲ WARN     Is the drift buying reward? KL rose by 0.12",
+        " ◆ NOTICE   Is the policy collapsing?   entropy 0.04",
+        " ● OK       Are all numbers finite?     112 figures, all finite",
+        "   17 more fine · 2 not applicable",
+    ]
+    assert lines(widget.draw(80, 1)) == [" ▲ WARN     Is the drift buying reward? KL rose by 0.12"]
+    assert len(widget.draw(80, 60)) == 21  # all that were judged, and a line about those that were not
+
+
+def test_the_full_list_says_since_when() -> None:
+    check = {"rule": "KL-4", "question": "Is it?", "level": "WARN", "message": "KL rose", "since": 57}
+    assert lines(check_rows(check, 80)) == [" ▲ WARN      Is it? KL-4", "             since step 57: KL rose"]
+    cleared = {"rule": "KL-4", "question": "Is it?", "level": "OK", "message": "fine", "was": "WARN"}
+    assert lines(check_rows(cleared, 80))[1] == "             fine (was WARN earlier)"
+
+
+def test_the_log_tail_skips_blank_lines() -> None:
+    widget = LogTail()
+    widget.lines = ["one", "", "two", "   ", "three"]
+    assert lines(widget.draw(80, 2)) == [" two", " three"]
+
+
+def test_every_sign_has_an_ascii_twin_of_one_cell(make: SimpleNamespace) -> None:
+    widget = Checklist()
+    widget.checks = make.checks()
+    drawn = "".join(lines(widget.draw(80, 4)) + memory(make.gpus(8), 1) + [header(make.running(), 80)])
+    assert not drawn.isascii()
+    assert drawn.translate(ASCII).isascii()
+    assert all(len(twin) == 1 for twin in ASCII.values() if isinstance(twin, str))
