@@ -11,7 +11,7 @@ from launcher.health.limits import TABLE, RuleLimits
 from launcher.text import did_you_mean
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
-_OPTIONS = ("preset", "on_alert", "stop_on", "grace_steps", "notify")  # the others are the supervisor's
+_OPTIONS = ("preset", "on_alert", "stop_on", "stop_at", "grace_steps", "notify")  # the others are the supervisor's
 _SWITCHES = ("enabled", "muted", "raise", "release")
 
 
@@ -74,7 +74,7 @@ def write(preset: str, limits: Mapping[str, Limits]) -> dict[str, Any]:
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

@@ -20,6 +20,7 @@ from launcher.run.checkpoints import latest_checkpoint
 from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
 from launcher.run.files import write_json
+from launcher.run.health import check_health
 from launcher.run.process import ProcessId
 from launcher.run.spawn import spawn_supervisor, write_launch
 from launcher.run.state import ALIVE, StateFile, current
@@ -36,6 +37,7 @@ def start(preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent)
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first."""
     loaded = load(preset, settings)
     env = verl_env.require(loaded.preset.python)
+    check_health(loaded.preset.health)
     assets.ensure(loaded.preset, env.python, narrate)
     run = create(loaded.name)
     try:
@@ -72,6 +74,7 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
     step, folder = found
     info = run.read_info()
     loaded = restore(info["name"], info["preset"], settings)
+    check_health(loaded.preset.health)
     env = verl_env.require(loaded.preset.python)
     attempt = run.add_attempt()
     try:

@@ -41,8 +41,11 @@ class Sink(Protocol):
 class DiskSink:
     """Writes findings into the run directory."""
 
-    def __init__(self, attempt: AttemptDir, events: EventLog) -> None:
-        self._attempt, self._events = attempt, events
+    def __init__(
+        self, attempt: AttemptDir, events: EventLog, on_change: Callable[[Change, float], None] | None = None
+    ) -> None:
+        """`on_change` is told of every flag that rose or fell, after it was written."""
+        self._attempt, self._events, self._on_change = attempt, events, on_change
 
     def steps(self, records: list[StepRecord]) -> None:
         append_lines(self._attempt.steps, [record.to_line() for record in records])
@@ -54,6 +57,8 @@ class DiskSink:
         for change in changes:
             if change.notable:  # that a rule began to judge is no event
                 self._events.add("health", t, **change.to_json())
+                if self._on_change is not None:
+                    self._on_change(change, t)
 
 
 class Monitor:

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from launcher.gpu import Sampler
+from launcher.health.levels import Level
+from launcher.health.rows import Change
 from launcher.run import control, driver, outcome
+from launcher.run.alerts import AlertCommand, AlertSettings, StopRule
 from launcher.run.directory import RunDir
 from launcher.run.events import EventLog
 from launcher.run.files import read_json, write_json
@@ -39,16 +42,21 @@ class Supervisor:
         self.run, self.attempt = run, attempt
         self.launch = read_json(attempt.launch)
         self.events = EventLog(run.events)
+        info = run.read_info()
+        alerts = AlertSettings.read((info.get("preset") or {}).get("health") or {})
+        self.name = str(info.get("name"))
+        self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add("alert", text=text))
         self.state_file = StateFile(run)
         self.sampler = Sampler(_visible({**os.environ, **self.launch["env"]}))
         self.memory = MemoryLog(run.memory, time.time())
         keys = self.launch["keys"]
         self.monitor = Monitor(
-            DiskSink(attempt, self.events),
-            checklist_maker(run.read_info(), machine_sizes(self.sampler), clock=True),
+            DiskSink(attempt, self.events, self._alert),
+            checklist_maker(info, machine_sizes(self.sampler), clock=True),
             keys, file_logger="file" in str(keys.get("trainer.logger", "")),
         )  # fmt: skip
         self.monitor.history(earlier_steps(run, attempt.number, self.launch.get("resume_step")))
+        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.process: subprocess.Popen[bytes] | None = None
         self.driver: ProcessId | None = None
@@ -125,7 +133,19 @@ class Supervisor:
             self.monitor.feed_console(chunk, now)
         while lines := self.metrics.read():
             self.monitor.feed_file(lines, now)
-        self.monitor.settle(now)
+        for record in self.monitor.settle(now):
+            levels = {row.rule: row.level for row in self.monitor.checklist.rows()}
+            if reason := self.stop_rule.due(levels, record.step):
+                self.events.add("action", now, verb="stop", by=reason, step=record.step)
+                self.stop(reason)
+
+    def _alert(self, change: Change, t: float) -> None:
+        """A flag rose to WARN or CRITICAL: the user's command hears of it."""
+        if change.after >= Level.WARN and change.after > change.before:
+            self._tell({"kind": "health", "t": t, **change.to_json()})
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        self.alert_command.send({"run": self.run.id, "name": self.name, "dir": str(self.run.path), **event})
 
     def _sample(self, now: float) -> None:
         if (
@@ -163,6 +183,9 @@ class Supervisor:
         self.events.add("exit", code=code, signal=name, requested_by=self.requested_by)
         ended = outcome.judge(self.attempt, record, self.monitor)
         self._enter(ended.state, error=ended.error, cause=ended.cause)
+        if ended.state == "failed":
+            self._tell({"kind": "exit", "t": record["t"], "code": code, "error": ended.error})
+        self.alert_command.close()
 
     def _enter(self, state: str, **more: Any) -> None:
         self.events.change(self.state, state)
