@@ -9,7 +9,7 @@ from launcher.health.config import RunConfig
 Direction = Literal["raise", "lower", "set", "check"]
 Fits = Literal["any", "critic", "kl in reward", "kl in loss", "groups"]
 
-_ARROWS: dict[Direction, str] = {"raise": " ↑", "lower": " ↓", "set": "", "check": ""}
+_ARROWS: dict[Direction, str] = {"raise": " ↑", "lower": " ↓", "set": " →", "check": ""}
 
 
 @dataclass(frozen=True, slots=True)

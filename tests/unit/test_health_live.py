@@ -116,6 +116,14 @@ def test_the_last_exception_of_a_block_is_the_message_and_brings_its_fixes() -> 
     assert any("max_actor_ckpt_to_keep" in fix for fix in checklist.explain("ERR-1").fixes)
 
 
+def test_an_exception_long_after_a_block_is_none_of_it() -> None:
+    checklist = Checklist()
+    checklist.log_line("Traceback (most recent call last):", 5)
+    checklist.step(1, healthy(1))
+    assert checklist.log_line("ValueError: printed by a library", 60) == []
+    assert row(checklist, "ERR-1").message == "Traceback (most recent call last): (line 5)"
+
+
 def test_an_error_fades_while_the_run_goes_on() -> None:
     """A healthy run in the calibration set has a harmless Traceback at its start."""
     checklist = Checklist()

@@ -61,16 +61,17 @@ class LogErrors(Rule):
             text = text[prefix.end() :]
         level = _level(text)
         exception = _EXCEPTION.match(text) is not None
-        if level is None and not (exception and self._steps_since):
-            return None
-        fresh = not any(steps == 0 for steps in self._steps_since.values())
+        goes_on = 0 in self._steps_since.values()  # a block that began since the last step
         if level is not None:
             self._steps_since[level] = 0
-        # The last exception of a block is the innermost cause; headings give way to it.
-        if exception or fresh or not self._message:
+        elif not (exception and goes_on):
+            return None
+        if (
+            exception or not goes_on
+        ):  # the last exception of a block is the innermost cause; headings give way
             self._message = f"{text[:_LONGEST].strip()} (line {line})"
         cause = next((name for name, pattern in _KNOWN if pattern.search(text)), None)
-        self._cause = cause or (None if fresh else self._cause)
+        self._cause = cause or (self._cause if goes_on else None)
         return Reading(self._now(), self._message)
 
     def judge(self, frame: Frame) -> Reading:
