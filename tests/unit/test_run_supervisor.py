@@ -1,8 +1,11 @@
 """The supervisor as a real detached process, with the log player in veRL's place."""
 
+import gzip
 import io
+import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +14,14 @@ from typing import Any
 import pytest
 
 from launcher import plain
+from launcher.preset.translate import Launch
 from launcher.run import replay
-from launcher.run.directory import RunDir
+from launcher.run.directory import RunDir, create
 from launcher.run.files import read_json
 from launcher.run.launch import stop
 from launcher.run.process import ProcessId, session_members
 from launcher.run.reader import RunReader
+from launcher.run.spawn import spawn_supervisor, write_launch
 from launcher.run.state import ALIVE, current
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -116,3 +121,24 @@ def test_a_driver_that_cannot_be_started_is_a_failed_run(monkeypatch: pytest.Mon
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
     state = wait_for(run, lambda s: s["state"] not in ALIVE)
     assert state["state"] == "failed" and state["exit"]["code"] == 127
+
+
+def test_stop_on_and_on_alert_act_without_a_screen(tmp_path: Path) -> None:
+    run = create("nan")
+    attempt = run.add_attempt()
+    heard = tmp_path / "heard.jsonl"
+    listen = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
+    health = {"stop_on": ["NUM-1"], "on_alert": [sys.executable, "-c", listen]}
+    now = time.time()
+    run.write_info({"id": run.id, "name": "nan", "created": now, "preset": {"health": health}})
+    wait = "import shutil, sys, time; shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer); "
+    wait += "sys.stdout.flush(); time.sleep(60)"
+    log = tmp_path / "nan.log"
+    log.write_bytes(gzip.decompress((LOGS / "nan.log.gz").read_bytes()))
+    launch = Launch(argv=[sys.executable, "-c", wait, str(log)], env={}, unset=[], keys={})
+    write_launch(run, attempt, launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    state = wait_for(run, lambda s: s["state"] not in ALIVE)
+    assert state["state"] == "stopped" and "NUM-1" in state["exit"]["requested_by"]
+    told = [json.loads(line) for line in heard.read_text().splitlines()]
+    assert told[0]["run"] == run.id and {event["rule"] for event in told} >= {"NUM-1"}
