@@ -1,6 +1,7 @@
 """Reading what has already happened: the steps, the judgement and the diagnosis of a SOURCE."""
 
 import contextlib
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -53,8 +54,9 @@ def read_attempt(monitor: Monitor, console: Path | None, metrics: Path | None, c
         monitor.feed_console(chunk, clock.now)
         if alone:
             monitor.settle(clock.now)
-    for line in records(metrics) if metrics else ():
-        monitor.feed_file([line], clock.now)
+    logged = records(metrics) if metrics else iter(())
+    while batch := list(itertools.islice(logged, 256)):
+        monitor.feed_file(batch, clock.now)
         if alone:
             monitor.settle(clock.now)
     monitor.close(clock.now)
