@@ -164,6 +164,8 @@ def _explained(scan: Scan, cause: Cause, sighting: Sighting) -> Diagnosis:
         quotes = [item.quote for item in scan.strangers if re.search(cause.hides, item.source)][:1] + quotes
     own = sighting.frame if sighting.own_frame else None
     method = sighting.method if cause.where and own is None else None
+    if method is not None and "TaskRunner" in method.text:  # says nothing
+        method = None
     quotes += [extra for extra in (own, method, next(filter(None, keys), None), symptom) if extra is not None]
     return _told(cause, quotes, sighting.message)
 

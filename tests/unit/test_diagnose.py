@@ -1,4 +1,7 @@
-"""Why runs ended: real logs, the ways to end that are no failure, symptoms and their causes."""
+"""Why runs ended: real logs, the ways to end that are no failure, symptoms and their causes.
+
+tests/data/failures/real-*: veRL 0.9.1 on the CPU with one setting broken; only folder names were replaced.
+"""
 
 import gzip
 from collections.abc import Iterator
@@ -59,6 +62,13 @@ FAILURES = [
     ("real-resume-missing", "resume-gpu-count", 1106, "global_step_9/actor/model_world_size_1_rank_0.pt"),
     ("real-reward-name", "reward-function-missing", 1039, "object_name='score_answer'"),
     ("real-reward-none", "reward-returns", 1067, "rm_scores"),
+    ("real-batch-512", "data-smaller-than-batch", 1055, "integer division or modulo by zero"),
+    ("real-critic-path", "critic-model-missing", 4, "~/models/deepseek-llm-7b-chat"),
+    ("real-dyn-mismatch", "dynamic-batch-mismatch", 1060, "AssertionError"),
+    ("real-kl-type", "unknown-kl-option", 1154, "NotImplementedError"),
+    ("real-legacy-raise", "reward-raises", 1143, "integer modulo by zero"),
+    ("real-no-template", "chat-template", 1221, "tokenizer.chat_template is not set"),
+    ("real-save-proc", "checkpoint-not-writable", 1085, "/proc/ppo"),
     ("real-source", "unknown-data-source", 1087, "data_source=np.str_('my/sums')"),
 ]
 
