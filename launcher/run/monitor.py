@@ -88,11 +88,13 @@ class Monitor:
         self._merger = Merger(both=file_logger)
         self._three_decimals = False
         self._early: list[console.Notable] = []
+        self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
         self._last_t: float | None = None
 
     def history(self, records: list[StepRecord]) -> None:
         """Shows the checklist the steps of earlier attempts, so that its baselines go on."""
+        self._history = records
         for record in records:
             self.checklist.step(record.step, record.data, t=record.t)
 
@@ -185,6 +187,7 @@ class Monitor:
         if self.step is None:
             self.keys = {**self.keys, **keys, **self.pinned}
             self.checklist = self._make_checklist(self.keys)
+            self.history(self._history)
             for notable in self._early:
                 self._notice(notable, None)
 
@@ -198,6 +201,7 @@ class Monitor:
             for record in records:
                 record.t = self._clock(record)
         if records:
+            self._history = []  # the checklist is not made anew any more
             self._sink.steps(records)
         for record in records:
             if self._last_t is not None and record.t > self._last_t:

@@ -1,0 +1,101 @@
+"""One attempt followed: what reaches the checklist, the sink and state.json."""
+
+import gzip
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from launcher.health.checklist import Checklist
+from launcher.health.rows import Change
+from launcher.metrics.records import StepRecord
+from launcher.run.health import checklist_maker
+from launcher.run.monitor import Monitor
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+TOY = gzip.decompress((LOGS / "cpu-toy.log.gz").read_bytes())
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.records: list[StepRecord] = []
+        self.phases: list[str] = []
+        self.changes: list[Change] = []
+
+    def steps(self, records: list[StepRecord]) -> None:
+        self.records += records
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        self.phases.append(phase)
+
+    def health(self, changes: Iterable[Change], t: float) -> None:
+        self.changes += changes
+
+
+def make(sink: Heard, **keys: object) -> Monitor:
+    return Monitor(sink, checklist_maker({}, {}), keys, file_logger=False)
+
+
+def warm(checklist: Checklist) -> set[str]:
+    return {row.rule for row in checklist.rows() if str(row.level) == "WARM"}
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(0, len(TOY)), max_size=12))
+def test_live_pieces_and_the_whole_log_give_the_same(cuts: list[int]) -> None:
+    whole, pieces = Heard(), Heard()
+    monitor = make(whole)
+    monitor.feed_console(TOY, 1.0)
+    monitor.close(1.0)
+    monitor = make(pieces)
+    edges = [0, *sorted(cuts), len(TOY)]
+    for start, stop in pairwise(edges):
+        monitor.feed_console(TOY[start:stop], 1.0)
+        monitor.settle(1.0)
+    monitor.close(1.0)
+    assert [r.step for r in pieces.records] == [r.step for r in whole.records] == list(range(81))
+    assert [r.data for r in pieces.records] == [r.data for r in whole.records]
+    assert [c for c in pieces.changes if c.notable] == [c for c in whole.changes if c.notable]
+
+
+def test_the_start_is_told_phase_by_phase() -> None:
+    sink = Heard()
+    monitor = make(sink)
+    monitor.feed_console(TOY, 1.0)
+    monitor.close(1.0)
+    start = ["config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout"]
+    assert sink.phases[: len(start)] == start and sink.phases[-1] == "final"
+    told = monitor.to_json(1.0)
+    assert (told["step"], told["total"], told["eta"]) == (80, 80, None) or told["eta"] == 0
+
+
+def test_the_consoles_dump_completes_the_keys_and_pinned_ones_beat_it() -> None:
+    monitor = Monitor(
+        Heard(), checklist_maker({}, {}), {"a": 1}, file_logger=False, pinned={"data.train_batch_size": 7}
+    )
+    monitor.feed_console(TOY, 1.0)
+    assert monitor.keys["a"] == 1 and monitor.keys["data.train_batch_size"] == 7
+    assert monitor.keys["algorithm.adv_estimator"] == "gae"
+
+
+def test_a_resumed_attempt_keeps_its_baselines_when_the_dump_comes() -> None:
+    before = Heard()
+    first = make(before)
+    first.feed_console(TOY, 1.0)
+    first.close(1.0)
+    resumed = make(Heard())
+    resumed.history([record for record in before.records if 0 < record.step <= 40])
+    settled = warm(resumed.checklist)
+    resumed.feed_console(TOY[: TOY.index(b"step:0 -")], 1.0)  # its own start-up, with the dump
+    assert warm(resumed.checklist) == settled != warm(make(Heard()).checklist)
+
+
+def test_a_silent_start_is_a_stall_with_its_likely_cause() -> None:
+    monitor = make(Heard())
+    monitor.feed_console(TOY[: TOY.index(b"dataset len")], 100.0)
+    assert monitor.stall(130.0) is None
+    reason = monitor.stall(100.0 + 3600)
+    assert reason is not None and "CPUs" in reason
+    assert monitor.to_json(100.0 + 3600)["stalled"] is True
