@@ -251,7 +251,7 @@ def _waiting(scan: Scan) -> Quote | None:
         return scan.seen["ray-cpus"][1].quote
     if "groups" in scan.marks:
         return scan.marks["groups"]
-    return scan.marks.get("dump") if "data" not in scan.marks else None
+    return scan.marks.get("dumped") if "data" not in scan.marks else None
 
 
 def _finished(scan: Scan) -> Diagnosis:

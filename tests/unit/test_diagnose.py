@@ -148,7 +148,7 @@ def test_a_log_without_an_end() -> None:
     assert read(b"").cause == "running"
 
 
-@pytest.mark.parametrize("last", ["worker group kwargs", "{'actor_rollout_ref'"])
+@pytest.mark.parametrize("last", ["worker group kwargs", "'metrics': {'enabled': False, 'port': 0}}}"])
 def test_a_start_that_waits_for_cpus(last: str) -> None:
     data = until(stored("learning"), last)
     found = read(data)
@@ -164,8 +164,18 @@ def test_a_start_that_waits_for_cpus(last: str) -> None:
     assert last in stopped.evidence[-1].text
 
 
+@pytest.mark.parametrize("name", ["real-hang-cpus4", "real-hang-cpus8"])
+def test_a_real_start_that_waited_until_it_was_stopped(name: str) -> None:
+    data = stored(name)
+    stopped = read(data, exit_code=124)
+    assert stopped.cause == "stopped"
+    assert "num_data_storage_units=1" in stopped.fixes[0]
+    assert read(data[: data.index(b"*** SIGTERM")]).cause == "ray-cpus"
+
+
 def test_a_start_that_goes_on_waits_for_nothing() -> None:
-    assert read(until(stored("learning"), "create worker group")).cause == "running"
+    for place in ("{'actor_rollout_ref'", "'val_only': False", "Using dataset class", "create worker group"):
+        assert read(until(stored("learning"), place)).cause == "running", place
 
 
 TASK = "\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m "

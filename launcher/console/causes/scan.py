@@ -36,7 +36,8 @@ _MARK = re.compile(
     r"|(?P<ignored>Exception ignored in)|(?P<target>Error in call to target )|(?P<key>full_key: )"
     r"|(?P<launch>All configuration checks passed|ray init kwargs: |Started a local Ray instance)"
     r"|(?P<repetition>Status message: Job entrypoint command failed)|(?P<dump>\{'actor_rollout_ref')"
-    r"|(?P<data>dataset len: )|(?P<groups>worker group kwargs: )|(?P<created>create worker group )"
+    r"|(?P<data>dataset len: |Using dataset class)|(?P<groups>worker group kwargs: )"
+    r"|(?P<created>create worker group )"
     r"|(?P<ready>all initialize finished)|(?P<total>Total training steps: (\d{1,12}))"
     r"|(?P<bar>Training Progress: +\d+%\|[^|]*\| *(\d{1,12})/(\d{1,12}))"
     r"|(?P<final>\(?[\"']?Final validation metrics: )|(?P<saved>(?:Saving checkpoint to"
@@ -112,6 +113,7 @@ class Scan:
         self.strangers: list[Sighting] = []  # the first exceptions elsewhere that no entry knows
         self._open = False
         self._repeated = False
+        self._dumping = False  # the configuration is being printed
         self._writers: dict[tuple[str, int], Writer] = {}
 
     def read(self, lines: Iterable[Line]) -> None:
@@ -139,6 +141,8 @@ class Scan:
         if text[0] == " ":
             if writer is not None and line.number - writer.near < NEAR:
                 self._frame(writer, line.number, text)
+            elif self._dumping:
+                self._dumped(line)
             return
         if text.startswith("step:"):
             self._step(line, text)
@@ -213,6 +217,9 @@ class Scan:
             self._open = False
         elif name == "launch" and (self.fatal or "signal" in self.marks):
             self._restart()  # another attempt was appended to the same log
+        elif name == "dump":
+            self._dumping = True
+            self._dumped(line)
         elif name == "repetition":
             self._repeated = True
         elif name == "chained" and driver:
@@ -233,6 +240,11 @@ class Scan:
         elif name == "prompt":
             repeated = _REPEATED.search(text)
             self.failed_prompts += int(repeated[1]) if repeated else 1
+
+    def _dumped(self, line: Line) -> None:
+        if line.text.endswith("}"):  # every line of the printed configuration but the last ends otherwise
+            self._dumping = False
+            self.marks["dumped"] = quote(line)
 
     def _begin(self, name: str, line: Line) -> None:
         """A traceback, or the line before one, of whichever process."""
