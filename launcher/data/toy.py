@@ -165,7 +165,7 @@ def _warm_up(
         losses = cross_entropy(logits.transpose(1, 2), targets, ignore_index=-100, reduction="none").sum(
             dim=1
         )
-        distance = share @ (losses + share.log()) / BATCH_QUESTIONS  # Kullback-Leibler, in nats a question
+        distance = share @ (losses + share.log()) / BATCH_QUESTIONS  # KL divergence, in nats
         smoothed = 0.9 * smoothed + 0.1 * distance.item()
         if smoothed < WARM_UP_DISTANCE:
             return
@@ -177,7 +177,7 @@ def _warm_up(
 def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, Any]:
     """Every question with every answer.
 
-    Token ids and labels are [question, answer, token], padded on the right; labels are -100 but on the answer.
+    Ids and labels are [question, answer, token], padded on the right; labels are -100 but on the answer.
     Shares are [question, answer] and sum to 1 over a question.
     """
     import torch
@@ -208,7 +208,7 @@ def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, An
 
 
 def _habit(a: int, b: int, totals: list[int]) -> int:
-    """The model's favourite mistake on this question: others on others, so that no rule undoes them all."""
+    """The model's favourite mistake on this question; they follow no rule that could be undone at once."""
     wrong = [total for total in totals if total != a + b]
     return wrong[(5 * a + 3 * b) % len(wrong)]
 
@@ -232,16 +232,20 @@ def _build_with(python: str, folder: Path, progress: Callable[[str], None]) -> N
     from launcher.preset.environment import plugin_path
 
     search = filter(None, [plugin_path(Path(python)), os.environ.get("PYTHONPATH")])
-    with subprocess.Popen(
-        [python, "-m", "launcher.data.toy", str(folder)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(search), "HF_HUB_OFFLINE": "1"},
-        cwd=folder.parent,  # `-m` looks there first, and a user's folder may hold a torch.py
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    try:
+        process = subprocess.Popen(
+            [python, "-m", "launcher.data.toy", str(folder)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(search), "HF_HUB_OFFLINE": "1"},
+            cwd=folder.parent,  # `-m` looks there first, and where we stand may be a torch.py
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    except OSError as error:
+        raise UserError(f"The toy model could not be built with {python}: {error.strerror}.") from None
+    line = ""
+    with process:
         assert process.stdout is not None
-        line = ""
         for line in map(str.strip, process.stdout):
             progress(line)
     if process.returncode != 0:

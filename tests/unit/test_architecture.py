@@ -1,0 +1,57 @@
+"""What the layout promises: the core works without a screen, starts fast, and stays in small files."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LAUNCHER = sorted((ROOT / "launcher").rglob("*.py"))
+TUI = sorted((ROOT / "tui").rglob("*.py"))
+CORE = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in LAUNCHER
+    if "verl_plugin" not in path.parts
+]
+HEAVY = ("textual", "rich", "tui", "torch", "transformers", "ray", "numpy", "pandas", "pyarrow", "verl")
+
+
+def test_importing_the_core_loads_neither_the_screen_nor_anything_heavy() -> None:
+    script = f"""
+import importlib, sys
+for name in {CORE!r}:
+    importlib.import_module(name)
+    loaded = [top for top in {HEAVY!r} if top in sys.modules]
+    assert not loaded, f"importing {{name}} loads {{loaded}}"
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_core_names_the_screen_nowhere_even_inside_functions() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in LAUNCHER
+        for line, name in _imports(path)
+        if name.split(".")[0] in ("textual", "tui")
+    ]
+    assert not found
+
+
+def test_no_file_is_longer_than_500_lines() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in [*LAUNCHER, *TUI]}
+    assert {path: lines for path, lines in lengths.items() if lines > 500} == {}
+
+
+def test_launcher_init_is_empty() -> None:
+    """veRL's processes import launcher.verl_plugin, and must not pay for the rest."""
+    assert (ROOT / "launcher" / "__init__.py").read_text() == ""
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module

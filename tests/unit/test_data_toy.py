@@ -1,0 +1,103 @@
+"""The toy task as a run finds it: built once, whole, and at a level from which PPO can learn."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launcher.data import toy
+from launcher.errors import UserError
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None,
+    reason="needs torch and transformers: pip install ppo-tui[cpu]",
+)
+
+# How often the model answers right when sampling, from the probabilities themselves.
+PROBE = """
+import itertools, json, sys, torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from launcher.data import toy
+folder = sys.argv[1] + "/model"
+tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
+pairs = list(itertools.product(toy.OPERANDS, toy.OPERANDS))
+ids, labels, shares = toy._answers(tokenizer, pairs)
+with torch.no_grad():
+    flat = ids.flatten(0, 1)
+    logits = model(input_ids=flat, attention_mask=flat != tokenizer.pad_token_id).logits[:, :-1]
+    targets = labels.flatten(0, 1)[:, 1:]
+    losses = torch.nn.functional.cross_entropy(
+        logits.transpose(1, 2), targets, ignore_index=-100, reduction="none"
+    ).sum(dim=1)
+chances = (-losses).exp().view(shares.shape)
+totals = sorted({sum(pair) for pair in pairs})
+right = [chances[i, totals.index(sum(pair))].item() for i, pair in enumerate(pairs)]
+greedy = [totals[chances[i].argmax()] == sum(pair) for i, pair in enumerate(pairs)]
+print(json.dumps({"right": sum(right) / 25, "lowest": min(right), "greedy": sum(greedy) / 25,
+                  "form": chances.sum().item() / 25, "parameters": model.num_parameters()}))
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    return tmp_path / "cache"
+
+
+@pytest.mark.e2e
+@needs_torch
+def test_two_runs_at_once_build_it_once_and_it_is_ready_for_ppo(cache: Path) -> None:
+    import pyarrow.parquet
+
+    asked = [sys.executable, "-c", "from launcher.data import toy; print(toy.ensure(progress=print))"]
+    both = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [process.communicate(timeout=300)[0].splitlines() for process in both]
+    assert [lines[-1] for lines in told] == [str(cache / "toy")] * 2
+    assert sorted("toy: done" in lines for lines in told) == [False, True]
+    assert sorted(path.name for path in cache.iterdir()) == ["toy", "toy.lock"], "nothing unfinished stays"
+
+    rows = pyarrow.parquet.read_table(cache / "toy" / "data" / "train.parquet").to_pylist()
+    assert len(rows) == 25 * toy.COPIES
+    assert rows[0]["prompt"][0]["content"] == 'What is 2 + 2? Give the answer after "####".'
+    assert {len(row["reward_model"]["ground_truth"]) for row in rows} == {1, 2}, "answers differ in length"
+
+    probe = [sys.executable, "-c", PROBE, str(cache / "toy")]
+    level = json.loads(subprocess.run(probe, capture_output=True, text=True, check=True, timeout=120).stdout)
+    assert 0.25 < level["right"] < 0.42
+    assert level["lowest"] > 0.1, "no question is hopeless"
+    assert level["greedy"] < 0.5, "the greedy validation has somewhere to go"
+    assert level["form"] > 0.95, "the form of the answer is known"
+
+
+def test_a_finished_folder_is_taken_as_it_is(cache: Path) -> None:
+    (cache / "toy").mkdir(parents=True)
+    (cache / "toy" / "recipe").write_text(toy.RECIPE)
+    assert toy.ensure(python="/no/such/python") == cache / "toy"
+
+
+def test_a_failed_build_says_why_and_leaves_nothing(cache: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho 'toy: rows'\necho \"No module named 'torch'\" >&2\nexit 1\n")
+    broken.chmod(0o755)
+    told: list[str] = []
+    with pytest.raises(UserError, match=r"could not be built with .*python: No module named 'torch'"):
+        toy.ensure(python=str(broken), progress=told.append)
+    assert told[0] == "toy: rows"
+    assert not (cache / "toy").exists()
+
+
+def test_an_interpreter_that_is_not_there_is_a_users_mistake(cache: Path) -> None:
+    with pytest.raises(UserError, match="/no/such/python"):
+        toy.ensure(python="/no/such/python")
+
+
+def test_a_folder_of_an_older_recipe_is_built_anew(cache: Path, tmp_path: Path) -> None:
+    (cache / "toy").mkdir(parents=True)
+    (cache / "toy" / "recipe").write_text("0")
+    builder = tmp_path / "python"
+    builder.write_text(f'#!/bin/sh\nmkdir "$3" && echo {toy.RECIPE} > "$3/recipe" && touch "$3/new"\n')
+    builder.chmod(0o755)
+    assert (toy.ensure(python=str(builder)) / "new").exists()
