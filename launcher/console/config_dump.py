@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import orjson
+
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10
 _DATA = frozenset(b"'\"{}],:")
@@ -53,7 +55,7 @@ class ConfigCollector:
 def _literal(text: bytes) -> Any:
     """The value that Python's `pprint` wrote as `text`, None if it is cut or odd.
 
-    As JSON it is read in a tenth of the time that Python's own parser takes.
+    As JSON it is read in a fraction of the time that Python's own parser takes.
     """
     parts = text.split(b"'")  # code, string, code, ...: as long as no other quotes and escapes are around
     if b'"' not in text and b"\\" not in text and b"" not in parts[::2]:  # b"": a string in two parts
@@ -61,8 +63,10 @@ def _literal(text: bytes) -> Any:
         for python, javascript in _JSON.items():
             code = code.replace(python, javascript)
         parts[::2] = code.split(b"'")
-        with suppress(ValueError, RecursionError):
-            return json.loads(b'"'.join(parts))
+        text_as_json = b'"'.join(parts)
+        for loads in (orjson.loads, json.loads):  # the first is quicker, the second reads NaN
+            with suppress(ValueError, RecursionError):
+                return loads(text_as_json)
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         return ast.literal_eval(text.decode())
     return None

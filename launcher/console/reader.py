@@ -118,7 +118,8 @@ class ConsoleReader:
         elif name == "config-dump":
             self._config = ConfigCollector(piece[2][: head.end()])
             self._config.add(piece[2])
-            self._read_config(self._config)
+            if piece[2].endswith(b"}"):
+                self._read_config(self._config)
         self._enter(self._tracker.mark(name, head[STAMP]), piece)
 
     def _look_through(self, *, cut: bool = False) -> None:

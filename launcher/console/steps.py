@@ -5,6 +5,7 @@ prints them (0.9), and `[Step 12] train | reward/overall=0.05 | kl=0.002`, which
 """
 
 import re
+from contextlib import suppress
 from typing import NamedTuple
 
 # A step line starts its line, or follows what others wrote without a newline: a Ray prefix, a progress bar.
@@ -66,7 +67,7 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
         rest = rest[:suffix]
     full_digits = "np." in rest
     if full_digits:
-        rest = _NUMPY.sub(r"\1", rest)
+        rest = _NUMPY.sub(lambda found: found[1], rest)
     group = ""
     if start[1]:
         sign = "="
@@ -93,12 +94,12 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
 
 def _figures(entries: list[str], sign: str) -> tuple[dict[str, float], bool]:
     """Figures by key, and whether every entry was one."""
-    try:
-        data = {key: float(value) for key, _, value in [entry.rpartition(sign) for entry in entries]}
-        if "" not in data and f"{sign} " not in "".join(entries):
-            return data, True
-    except ValueError:
-        pass
+    together = sign.join(entries)
+    parts = together.split(sign)
+    if len(parts) == 2 * len(entries) and f"{sign} " not in together:  # no key has the sign inside
+        with suppress(ValueError):
+            data = dict(zip(parts[::2], map(float, parts[1::2]), strict=True))
+            return data, "" not in data
     data = {}
     begun: list[str] = []  # of a key that has the separator inside
     for entry in entries:
