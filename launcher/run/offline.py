@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -145,11 +146,20 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     attempt, state = source.last_attempt(), current(source)
     if attempt is None:
         return diagnose(())
+    if state["state"] == "imported":
+        return diagnose(lines(attempt.console))
     ended = read_json(attempt.exit)
     return diagnose(
         lines(attempt.console), exit_code=ended.get("code"), requested_by=ended.get("requested_by"),
-        alive=state["state"] in ALIVE, steps_total=state.get("total"),
+        alive=state["state"] in ALIVE, stalled_for=_age(attempt.console), steps_total=state.get("total"),
     )  # fmt: skip
+
+
+def _age(path: Path) -> float | None:
+    """Seconds since a log grew."""
+    with contextlib.suppress(OSError):
+        return max(0.0, time.time() - path.stat().st_mtime)
+    return None
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -181,7 +181,7 @@ class Supervisor:
         write_json(self.attempt.exit, record)
         self.monitor.checklist.ended(code)
         self.events.add("exit", code=code, signal=name, requested_by=self.requested_by)
-        ended = outcome.judge(self.attempt, record, self.monitor)
+        ended = outcome.judge(self.attempt, record)
         self._enter(ended.state, error=ended.error, cause=ended.cause)
         if ended.state == "failed":
             self._tell({"kind": "exit", "t": record["t"], "code": code, "error": ended.error})
