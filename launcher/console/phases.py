@@ -15,7 +15,7 @@ from launcher.format import duration
 class Phase:
     """A phase for people.
 
-    `cpu` and `gpu` are usual durations in seconds: of the toy preset on two cores, of models of 0.5B to 7B.
+    `cpu` and `gpu` are usual durations in seconds: of the toy preset on two cores, of models up to 7B.
     `stall` says what is likely wrong when a run prints nothing for much longer.
     """
 
@@ -30,7 +30,8 @@ _LOADING = (
 )
 _ANSWERS = "No answer of the model arrives: a reward function that hangs, or an engine that does."
 
-# The order of the keys is the order in time. Durations: the runs in tests/data/logs and veRL's issue threads.
+# The order of the keys is the order in time. The lower durations on a GPU are those of our runs in tests/data
+# (135M parameters), the upper ones are estimates for 7B.
 PHASES = {
     "config": Phase(
         "reading the configuration", (5, 40), (10, 60),
@@ -41,7 +42,7 @@ PHASES = {
         "Ray does not start: too few CPUs, a RAY_ADDRESS of another cluster, or leftovers of an older Ray.",
     ),
     "data": Phase(
-        "reading the data", (2, 10), (5, 90),
+        "reading the data", (2, 10), (5, 45),
         "Right after the configuration veRL waits for CPUs, without an error: TransferQueue takes 9 of them; "
         "transfer_queue.backend.SimpleStorage.num_data_storage_units=1 makes it 2.",
     ),
@@ -57,7 +58,7 @@ PHASES = {
     ),
     "checkpoint-load": Phase("loading the checkpoint", (1, 5), (1, 120), _LOADING),
     "validate-first": Phase(
-        "validating before training", (3, 20), (10, 300),
+        "validating before training", (3, 20), (10, 150),
         "The whole validation set is answered at once (data.val_max_samples makes it smaller). "
         f"A LoRA run can hang here while its weights go to the engine. {_ANSWERS}",
     ),
