@@ -23,8 +23,8 @@ PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
 STAMP := .venv/.installed-$(EXTRA)
 ifeq ($(shell uname),Linux)
-# 190 MB instead of several GB with CUDA; where this index cannot be reached, pip takes what it finds
-TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 2
+# 190 MB instead of several GB with CUDA; pip goes on without this index where it cannot be reached
+TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
 .PHONY: help setup run test lint types pytest bench bench-health fuzz clean
@@ -44,7 +44,7 @@ $(PYTHON):
 
 .venv/.installed-cpu: pyproject.toml constraints-cpu.txt | $(PYTHON)
 	@echo "setup 2/3: torch for the CPU"
-	@$(PIP) -c constraints-cpu.txt torch $(TORCH_INDEX)
+	@$(PIP) -c constraints-cpu.txt --no-deps torch $(TORCH_INDEX)
 	@echo "setup 3/3: veRL for the CPU, ppo-tui and its tools"
 	@$(PIP) -c constraints-cpu.txt -e '.[cpu,dev]'
 	@touch $@
