@@ -21,6 +21,7 @@ VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 
 PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
+BENCHES := $(filter-out bench/health% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)
 ifeq ($(shell uname),Linux)
 # 190 MB instead of several GB with CUDA; pip goes on without this index where it cannot be reached
@@ -73,7 +74,7 @@ pytest: setup
 	@$(PYTHON) -m pytest $(ARGS)
 
 bench: setup
-	@for script in $$(grep -ls __main__ bench/*.py | grep -v health.py); do echo "== $$script"; $(PYTHON) $$script; done
+	@for script in $(BENCHES); do echo "== $$script"; $(PYTHON) $$script; done
 
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
