@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from launcher.format import number
+from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from tui import glyphs
 from tui.drawing.chart import Curve, Mark, Plot
@@ -54,14 +55,14 @@ def _pace(_: Sequence[float], store: SeriesStore) -> str:
 
 REWARD = Figure(
     "reward",
-    ("critic/score/mean", "critic/rewards/mean"),
+    names.SCORE,
     ("REW", "SIG", "HACK", "VAL"),
     "this run logs no reward: veRL calls it critic/score/mean",
     _best,
 )
 KL = Figure(
     "KL to reference",
-    ("actor/reward_kl_penalty", "critic/kl", "actor/kl_loss"),
+    names.KL,
     ("KL", "CLIP"),
     "no KL in this run: algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True"
     " would show how far the model drifts",
@@ -69,14 +70,14 @@ KL = Figure(
 )
 ENTROPY = Figure(
     "entropy",
-    ("actor/entropy", "actor/entropy_loss"),
+    names.ENTROPY,
     ("ENT",),
     "this run logs no entropy: veRL calls it actor/entropy",
     _start,
 )
 THROUGHPUT = Figure(
     "throughput",
-    ("perf/throughput",),
+    names.THROUGHPUT,
     ("THR", "STALL"),
     "this run logs no throughput: veRL calls it perf/throughput",
     _pace,
@@ -92,7 +93,7 @@ def plot(
     found = store.first_of(*figure.keys)
     chart = Plot(figure.title, last=step_limit(store.last_step or 0, _total(state)))
     if found is None:
-        trained = store.first_of("actor/pg_loss", "actor/grad_norm", "critic/score/mean", "actor/entropy")
+        trained = store.first_of("actor/pg_loss", *names.SCORE, *names.ENTROPY)
         chart.note = figure.missing if trained else _waiting(state)
         return chart
     series = found[1]
@@ -110,11 +111,11 @@ def headline(figure: Figure, series: Series, store: SeriesStore) -> list[Row]:
         return []
     recent = series.values[-2 * RECENT :]
     good = finite(series.values)
-    value: Row = [(number(last) + (figure.unit if math.isfinite(last) else ""), "value")]
+    value: Row = [(number(last) + (figure.unit if math.isfinite(last) else ""), "title")]
     if not math.isfinite(last):
         value = [(f"{glyphs.CRITICAL} {number(last)}", "critical")]
     else:
-        value.append((f" {trend(finite(recent)) or ' '}", "text"))
+        value.append((f" {trend(finite(recent)) or ' '}", "dim"))
     context = figure.context(good, store) if good else ""
     return [value, [(context, "dim")]] if context else [value]
 

@@ -23,6 +23,9 @@ def open_screen(request: ScreenRequest) -> int:
         raise UserError(
             "the screen needs a terminal; `ppo-tui status RUN` and `ppo-tui runs` print plain text"
         )
+    if request.theme is None and os.environ.get("COLORTERM"):
+        # our own colours are all among the 256, whose escapes are a third shorter over SSH
+        os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "256")
     from tui.app import PpoTui
 
     app = PpoTui(request)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from launcher.console.phases import PHASES
 from launcher.format import duration
 from launcher.run.state import ALIVE
 from tui import glyphs
@@ -31,22 +32,6 @@ LEVELS: dict[str, tuple[str, str, str]] = {  # level -> sign, verdict of a run, 
 }
 ORDER = {level: index for index, level in enumerate(LEVELS)}
 
-PHASES: dict[str, tuple[str, str]] = {  # phase -> what happens, how long it usually takes
-    "config": ("reading the configuration", "10–40s"),
-    "ray": ("starting Ray", "5–15s"),
-    "data": ("loading the data", "5–40s"),
-    "model": ("loading the model", "10–40s"),
-    "engine": ("starting the rollout engine", "1–2m"),
-    "checkpoint-load": ("loading the checkpoint", "5–60s"),
-    "validate-first": ("first validation", "10–120s"),
-    "rollout": ("rollout", ""),
-    "reward": ("scoring", ""),
-    "update": ("updating", ""),
-    "validate": ("validating", ""),
-    "save": ("saving a checkpoint", ""),
-    "final": ("finishing", ""),
-}
-
 
 def is_live(state: Mapping[str, Any]) -> bool:
     """Whether the run has not ended: it may be stopped, and its figures still move."""
@@ -67,11 +52,11 @@ def state_words(state: Mapping[str, Any]) -> Row:
 
 
 def _doing(state: Mapping[str, Any]) -> str:
-    words = PHASES.get(str(state.get("phase")), ("", ""))[0]
+    phase = str(state.get("phase") or "").removesuffix("-first")
     rollout = state.get("rollout")
     if isinstance(rollout, dict) and rollout.get("total"):
-        return f"{words or 'rollout'} {rollout.get('finished', 0)}/{rollout['total']}"
-    return words
+        return f"{phase or 'rollout'} {rollout.get('finished', 0)}/{rollout['total']}"
+    return phase
 
 
 def verdict_words(state: Mapping[str, Any]) -> Row:
@@ -108,21 +93,23 @@ def uptime(state: Mapping[str, Any], now: float | None) -> str:
     return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
 
 
-def phase_sentence(state: Mapping[str, Any], now: float | None) -> str:
-    """`loading the model, 10s, usually 10–40s`: what a run that has no step yet is doing, to five seconds."""
-    words, usual = PHASES.get(str(state.get("phase")), ("starting", ""))
-    since = state.get("phase_since")
-    parts = [words]
+def phase_sentence(state: Mapping[str, Any], now: float | None, on_cpu: bool) -> str:
+    """`loading the models, 10s, usually 15–180 s`: what a run that has no step yet does, to five seconds."""
+    phase, since = PHASES.get(str(state.get("phase"))), state.get("phase_since")
+    parts = [phase.label if phase else "starting"]
     if isinstance(since, (int, float)) and now is not None and now - since >= 5:
         parts.append(duration((now - since) // 5 * 5))
-    if usual:
-        parts.append(f"usually {usual}")
+    if phase:
+        least, most = phase.cpu if on_cpu else phase.gpu
+        parts.append(f"usually {least}–{most} s")
     return ", ".join(parts)
 
 
-def closing_sentence(state: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Role and sentence of the banner of a run that has ended; None while it lives."""
+def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Role and sentence of the banner: why a run stands still, or how it ended. None while all goes on."""
     name = state.get("state", "queued")
+    if is_live(state):
+        return ("warn", str(state["stall"])) if state.get("stall") else None
     error = state.get("error")
     step, total = state.get("step"), state.get("total")
     at = (

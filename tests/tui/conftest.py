@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from launcher.health.levels import Level
+from launcher.health.rows import Row, sort
 from launcher.metrics.records import StepRecord, figures
 from launcher.run.directory import RunDir
 from launcher.run.process import ProcessId
@@ -74,9 +76,10 @@ def checks(**levels: tuple[str, str]) -> list[dict[str, Any]]:
         level, message = levels.get(rule.replace("-", "_"), ("OK", FIGURES.get(rule, "")))
         if rule in ("KL-3", "STALE-1"):
             level, message = "N-A", "not logged by this run"
-        row = {"rule": rule, "question": question, "level": level, "message": message, "was": None}
-        rows.append({**row, "since": 60 if level in ("NOTICE", "WARN", "CRITICAL") else None})
-    return rows
+        since = 60 if level in ("NOTICE", "WARN", "CRITICAL") else None
+        rank = Level[level.replace("-", "_")]
+        rows.append(Row(rule, question, rank, message, since, cleared=None, was=None, family="", muted=False))
+    return [row.to_json() for row in sort(rows)]
 
 
 def running(**more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from launcher.metrics.store import Series
 from tui.drawing.chart import GUTTER, Curve, Mark, Plot, draw
-from tui.drawing.rows import changes, width
+from tui.drawing.rows import change, width
 from tui.drawing.scale import step_limit
 
 ANY = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.0]))
@@ -25,7 +25,7 @@ def series(values: Iterable[float]) -> Series:
 def plot(values: Iterable[float], **more: object) -> Plot:
     curve = series(values)
     last = step_limit(len(curve), None)
-    return Plot("reward", [[("0.5", "value")]], [Curve(curve)], **{"last": last, **more})  # type: ignore[arg-type]
+    return Plot("reward", [[("0.5", "title")]], [Curve(curve)], **{"last": last, **more})  # type: ignore[arg-type]
 
 
 def picture(shown: Plot, columns: int = 40, rows: int = 7) -> list[str]:
@@ -77,8 +77,8 @@ def test_a_spike_of_one_step_among_thousands_stays() -> None:
 def test_one_more_step_changes_few_cells() -> None:
     steps = [0.2 + 0.5 * (1 - math.exp(-step / 60)) + 0.02 * math.sin(step) for step in range(1, 212)]
     before, after = (draw(plot(values, last=1160), 39, 7) for values in (steps[:-1], steps))
-    painted = sum(length for old, new in zip(before, after, strict=True) for _, length in changes(old, new))
-    assert painted <= 4
+    painted = [change(old, new) for old, new in zip(before, after, strict=True)]
+    assert sum(length for _, length in filter(None, painted)) <= 4
 
 
 def test_marks_stand_at_their_step_and_never_on_a_label() -> None:
@@ -99,7 +99,7 @@ def test_a_note_takes_the_place_of_curves() -> None:
 
 
 def test_the_headline_gives_way_part_by_part() -> None:
-    shown = Plot("throughput", [[("1702 tok/s", "value")], [("13.3 s/step", "dim")]])
+    shown = Plot("throughput", [[("1702 tok/s", "title")], [("13.3 s/step", "dim")]])
     assert picture(shown, 40, 1) == [" throughput      1702 tok/s 13.3 s/step "]
     assert picture(shown, 30, 1) == [" throughput        1702 tok/s "]
     assert picture(shown, 12, 1) == [" throughput "]

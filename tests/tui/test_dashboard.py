@@ -109,7 +109,7 @@ async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "starting the rollout engine, 20s, usually 1–2m" in shown(app, ProgressLine)
+        assert "starting the rollout engine, 20s, usually 45–240 s" in shown(app, ProgressLine)
         assert not app.screen.query_one("#charts").display
         assert app.screen.query_one(LogTail).size.height > 12
         with RunDir(run).attempt(1).steps.open("ab") as file:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.drawing.rows import Row, cells, changes, crop, fit, joined, put, spread, width
+from tui.drawing.rows import Row, cells, change, crop, fit, joined, put, spread, width
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=12)
 ROWS = st.lists(st.tuples(TEXT, st.sampled_from(["text", "dim", "warn"])), max_size=5)
@@ -33,29 +33,32 @@ def test_spread_keeps_the_right_side_whole(left: Row, right: Row, limit: int) ->
 
 
 def test_put_goes_to_its_column_or_behind_what_is_there() -> None:
-    assert joined(cells(put([("ab", "text")], 5, [("x", "dim")]))) == [("ab   ", "text"), ("x", "dim")]
+    assert joined(put([("ab", "title")], 5, [("x", "dim")])) == [("ab   ", "title"), ("x", "dim")]
     assert width(put([("abcdef", "text")], 3, [("x", "dim")], least=2)) == 9
 
 
 @given(PLAIN, PLAIN, st.integers(1, 30))
 def test_repainting_the_changes_gives_the_new_row(old: Row, new: Row, limit: int) -> None:
     before, after = cells(fit(old, limit)), cells(fit(new, limit))
-    painted = list(before)
-    for start, length in changes(fit(old, limit), fit(new, limit)):
-        painted[start : start + length] = after[start : start + length]
-    assert painted == after
+    start, length = change(fit(old, limit), fit(new, limit)) or (0, 0)
+    assert [*before[:start], *after[start : start + length], *before[start + length :]] == after
 
 
-def test_equal_rows_need_no_repaint_and_close_changes_are_one_stretch() -> None:
-    row: Row = [("step 62/80", "text")]
-    assert changes(row, [("step", "text"), (" 62/80", "text")]) == []
-    assert changes([("a--a", "text")], [("b--b", "text")]) == [(0, 4)]
-    far_old, far_new = "a" + "-" * 20 + "a", "b" + "-" * 20 + "b"
-    assert changes([(far_old, "text")], [(far_new, "text")]) == [(0, 1), (21, 1)]
+def test_equal_rows_need_no_repaint() -> None:
+    assert change([("step 62/80", "text")], [("step", "text"), (" 62/80", "text")]) is None
+
+
+def test_a_change_reaches_from_the_first_difference_to_the_last() -> None:
+    assert change([("step 62/80  77 %", "text")], [("step 63/80  78 %", "text")]) == (6, 8)
 
 
 def test_a_change_of_role_alone_is_a_change() -> None:
-    assert changes([("WARN", "warn")], [("WARN", "critical")]) == [(0, 4)]
+    assert change([("WARN", "warn")], [("WARN", "critical")]) == (0, 4)
+
+
+def test_blanks_take_the_role_before_them() -> None:
+    assert joined([("a", "title"), ("  ", "text"), ("b", "title")]) == [("a  b", "title")]
+    assert joined([(" ", "text"), ("b", "title"), (" ", "dim")]) == [(" b ", "title")]
 
 
 def test_a_wide_character_takes_two_cells() -> None:

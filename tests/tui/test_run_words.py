@@ -8,7 +8,7 @@ from launcher.run.state import ALIVE, ENDED
 from tui.drawing.rows import Row
 from tui.run_words import (
     STATES,
-    closing_sentence,
+    notice,
     phase_sentence,
     state_words,
     uptime,
@@ -27,9 +27,9 @@ def test_every_state_of_the_launcher_has_a_sign() -> None:
 
 def test_a_running_run_says_what_it_does(make: SimpleNamespace) -> None:
     assert text(state_words(make.running())) == "● running · rollout 24/32"
-    assert text(state_words(make.running(phase="save", rollout=None))) == "● running · saving a checkpoint"
+    assert text(state_words(make.running(phase="save", rollout=None))) == "● running · save"
     assert text(state_words(make.running(stalled=True))) == "▲ stalled · rollout 24/32"
-    assert text(state_words(make.running(phase="unheard-of", rollout=None))) == "● running"
+    assert text(state_words(make.running(phase="unheard-of", rollout=None))) == "● running · unheard-of"
 
 
 def test_an_ended_run_does_not_say_what_it_did_last(make: SimpleNamespace) -> None:
@@ -62,17 +62,18 @@ def test_uptime_counts_minutes_while_the_run_lives(
 
 def test_a_phase_says_how_long_it_takes_and_usually_takes(make: SimpleNamespace) -> None:
     state = make.running(state="starting", phase="model", phase_since=make.start)
-    assert phase_sentence(state, make.start + 13) == "loading the model, 10s, usually 10–40s"
-    assert phase_sentence(state, make.start + 2) == "loading the model, usually 10–40s"
-    assert phase_sentence({"phase": None}, None) == "starting"
+    assert phase_sentence(state, make.start + 13, False) == "loading the models, 10s, usually 15–180 s"
+    assert phase_sentence(state, make.start + 2, True) == "loading the models, usually 5–15 s"
+    assert phase_sentence({"phase": None}, None, True) == "starting"
 
 
 def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     def said(state: str, **more: object) -> str:
-        closing = closing_sentence(make.ended(state, **more))
+        closing = notice(make.ended(state, **more))
         return closing[1] if closing else ""
 
-    assert closing_sentence(make.running()) is None
+    assert notice(make.running()) is None
+    assert notice(make.running(stalled=True, stall="No output for 5m")) == ("warn", "No output for 5m")
     assert said("failed", step=30, error="out of memory") == "failed at step 30 of 80: out of memory"
     assert said("failed", step=None) == "failed before its first step; l shows the log"
     assert said("stopped", exit={"requested_by": "screen"}) == "stopped at step 62 of 80 by screen"

@@ -9,7 +9,7 @@ import pytest
 from tui.drawing.rows import Row
 from tui.glyphs import ASCII
 from tui.screens.checks import check_rows
-from tui.widgets.checklist import Checklist, worst_first
+from tui.widgets.checklist import Checklist, summary
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
@@ -43,9 +43,9 @@ def test_a_header_never_overflows(make: SimpleNamespace, columns: int) -> None:
 def test_progress_leaves_out_the_eta_then_the_pace(make: SimpleNamespace) -> None:
     widget = ProgressLine()
     widget.state = make.running()
-    assert lines(widget.draw(60, 1)) == [" step 62/80 ━━━━━━━━━━━━━━━━╸──── 77 %  2.1 s/step  ETA 38s"]
-    assert lines(widget.draw(40, 1)) == [" step 62/80 ━━━━━━━━── 77 %  2.1 s/step"]
-    assert lines(widget.draw(25, 1)) == [" step 62/80 ━━━━━╸─ 77 %"]
+    assert lines(widget.draw(60, 1)) == [" step 62/80  77 %  2.1 s/step  ETA 38s  ━━━━━━━━━━━━━━╸────"]
+    assert lines(widget.draw(40, 1)) == [" step 62/80  77 %  2.1 s/step  ━━━━━━──"]
+    assert lines(widget.draw(26, 1)) == [" step 62/80  77 %  ━━━━╸─"]
     widget.state = make.running(total=None)
     assert lines(widget.draw(60, 1)) == [" step 62  2.1 s/step"]
 
@@ -55,7 +55,7 @@ def test_a_start_shows_its_phases(make: SimpleNamespace) -> None:
     widget.state = make.running(state="starting", phase="model", step=None, phase_since=make.start)
     widget.now = make.start + 10
     assert lines(widget.draw(80, 2)) == [
-        " starting: loading the model, 10s, usually 10–40s",
+        " starting: loading the models, 10s, usually 15–180 s",
         " ✔ config  ✔ ray  ✔ data  ○ model  · engine  · validate",
     ]
 
@@ -67,59 +67,70 @@ def memory(sample: dict[str, Any] | None, rows: int, columns: int = 80, on_cpu: 
 
 
 def test_memory_of_one_gpu_of_several_and_of_more_than_fit(make: SimpleNamespace) -> None:
-    one = " GPU 0 RTX 4090  ▓▓▓▓▓▓▓▓▓▓▓▓▓░░░ 19.4/24.0 GiB   97 %  312 W   71 °C"
+    one = " GPU 0 RTX 4090   19.4/24.0 GiB   97 %  312 W   71 °C  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░░░"
     assert memory(make.gpus(1), 1) == [one]
     assert memory(make.gpus(2), 2)[0] == one
     assert memory(make.gpus(8), 1) == [
-        " 8 × RTX 4090  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░ 19.4–21.5/24.0 GiB  90–97 %  312–319 W  64–71 °C"
+        " 8 × RTX 4090  19.4–21.5/24.0 GiB  90–97 %  312–319 W  64–71 °C  ▓▓▓▓▓▓▓▓▓▓▓▓▓░"
     ]
     assert memory(make.gpus(1), 1, columns=40) == [" GPU 0 RTX 4090   19.4/24.0 GiB   97 %"]
 
 
 def test_without_a_gpu_the_host_and_one_sentence_stand_there(make: SimpleNamespace) -> None:
-    host = " host memory  ▓▓▓▓▓░░░░░░░░░░░ 9.2/31.0 GiB  run 3.4 GiB"
+    host = " host 9.2/31.0 GiB  run 3.4 GiB"
+    bar = "▓▓▓▓▓▓▓░░░░░░░░░░░░░░░░░"
     assert memory(make.host(), 1, columns=130) == [
-        f"{host}  no GPU figures: NVML needs the NVIDIA driver (ppo-tui doctor)"
+        f"{host}  no GPU figures: NVML comes with the NVIDIA driver  {bar}"
     ]
-    assert memory(make.host(), 1, on_cpu=True) == [host]
+    assert memory(make.host(), 1, on_cpu=True) == [f"{host}  {bar}"]
     assert memory(None, 1) == [" memory: no sample yet"]
 
 
 def test_a_gpu_that_tells_nothing_is_still_listed(make: SimpleNamespace) -> None:
     silent = make.host(gpus=[{"index": 0, "name": "GPU", "used": None, "total": None, "util": None}])
-    assert memory(silent, 1) == [" GPU 0 GPU  ░░░░░░░░░░░░░░░░ –/– GiB"]
-
-
-def test_checks_go_by_level_then_by_step_then_causes_first() -> None:
-    rows = [
-        {"rule": "LEN-1", "level": "WARN", "since": 10}, {"rule": "REW-1", "level": "WARN", "since": 12},
-        {"rule": "THR-1", "level": "OK"}, {"rule": "KL-1", "level": "OK"}, {"rule": "MIS-1", "level": "N-A"},
-        {"rule": "ENT-1", "level": "CRITICAL", "since": 40}, {"rule": "KL-4", "level": "WARN", "since": 12},
-    ]  # fmt: skip
-    order = [check["rule"] for check in worst_first(rows)]
-    assert order == ["ENT-1", "LEN-1", "KL-4", "REW-1", "KL-1", "THR-1", "MIS-1"]
+    assert memory(silent, 1) == [" GPU 0 GPU      –/– GiB  ░░░░░░░░░░░░░░░░░░░░░░░░"]
 
 
 def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> None:
     widget = Checklist()
-    widget.checks = worst_first(
-        make.checks(KL_4=("WARN", "KL rose by 0.12"), ENT_1=("NOTICE", "entropy 0.04"))
-    )
+    widget.checks = make.checks(KL_4=("WARN", "KL rose by 0.12"), ENT_1=("NOTICE", "entropy 0.04"))
     assert lines(widget.draw(80, 4)) == [
         " ▲ WARN     Is the drift buying reward? KL rose by 0.12",
         " ◆ NOTICE   Is the policy collapsing?   entropy 0.04",
         " ● OK       Are all numbers finite?     112 figures, all finite",
         "   17 more fine · 2 not applicable",
     ]
+    assert lines(widget.draw(50, 4))[1:3] == [
+        " ◆ NOTICE   entropy 0.04",
+        " ● OK       Are all numbers finite?",
+    ]
     assert lines(widget.draw(80, 1)) == [" ▲ WARN     Is the drift buying reward? KL rose by 0.12"]
     assert len(widget.draw(80, 60)) == 21  # all that were judged, and a line about those that were not
+
+
+def test_a_muted_check_is_only_counted() -> None:
+    checks = [
+        {"rule": "KL-1", "question": "Is it?", "level": "OK", "message": ""},
+        {"rule": "KL-4", "question": "Is it?", "level": "CRITICAL", "message": "", "muted": True},
+    ]
+    assert summary(checks) == "1 more fine · 1 muted"
+    widget = Checklist()
+    widget.checks = checks
+    assert lines(widget.draw(80, 4)) == [" ● OK       Is it?", "   1 muted"]
 
 
 def test_the_full_list_says_since_when() -> None:
     check = {"rule": "KL-4", "question": "Is it?", "level": "WARN", "message": "KL rose", "since": 57}
     assert lines(check_rows(check, 80)) == [" ▲ WARN      Is it? KL-4", "             since step 57: KL rose"]
-    cleared = {"rule": "KL-4", "question": "Is it?", "level": "OK", "message": "fine", "was": "WARN"}
-    assert lines(check_rows(cleared, 80))[1] == "             fine (was WARN earlier)"
+    cleared = {
+        "rule": "KL-4",
+        "question": "Is it?",
+        "level": "OK",
+        "message": "fine",
+        "was": "WARN",
+        "cleared": 70,
+    }
+    assert lines(check_rows(cleared, 80))[1] == "             fine (WARN until step 70)"
 
 
 def test_the_log_tail_skips_blank_lines() -> None:

@@ -4,16 +4,12 @@ A row is a list of spans; a span is a text and the name of its role (`dim`, `war
 are in terminal cells, so that wide characters from a log keep their columns.
 """
 
-from itertools import groupby
-
 from rich.cells import cell_len, set_cell_size
 
 from tui.glyphs import ELLIPSIS
 
 Span = tuple[str, str]
 Row = list[Span]
-
-_NEAR = 8  # cells: moving the cursor costs about as much as painting so many
 
 
 def width(row: Row) -> int:
@@ -76,31 +72,29 @@ def cells(row: Row) -> list[Span]:
 
 
 def joined(entries: list[Span]) -> Row:
-    """Cells as a row of as few spans as possible."""
-    return [
-        ("".join(text for text, _ in group), role)
-        for role, group in groupby(entries, key=lambda entry: entry[1])
-    ]
+    """Cells as a row of as few spans as possible: blanks take the role beside them, which nobody sees."""
+    row: Row = []
+    for text, role in entries:
+        if row and (role == row[-1][1] or text.isspace()):
+            row[-1] = (row[-1][0] + text, row[-1][1])
+        elif row and row[-1][0].isspace():
+            row[-1] = (row[-1][0] + text, role)
+        else:
+            row.append((text, role))
+    return row
 
 
-def changes(old: Row, new: Row) -> list[tuple[int, int]]:
-    """Start and length of the stretches of cells in which `new` differs from `old`.
+def change(old: Row, new: Row) -> tuple[int, int] | None:
+    """Start and length of the stretch of cells from the first to the last difference; None without one.
 
-    Stretches that lie close together are one: a terminal pays for every jump of the cursor.
+    One stretch a row: Textual paints a widget's row from its beginning to the end of each changed stretch, so
+    a second one would paint the first again.
     """
     if old == new:
-        return []
+        return None
     before, after = cells(old), cells(new)
     longest = max(len(before), len(after))
     before += [("", "")] * (longest - len(before))
     after += [("", "")] * (longest - len(after))
-    found: list[tuple[int, int]] = []
-    for column, (a, b) in enumerate(zip(before, after, strict=True)):
-        if a == b:
-            continue
-        if found and column - sum(found[-1]) < _NEAR:
-            start = found[-1][0]
-            found[-1] = (start, column + 1 - start)
-        else:
-            found.append((column, 1))
-    return found
+    differing = [column for column in range(longest) if before[column] != after[column]]
+    return (differing[0], differing[-1] + 1 - differing[0]) if differing else None

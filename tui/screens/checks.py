@@ -14,7 +14,6 @@ from launcher.run.reader import RunReader
 from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.run_words import LEVELS, ORDER
-from tui.widgets.checklist import worst_first
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 
@@ -49,7 +48,7 @@ class ChecksScreen(Screen[None]):
     def _show(self) -> None:
         reader = self.reader
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        checks = worst_first(reader.state.get("checks") or [])
+        checks = reader.state.get("checks") or []
         rows = [row for check in checks for row in check_rows(check, self.size.width - 2)]
         self.query_one(Lines).show(rows or [[(" no check has been judged yet", "dim")]])
 
@@ -62,14 +61,14 @@ def check_rows(check: Mapping[str, Any], columns: int) -> list[Row]:
         [
             (f" {sign} {level:<9} ", role),
             (f"{clean(str(check.get('question', '')))} ", "text"),
-            (clean(str(check.get("rule", ""))), "dim"),
+            (clean(str(check.get("rule", ""))) + (" · muted" if check.get("muted") else ""), "dim"),
         ]
     ]
     message = clean(str(check.get("message") or ""))
     if check.get("since") is not None and ORDER.get(level, 0) >= ORDER["NOTICE"]:
         message = f"since step {check['since']}: {message}"
     elif check.get("was"):
-        message = f"{message} (was {check['was']} earlier)"
+        message = f"{message} ({check['was']} until step {check.get('cleared')})"
     quiet = ORDER.get(level, 0) < ORDER["NOTICE"]
     lines = wrap(message, max(columns - _INDENT, 16))
     return rows + [[(" " * _INDENT + line, "dim" if quiet else "text")] for line in lines]

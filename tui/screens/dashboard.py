@@ -66,6 +66,7 @@ class DashboardScreen(Screen[None]):
         self.directory = directory
         self.read_only = read_only
         self.reader: RunReader | None = None
+        self._was_live = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -103,7 +104,7 @@ class DashboardScreen(Screen[None]):
         self.set_class(reader.series.last_step is None, "-stepless")
         now = _latest(reader)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
-        self.query_one(ProgressLine).show(state, now)
+        self.query_one(ProgressLine).show(state, now, on_cpu=_on_cpu(reader))
         if changed & {"state", "steps", "events"}:
             for index, figure in enumerate(FIGURES):
                 chart = self.query_one(f"#chart-{index}", MetricChart)
@@ -111,7 +112,9 @@ class DashboardScreen(Screen[None]):
         if "state" in changed:
             self.query_one(Banner).show(state)
             self.query_one(Checklist).show(state.get("checks") or [])
-            self.refresh_bindings()
+            if self.live != self._was_live:  # the footer paints itself whole
+                self._was_live = self.live
+                self.refresh_bindings()
         if "memory" in changed:
             sample = reader.samples[-1] if reader.samples else None
             self.query_one(Memory).show(sample, on_cpu=_on_cpu(reader))

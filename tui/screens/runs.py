@@ -19,7 +19,7 @@ from launcher.text import clean
 from tui.drawing.rows import Row, Span, crop, put
 from tui.glyphs import ASCII
 from tui.run_list import RunList, RunSummary
-from tui.run_words import LEVELS, STATES, closing_sentence, is_live, state_words
+from tui.run_words import LEVELS, STATES, is_live, notice, state_words
 from tui.screens.confirm import ConfirmScreen
 from tui.widgets.header_line import SHORT_ID
 from tui.widgets.lines import Lines
@@ -234,7 +234,7 @@ def preset_row(preset: "Summary") -> Row:
 def _about_run(run: RunSummary) -> list[Span]:
     """How the run ended, or what it does; and its folder."""
     said = "".join(text for text, _ in state_words(run.state))
-    role, text = closing_sentence(run.state) or ("text", said)
+    role, text = notice(run.state) or ("text", said)
     return [(text, role), (str(run.path), "dim")]
 
 

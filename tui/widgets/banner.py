@@ -1,4 +1,4 @@
-"""How a run ended, in a sentence over its charts."""
+"""How a run ended, or why it stands still, in a sentence over its charts."""
 
 from collections.abc import Mapping
 from textwrap import wrap
@@ -8,21 +8,21 @@ from textual.geometry import Size
 
 from launcher.text import clean
 from tui.drawing.rows import Row
-from tui.run_words import STATES, closing_sentence
+from tui.run_words import notice, state_words
 from tui.widgets.painted import Painted
 
 MOST = 3  # lines
 
 
 class Banner(Painted):
-    """Hidden while the run lives; else as many lines as its sentence takes, three at most."""
+    """Hidden while all goes on; else as many lines as its sentence takes, three at most."""
 
     state: Mapping[str, Any] = {}
 
     def show(self, state: Mapping[str, Any]) -> None:
-        changed = closing_sentence(state) != closing_sentence(self.state)
+        changed = notice(state) != notice(self.state)
         self.state = state
-        self.display = closing_sentence(state) is not None
+        self.display = notice(state) is not None
         if changed:
             self.refresh(layout=True)
         self.redraw()
@@ -31,11 +31,11 @@ class Banner(Painted):
         return len(self.draw(width, MOST))
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        closing = closing_sentence(self.state)
+        closing = notice(self.state)
         if closing is None:
             return []
         role, sentence = closing
-        sign = STATES[str(self.state.get("state"))][0]
+        sign = "".join(text for text, _ in state_words(self.state)).split()[0]
         text = clean(f"{sign} {sentence}").replace("\n", " ")
         lines = wrap(text, max(columns - 2, 8), max_lines=MOST, placeholder=" …")
         return [[(f" {line}", role)] for line in lines]

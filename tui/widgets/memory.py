@@ -7,13 +7,13 @@ from textual.geometry import Size
 
 from launcher.format import gib
 from launcher.text import clean
-from tui.drawing.rows import Row, width
+from tui.drawing.rows import Row
 from tui.glyphs import FILL, FILL_REST
 from tui.widgets.painted import Painted
 
-NO_NVML = "no GPU figures: NVML needs the NVIDIA driver (ppo-tui doctor)"
+NO_NVML = "no GPU figures: NVML comes with the NVIDIA driver"
 TIGHT, FULL = 0.93, 0.97  # shares of the memory from which a bar changes its role
-_BAR = 16
+_BAR, _LEAST_BAR = 24, 4  # cells
 
 
 class Memory(Painted):
@@ -49,28 +49,25 @@ class Memory(Painted):
         sample = self.sample or {}
         host, run = sample.get("host") or {}, sample.get("run") or {}
         used, total = host.get("used"), host.get("total")
-        row: Row = [(" host memory  ", "text"), *_bar(used, total, columns, gib(used))]
+        words = f" host {gib(used)}/{gib(total)} GiB"
         if run.get("rss") is not None:
-            row.append((f"  run {gib(run['rss'])} GiB", "text"))
+            words += f"  run {gib(run['rss'])} GiB"
         why = "" if self.on_cpu else f"  {NO_NVML}"
-        return [*row, (why, "dim")]
+        return [(words + why, "text"), *_bar(used, total, columns - len(words) - len(why) - 3)]
 
 
 def _gpu(gpus: Sequence[Mapping[str, Any]], columns: int) -> Row:
-    """One GPU, or several in one line: the bar of the fullest, the least and the most of each figure."""
+    """One GPU, or several in one line: the least and the most of each figure, the bar of the fullest."""
     fullest = max(gpus, key=lambda gpu: _share(gpu.get("used"), gpu.get("total")))
     name = clean(str(fullest.get("name") or "")).removeprefix("NVIDIA ").removeprefix("GeForce ")
     which = f"GPU {fullest.get('index', 0)}" if len(gpus) == 1 else f"{len(gpus)} ×"
-    used = _range([gpu.get("used") for gpu in gpus], gib)
-    row: Row = [
-        (f" {which} {name}  ", "text"),
-        *_bar(fullest.get("used"), fullest.get("total"), columns, used),
-    ]
+    used = _range([gpu.get("used") for gpu in gpus], gib) or "–"
+    words = f" {which} {name}  {used:>5}/{gib(fullest.get('total'))} GiB"
     for key, unit in (("util", "%"), ("power", "W"), ("temp", "°C")):
         figure = _range([gpu.get(key) for gpu in gpus], lambda value: f"{value:.0f}")
-        if figure and width(row) + len(figure) + len(unit) + 3 <= columns:
-            row.append((f"  {figure:>3} {unit}", "text"))
-    return row
+        if figure and len(words) + len(figure) + len(unit) + 3 <= columns:
+            words += f"  {figure:>3} {unit}"
+    return [(words, "text"), *_bar(fullest.get("used"), fullest.get("total"), columns - len(words) - 3)]
 
 
 def _range(values: Sequence[Any], words: Callable[[float], str]) -> str:
@@ -85,13 +82,11 @@ def _share(used: Any, total: Any) -> float:
     return min(used / total, 1.0) if isinstance(used, (int, float)) and total else 0.0
 
 
-def _bar(used: Any, total: Any, columns: int, words: str) -> Row:
-    cells = _BAR if columns >= 70 else 8 if columns >= 50 else 0
+def _bar(used: Any, total: Any, room: int) -> Row:
+    cells = min(room, _BAR)
+    if cells < _LEAST_BAR:
+        return []
     share = _share(used, total)
     full = round(share * cells)
     role = "critical" if share >= FULL else "warn" if share >= TIGHT else "bar"
-    return [
-        (FILL * full, role),
-        (FILL_REST * (cells - full), "bar-rest"),
-        (f" {words or '–'}/{gib(total)} GiB", "text"),
-    ]
+    return [("  ", "text"), (FILL * full, role), (FILL_REST * (cells - full), "bar-rest")]

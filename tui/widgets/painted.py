@@ -5,11 +5,11 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.drawing.rows import Row, changes, fit
+from tui.drawing.rows import Row, change, fit, joined
 from tui.glyphs import ASCII
 
 ROLES = (
-    "text", "dim", "title", "value", "axis", "curve", "limit", "bar", "bar-rest",
+    "text", "dim", "title", "axis", "curve", "limit", "bar", "bar-rest",
     "live", "ok", "notice", "warn", "critical",
 )  # fmt: skip
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
@@ -19,7 +19,9 @@ class Painted(Widget):
     """Draws rows of (text, role), and on a change repaints only the cells that differ.
 
     Textual repaints whole regions; over a slow link that is most of the bytes. So `redraw` compares the new
-    rows with those on the screen. Roles take their colours from the CSS classes `.role--<name>`.
+    rows with those on the screen. A row is painted from its start to its last change, and each change of role
+    costs an escape: what changes often stands to the left of what seldom does, in few roles.
+    Roles take their colours from the CSS classes `.role--<name>`.
     """
 
     COMPONENT_CLASSES = {f"role--{role}" for role in ROLES}  # noqa: RUF012 (Textual declares it so)
@@ -40,9 +42,9 @@ class Painted(Widget):
             return
         before, self._rows = self._rows, self._build()
         regions = [
-            Region(column, row, length, 1)
+            Region(found[0], row, found[1], 1)
             for row, (old, new) in enumerate(zip(before, self._rows, strict=True))
-            for column, length in changes(old, new)
+            if (found := change(old, new))
         ]
         if regions:
             self.refresh(*regions)
@@ -61,7 +63,7 @@ class Painted(Widget):
         columns, rows = self.size
         drawn = self.draw(columns, rows)[:rows]
         drawn += [[] for _ in range(rows - len(drawn))]
-        fitted = [fit(row, columns) for row in drawn]
+        fitted = [joined(fit(row, columns)) for row in drawn]
         if self.app.has_class(ASCII_CLASS):
             return [[(text.translate(ASCII), role) for text, role in row] for row in fitted]
         return fitted

@@ -22,13 +22,14 @@ _LEAST_BAR = 6
 
 
 class ProgressLine(Painted):
-    """`step 212/1160 ━━━╸────── 18 %  14.2 s/step  ETA 3h 44m`; before the first step, how the start goes."""
+    """`step 212/1160  18 %  14.2 s/step  ETA 3h 44m  ━━━╸──────`; at first how the start goes."""
 
     state: Mapping[str, Any] = {}
     now: float | None = None
+    on_cpu = False
 
-    def show(self, state: Mapping[str, Any], now: float | None) -> None:
-        self.state, self.now = state, now
+    def show(self, state: Mapping[str, Any], now: float | None, *, on_cpu: bool) -> None:
+        self.state, self.now, self.on_cpu = state, now, on_cpu
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
@@ -36,24 +37,23 @@ class ProgressLine(Painted):
         if not isinstance(step, int):
             return self._start()
         if not isinstance(total, int) or total <= 0:
-            return [[(f" step {step}", "value"), *self._pace(False)]]
-        left: Row = [(f" step {step}/{total} ", "value")]
+            return [[(f" step {step}", "title"), *self._pace(eta=False)]]
         share = min(step / total, 1.0)
-        for pace in (self._pace(True), self._pace(False), []):
-            right = [(f" {math.floor(share * 100)} %", "text"), *pace, (" ", "text")]
-            bar = columns - width(left) - width(right)
+        told: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
+        for pace in (self._pace(eta=True), self._pace(eta=False), []):
+            bar = columns - width(told) - width(pace) - 3
             if bar >= _LEAST_BAR:
-                return [[*left, *_bar(share, bar), *right]]
-        return [left]
+                return [[*told, *pace, ("  ", "dim"), *_bar(share, bar)]]
+        return [told]
 
     def _pace(self, eta: bool) -> Row:
-        row: Row = []
+        words = ""
         seconds, left = self.state.get("step_seconds"), self.state.get("eta")
         if isinstance(seconds, (int, float)):
-            row.append((f"  {seconds:.1f} s/step", "dim"))
+            words += f"  {seconds:.1f} s/step"
         if eta and is_live(self.state) and isinstance(left, (int, float)):
-            row.append((f"  ETA {duration(left)}", "text"))
-        return row
+            words += f"  ETA {duration(left)}"
+        return [(words, "dim")]
 
     def _start(self) -> list[Row]:
         """What happens now, and in a second line which phases are behind and ahead."""
@@ -66,7 +66,7 @@ class ProgressLine(Painted):
             done = (FINISHED, "ok") if index < at else (WAITING, "live") if index == at else (NONE, "dim")
             word = name.removesuffix("-first")
             phases += [(f"{done[0]} ", done[1]), (f"{word}  ", "text" if index == at else "dim")]
-        return [[(f" starting: {phase_sentence(self.state, self.now)}", "text")], phases]
+        return [[(f" starting: {phase_sentence(self.state, self.now, self.on_cpu)}", "text")], phases]
 
 
 def _bar(share: float, columns: int) -> Row:
