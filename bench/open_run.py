@@ -18,9 +18,9 @@ from pathlib import Path
 
 import psutil
 
+from launcher.files import write_json
 from launcher.metrics.records import StepRecord
 from launcher.run.directory import RunDir, create
-from launcher.run.files import write_json
 from launcher.run.reader import RunReader
 
 

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put_json, put_table
+from launcher.commands.output import Json, put_json, put_table, say
 from launcher.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
-    for function in (presets, command):
+    for function in (presets, command, edit):
         app.command()(function)
 
 
@@ -61,3 +61,25 @@ def command(
         put_json({"argv": launch.argv, "env": launch.env})
     else:
         print(command_line(launch))
+
+
+def edit(
+    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
+    field: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="A field or veRL key to go to.")
+    ] = None,
+) -> None:
+    """Open a preset in your editor; a shipped one as a preset of yours that lies over it."""
+    import subprocess
+
+    from launcher.preset.edit import editor, place
+    from launcher.preset.files import load
+
+    path, line = place(preset, field)
+    words = editor()
+    try:
+        subprocess.run([*words, f"+{line}", str(path)], check=False)
+    except OSError as error:
+        raise UserError(f"the editor '{words[0]}' cannot be started: {error.strerror}") from None
+    load(str(path))  # a mistake is told now, with its line
+    say(f"{path} is in order")

@@ -4,8 +4,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from launcher.files import read_json, write_json
 from launcher.run.directory import RunDir
-from launcher.run.files import read_json, write_json
 
 VERBS = frozenset({"stop", "mute"})
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from launcher import paths
 from launcher.errors import UserError
-from launcher.run.files import read_json, write_atomic
+from launcher.files import read_json, write_atomic
 from launcher.text import did_you_mean
 
 SCHEMA = 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from launcher.run.files import append_lines
+from launcher.files import append_lines
 
 
 class EventLog:

@@ -13,13 +13,13 @@ from typing import Any
 from launcher import verl_env
 from launcher.data import assets
 from launcher.errors import UserError
+from launcher.files import write_json
 from launcher.preset.files import LoadedPreset, load, restore
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.run import control, driver
 from launcher.run.checkpoints import latest_checkpoint
 from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
-from launcher.run.files import write_json
 from launcher.run.health import check_health
 from launcher.run.process import ProcessId
 from launcher.run.spawn import spawn_supervisor, write_launch

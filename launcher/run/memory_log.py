@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from launcher.run.files import append_lines, write_atomic
+from launcher.files import append_lines, write_atomic
 
 _FULL_RATE = 3600.0  # seconds of one sample a second
 _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from launcher.console import phases
 from launcher.console import reader as console
+from launcher.files import append_lines
 from launcher.health.checklist import Checklist
 from launcher.health.levels import Level
 from launcher.health.rows import Change
@@ -18,7 +19,6 @@ from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord
 from launcher.run.directory import AttemptDir
 from launcher.run.events import EventLog
-from launcher.run.files import append_lines
 
 RECENT = 20  # steps whose median duration carries the ETA
 

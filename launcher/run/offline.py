@@ -12,12 +12,12 @@ from typing import Any
 from launcher.console.diagnose import Diagnosis, diagnose
 from launcher.console.reader import ConsoleReader, StepLine
 from launcher.errors import UserError
+from launcher.files import read_json
 from launcher.health.checklist import Checklist
 from launcher.health.rows import Change
 from launcher.metrics.filelog import parse_record
 from launcher.metrics.records import StepRecord
 from launcher.run.directory import RunDir
-from launcher.run.files import read_json
 from launcher.run.health import checklist_maker, earlier_steps
 from launcher.run.monitor import Monitor
 from launcher.run.player import seconds_of

@@ -5,9 +5,9 @@ import sys
 import time
 
 from launcher.errors import UserError
+from launcher.files import write_json
 from launcher.preset.translate import Launch
 from launcher.run.directory import AttemptDir, RunDir
-from launcher.run.files import write_json
 from launcher.run.state import StateFile
 
 PATIENCE = 20.0  # seconds for the supervisor's first sign of life

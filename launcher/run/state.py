@@ -8,8 +8,8 @@ imported: a log from elsewhere; its `outcome` says how it ended
 import time
 from typing import Any
 
+from launcher.files import write_json
 from launcher.run.directory import SCHEMA, RunDir
-from launcher.run.files import write_json
 from launcher.run.process import ProcessId
 
 ENDED = frozenset({"stopped", "finished", "failed", "lost", "imported"})

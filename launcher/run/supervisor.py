@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from launcher.files import read_json, write_json
 from launcher.gpu import Sampler
 from launcher.health.levels import Level
 from launcher.health.rows import Change
@@ -21,7 +22,6 @@ from launcher.run import control, driver, outcome
 from launcher.run.alerts import AlertCommand, AlertSettings, StopRule
 from launcher.run.directory import RunDir
 from launcher.run.events import EventLog
-from launcher.run.files import read_json, write_json
 from launcher.run.health import checklist_maker, earlier_steps, machine_sizes
 from launcher.run.memory_log import MemoryLog
 from launcher.run.monitor import DiskSink, Monitor

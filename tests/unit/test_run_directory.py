@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import UserError
+from launcher.files import append_lines, read_json, write_json
 from launcher.run import control
 from launcher.run.checkpoints import latest_checkpoint
 from launcher.run.directory import all_runs, create, find
-from launcher.run.files import append_lines, read_json, write_json
 from launcher.run.memory_log import MemoryLog
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from launcher import plain
+from launcher.files import read_json
 from launcher.preset.translate import Launch
 from launcher.run import replay
 from launcher.run.directory import RunDir, create
-from launcher.run.files import read_json
 from launcher.run.launch import stop
 from launcher.run.process import ProcessId, session_members
 from launcher.run.reader import RunReader
