@@ -85,9 +85,10 @@ def uptime(state: Mapping[str, Any], now: float | None) -> str:
     up any more does not seem to go on.
     """
     started = state.get("started")
-    if not isinstance(started, (int, float)) or now is None or now < started:
+    last = now if is_live(state) else state.get("ended") or (state.get("exit") or {}).get("t") or now
+    if not isinstance(started, (int, float)) or not isinstance(last, (int, float)) or last < started:
         return ""
-    seconds = now - started
+    seconds = last - started
     if not is_live(state):
         return f"ran {duration(seconds)}"
     return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
@@ -128,5 +129,6 @@ def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
     if name == "finished":
         return "ok", f"finished{at}"
     if name == "imported":
-        return "dim", f"imported: a run made elsewhere{at}" + (f"; {error}" if error else "")
+        outcome = state.get("outcome") or "unknown how it ended"
+        return "dim", f"imported: a run made elsewhere, {outcome}{at}" + (f": {error}" if error else "")
     return None

@@ -60,6 +60,12 @@ def test_uptime_counts_minutes_while_the_run_lives(
     assert uptime(make.running(state=state), make.start + seconds) == said
 
 
+def test_an_ended_run_ran_until_its_exit(make: SimpleNamespace) -> None:
+    late = make.start + 9000
+    assert uptime(make.ended("failed", exit={"t": make.start + 65}), late) == "ran 1m 05s"
+    assert uptime(make.ended("imported", ended=make.start + 10), late) == "ran 10s"
+
+
 def test_a_phase_says_how_long_it_takes_and_usually_takes(make: SimpleNamespace) -> None:
     state = make.running(state="starting", phase="model", phase_since=make.start)
     assert phase_sentence(state, make.start + 13, False) == "loading the models, 10s, usually 15–180 s"
@@ -78,5 +84,8 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     assert said("failed", step=None) == "failed before its first step; l shows the log"
     assert said("stopped", exit={"requested_by": "screen"}) == "stopped at step 62 of 80 by screen"
     assert said("finished", step=80) == "finished at step 80 of 80"
+    assert said("imported", outcome="failed", error="no GPU") == (
+        "imported: a run made elsewhere, failed at step 62 of 80: no GPU"
+    )
     assert "x stops it" in said("lost", driver_alive=True)
     assert "x stops it" not in said("lost", driver_alive=False)

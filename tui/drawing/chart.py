@@ -116,9 +116,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     highs = [high for trace in traces for part in trace for _, _, high in part]
     if not lows:
         return _note("no finite value yet", columns + gutter, rows)
-    low, high, ticks = scale.value_scale(
-        min(lows), max(highs), 1 if rows < 3 else 2 if rows < 8 else (rows - 1) // 3
-    )
+    low, high, ticks = scale.value_scale(min(lows), max(highs), rows)
 
     def y_of(value: float) -> int:
         share = (high - min(max(value, low), high)) / (high - low)

@@ -8,7 +8,10 @@ from typing import NamedTuple
 LABEL = 6  # cells of a label
 _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _TICKS = (1.0, 2.0, 2.5, 5.0, 10.0)
-_HUGE = 1e300  # a distance between two larger values would not be finite
+_HUGE, _TINY = 1e300, 1e-300  # beyond them distances are not finite, or not above 0
+# Rows of text -> numbers of intervals whose ticks fall on whole rows, the preferred one first; larger charts
+# take any number that leaves two rows between labels.
+_COUNTS = {1: (1,), 2: (1,), 3: (2, 1), 4: (3, 1), 5: (2, 4, 1), 6: (2, 5, 1), 7: (3, 2, 6, 1)}
 
 
 class Scale(NamedTuple):
@@ -19,28 +22,38 @@ class Scale(NamedTuple):
     ticks: tuple[float, ...]
 
 
-def value_scale(low: float, high: float, intervals: int) -> Scale:
-    """The tightest round range around `low` to `high` with at most `intervals` distances between ticks.
+def value_scale(low: float, high: float, rows: int) -> Scale:
+    """The tightest round range around `low` to `high` whose ticks lie evenly on `rows` rows of text.
 
     Snapping outward keeps the curve where it is while values drift, so that few cells are painted.
     """
     low, high = sorted(max(-_HUGE, min(value, _HUGE)) for value in (low, high))
-    if high - low <= 1e-9 * max(abs(low), abs(high)):  # one value: a range around it, or 0 to 1
-        around = abs(low) * 0.1 or 1.0
-        low, high = (0.0, 1.0) if low == 0 else (low - around, high + around)
-    intervals = max(1, intervals)
-    rough = (high - low) / intervals
-    exponent = math.floor(math.log10(rough)) if rough > 0 else -300
-    for power in range(exponent, exponent + 3):
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), _TINY):  # one value: a range around it, or 0 to 1
+        around = abs(low) * 0.1
+        low, high = (low - around, high + around) if around > _TINY else (0.0, 1.0)
+    counts: Sequence[int] = _COUNTS.get(rows) or range(max(rows // 3, 1), 0, -1)
+    if low < 0 < high:  # 0 is a tick, and not at an end
+        counts = [count for count in counts if count > 1] or [2]
+    _, ticks = min(
+        (_ticks(low, high, count) for count in counts), key=lambda found: round(found[0] / (high - low), 6)
+    )
+    return Scale(ticks[0], ticks[-1], ticks)
+
+
+def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...]]:
+    """The smallest round distance with which `count` intervals hold the range: their span, and the ticks."""
+    rough = (high - low) / count * 0.999
+    tick = 10.0 ** math.floor(math.log10(rough))
+    while True:
         for factor in _TICKS:
-            tick = factor * 10.0**power
-            if tick < rough * 0.999 or tick == 0:
-                continue
-            first, last = math.floor(low / tick + 1e-9), math.ceil(high / tick - 1e-9)
-            if last - first <= intervals:
-                ticks = tuple(index * tick for index in range(first, max(last, first + 1) + 1))
-                return Scale(ticks[0], ticks[-1], ticks)
-    return Scale(low, high, (low, high))
+            distance = tick * factor
+            first, last = math.floor(low / distance + 1e-9), math.ceil(high / distance - 1e-9)
+            if distance >= rough and last - first <= count:
+                if last > 0:  # what is left over lies on the side away from 0
+                    last = first + count
+                first = last - count
+                return distance * count, tuple(index * distance for index in range(first, last + 1))
+        tick *= 10
 
 
 def step_limit(last: int, total: int | None) -> int:

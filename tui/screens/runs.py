@@ -14,12 +14,12 @@ from textual.widgets import Footer, OptionList
 from textual.widgets.option_list import Option
 
 from launcher.errors import UserError
-from launcher.format import duration, number
+from launcher.format import number
 from launcher.text import clean
 from tui.drawing.rows import Row, Span, crop, put
 from tui.glyphs import ASCII
 from tui.run_list import RunList, RunSummary
-from tui.run_words import LEVELS, STATES, is_live, notice, state_words
+from tui.run_words import LEVELS, STATES, is_live, notice, state_words, uptime
 from tui.screens.confirm import ConfirmScreen
 from tui.widgets.header_line import SHORT_ID
 from tui.widgets.lines import Lines
@@ -211,15 +211,12 @@ def run_row(run: RunSummary) -> Row:
     sign, role = STATES.get(name, ("?", "dim"))
     level_sign, verdict, level_role = LEVELS.get(str(state.get("verdict")), LEVELS["N-A"])
     step, total = state.get("step"), state.get("total")
-    started, updated = state.get("started"), state.get("updated")
     row: Row = [(f" {sign} {name}", role)]
     row = put(row, 14, [*crop([(run.name, "text")], 17), (f" · {run.id[:SHORT_ID]}", "dim")])
     row = put(row, 40, [(f"{'–' if step is None else step}/{total or '–'}", "text")])
     row = put(row, 51, [(number(run.reward), "text")])
     row = put(row, 58, [(f"{level_sign} {verdict}", level_role)])
-    if isinstance(started, (int, float)) and isinstance(updated, (int, float)):
-        row = put(row, 71, [(duration(updated - started), "dim")])
-    return row
+    return put(row, 71, [(uptime(state, state.get("updated")).partition(" ")[2], "dim")])
 
 
 def preset_row(preset: "Summary") -> Row:

@@ -9,7 +9,7 @@ from textual.geometry import Size
 from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.run_words import notice, state_words
-from tui.widgets.painted import Painted
+from tui.widgets.painted import HIDDEN, Painted
 
 MOST = 3  # lines
 
@@ -22,7 +22,7 @@ class Banner(Painted):
     def show(self, state: Mapping[str, Any]) -> None:
         changed = notice(state) != notice(self.state)
         self.state = state
-        self.display = notice(state) is not None
+        self.set_class(notice(state) is None, HIDDEN)
         if changed:
             self.refresh(layout=True)
         self.redraw()

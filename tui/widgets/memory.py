@@ -9,9 +9,9 @@ from launcher.format import gib
 from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.glyphs import FILL, FILL_REST
-from tui.widgets.painted import Painted
+from tui.widgets.painted import HIDDEN, Painted
 
-NO_NVML = "no GPU figures: NVML comes with the NVIDIA driver"
+NO_NVML = "no GPU figures: needs NVIDIA's driver"
 TIGHT, FULL = 0.93, 0.97  # shares of the memory from which a bar changes its role
 _BAR, _LEAST_BAR = 24, 4  # cells
 
@@ -25,6 +25,7 @@ class Memory(Painted):
     def show(self, sample: Mapping[str, Any] | None, on_cpu: bool) -> None:
         """`sample` is the newest line of gpu.jsonl; `on_cpu` says that the run wants no GPU."""
         before, self.sample, self.on_cpu = self._wanted(), sample, on_cpu
+        self.set_class(sample is None, HIDDEN)
         if self._wanted() != before:
             self.refresh(layout=True)
         self.redraw()
@@ -37,7 +38,7 @@ class Memory(Painted):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if self.sample is None:
-            return [[(" memory: no sample yet", "dim")]]
+            return []
         gpus = self.sample.get("gpus") or []
         if not gpus:
             return [self._host(columns)]

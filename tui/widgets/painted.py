@@ -13,6 +13,7 @@ ROLES = (
     "live", "ok", "notice", "warn", "critical",
 )  # fmt: skip
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
+HIDDEN = "-hidden"  # on a widget that has nothing to say
 
 
 class Painted(Widget):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from launcher.console.phases import ORDER
 from launcher.format import duration
 from tui.drawing.rows import Row, width
 from tui.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
@@ -17,7 +18,7 @@ START = (
     "model",
     "engine",
     "validate-first",
-)  # phases before the first step, in order
+)  # phases of a start
 _LEAST_BAR = 6
 
 
@@ -59,14 +60,19 @@ class ProgressLine(Painted):
         """What happens now, and in a second line which phases are behind and ahead."""
         if not is_live(self.state):
             return [[(" no step was reached", "dim")]]
-        phase = self.state.get("phase")
-        at = START.index(phase) if phase in START else 0
+        at = _place(str(self.state.get("phase")))
         phases: Row = [(" ", "text")]
-        for index, name in enumerate(START):
-            done = (FINISHED, "ok") if index < at else (WAITING, "live") if index == at else (NONE, "dim")
-            word = name.removesuffix("-first")
-            phases += [(f"{done[0]} ", done[1]), (f"{word}  ", "text" if index == at else "dim")]
+        for name in START:
+            place, word = _place(name), name.removesuffix("-first")
+            sign, role = (
+                (FINISHED, "ok") if place < at else (WAITING, "live") if place == at else (NONE, "dim")
+            )
+            phases += [(f"{sign} ", role), (f"{word}  ", "text" if place == at else "dim")]
         return [[(f" starting: {phase_sentence(self.state, self.now, self.on_cpu)}", "text")], phases]
+
+
+def _place(phase: str) -> int:
+    return ORDER.index(phase) if phase in ORDER else 0
 
 
 def _bar(share: float, columns: int) -> Row:
