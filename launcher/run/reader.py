@@ -99,6 +99,8 @@ class RunReader:
         before = self.log_count
         while chunk := self._console.read():
             for line in self._splitter.feed(chunk):
+                if not line.text.strip():
+                    continue  # blank, or what a progress bar leaves before its carriage return
                 self.log.append(f"({line.source}) {line.text}" if line.source else line.text)
                 self.log_count += 1
         return self.log_count != before
