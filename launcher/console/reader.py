@@ -52,6 +52,8 @@ class ConsoleReader:
     def feed(self, data: bytes) -> list[Event]:
         """The events of the lines that `data` completes."""
         for piece in self._pieces.feed(data):
+            if self._config is not None and self._plain:
+                self._look_through()  # a step among them ends the collecting
             if self._config is None or not self._config.add(piece[2]):
                 self._take(piece)
             elif piece[2].endswith(b"}"):
@@ -70,10 +72,6 @@ class ConsoleReader:
         events, self._events = self._events, []
         return events
 
-    def _emit(self, event: Event) -> None:
-        self._look_through()
-        self._events.append(event)
-
     def _take(self, piece: Piece, *, cut: bool = False) -> None:
         raw = piece[2]
         if not self._tracker.phase:
@@ -85,6 +83,7 @@ class ConsoleReader:
             return
         mark = MARK.match(raw, start)
         if mark is not None:
+            self._look_through()  # in the order of the log: marks and steps move the phase
             self._marked(name_of(mark), mark, head, piece, cut)
         elif not raw.startswith((b"'", b'"'), start):  # else the configuration, or printed metrics
             self._plain.append(piece)
@@ -98,23 +97,23 @@ class ConsoleReader:
             self._step(piece, cut, head)
             return
         if name == "trouble":
-            self._emit(Notable(clean_line(piece)))
+            self._events.append(Notable(clean_line(piece)))
             return
         if name == "progress":
-            self._emit(Progress(int(mark["done"]), int(mark["of"])))
+            self._events.append(Progress(int(mark["done"]), int(mark["of"])))
             if STEP_HINT in piece[2] and self._step(piece, cut, head):
                 return
         elif name == "count":
-            self._emit(
+            self._events.append(
                 RolloutCount(*(int(mark[state]) for state in ("pending", "running", "finished", "failed")))
             )
             self._enter(self._tracker.rollout_count(), piece)
             return
         elif name == "total":
             self._total = int(mark["total"])
-            self._emit(TotalSteps(self._total))
+            self._events.append(TotalSteps(self._total))
         elif name == "resumed":
-            self._emit(Resumed(int(mark["resumed"])))
+            self._events.append(Resumed(int(mark["resumed"])))
         elif name == "config-dump":
             self._config = ConfigCollector(piece[2][: head.end()])
             self._config.add(piece[2])
@@ -146,12 +145,13 @@ class ConsoleReader:
         if found is None:
             return False
         self._emit_step(piece, found)
-        self._last_step = (head[PID], piece, text, found.sound) if head else None
+        if head:
+            self._last_step = (head[PID], piece, text, found.sound)
         return True
 
     def _emit_step(self, piece: Piece, found: Step) -> None:
         self._config = None  # what has not come by now does not come
-        self._emit(StepLine(found.step, found.data, piece[0], piece[1], found.three_decimals))
+        self._events.append(StepLine(found.step, found.data, piece[0], piece[1], found.three_decimals))
         self._enter(self._tracker.step(self._total is not None and found.step >= self._total), piece)
 
     def _completes(self, rest: Piece) -> bool:
@@ -171,11 +171,11 @@ class ConsoleReader:
         """Ends the collecting when the configuration is complete, or none comes."""
         keys = config.read()
         if keys is not None:
-            self._emit(ConfigDump(keys))
+            self._events.append(ConfigDump(keys))
             self._tracker.configured(keys)
         if keys is not None or config.hopeless:
             self._config = None
 
     def _enter(self, phase: str | None, piece: Piece) -> None:
         if phase:
-            self._emit(PhaseChange(phase, piece[0], piece[1]))
+            self._events.append(PhaseChange(phase, piece[0], piece[1]))

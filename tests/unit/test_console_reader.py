@@ -447,3 +447,15 @@ def test_memory_is_bounded() -> None:
     assert peak(b"x" * (1 << 16)) < 1 << 21
     assert peak((f"{T}'key': 'value',\n" * 1000).encode()) < 1 << 23
     assert peak(b"\rTraining Progress:   3%|" + b"x" * (1 << 16)) < 1 << 21
+
+
+def test_a_step_behind_other_words_and_a_mark_keep_their_order_however_they_are_fed() -> None:
+    lines = [
+        b"(TaskRunnerV1 pid=1) Total training steps: 9\n",
+        b"(WorkerDict pid=2) loading (TaskRunnerV1 pid=1) step:1 - actor/entropy:0.5 - critic/score/mean:0.1\n",
+        b"(TaskRunnerV1 pid=1) INFO:2026-11-21 10:10:05,222:Saving checkpoint to /x/global_step_1\n",
+    ]
+    whole, pieces = ConsoleReader(), ConsoleReader()
+    events = whole.feed(b"".join(lines)) + whole.close()
+    assert [e for line in lines for e in pieces.feed(line)] + pieces.close() == events
+    assert [e.phase for e in events if isinstance(e, PhaseChange)] == ["config", "data", "rollout", "save"]
