@@ -4,6 +4,8 @@ Widgets draw the signs below; `--ascii` translates them when a row is painted. E
 cell wide, so a layout is the same in both.
 """
 
+from rich.cells import cell_len
+
 OK, NOTICE, WARN, CRITICAL, NONE = "●", "◆", "▲", "✖", "·"
 RUNNING, WAITING, STOPPED, FINISHED, FAILED, LOST, IMPORTED = "●", "○", "■", "✔", "✖", "?", "◇"
 UP, DOWN = "↑", "↓"
@@ -29,5 +31,11 @@ def _ascii_braille(dots: int) -> str:
     return ":" if upper and lower else "'" if upper else "." if lower else " "
 
 
-ASCII = str.maketrans(_ASCII | {chr(BRAILLE + dots): _ascii_braille(dots) for dots in range(256)})
-"""Translation for `str.translate`."""
+_TABLE = str.maketrans(_ASCII | {chr(BRAILLE + dots): _ascii_braille(dots) for dots in range(256)})
+
+
+def to_ascii(text: str) -> str:
+    """The text in ASCII and just as wide: our signs as their twins, foreign ones as question marks."""
+    if text.isascii():
+        return text
+    return "".join(char if char.isascii() else "?" * cell_len(char) for char in text.translate(_TABLE))

@@ -6,7 +6,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.drawing.rows import Row, change, fit, joined
-from tui.glyphs import ASCII
+from tui.glyphs import to_ascii
 
 ROLES = (
     "text", "dim", "title", "axis", "curve", "limit", "bar", "bar-rest",
@@ -66,5 +66,5 @@ class Painted(Widget):
         drawn += [[] for _ in range(rows - len(drawn))]
         fitted = [joined(fit(row, columns)) for row in drawn]
         if self.app.has_class(ASCII_CLASS):
-            return [[(text.translate(ASCII), role) for text, role in row] for row in fitted]
+            return [[(to_ascii(text), role) for text, role in row] for row in fitted]
         return fitted
