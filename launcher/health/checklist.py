@@ -189,6 +189,11 @@ class Checklist:
         """Leaves a rule out of the verdict; it is judged on and shown as muted."""
         self._entry(rule).muted = muted
 
+    @property
+    def muted(self) -> frozenset[str]:
+        """The rules that are muted, by the settings or since."""
+        return frozenset(name for name, entry in self._entries.items() if entry.muted)
+
     def limits(self) -> dict[str, Any]:
         """The limits in use, as settings that give the same limits again."""
         return write(self._preset, self._limits)

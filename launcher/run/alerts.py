@@ -5,6 +5,7 @@ health:
   stop_on: [NUM-1, KL-1]      # off unless named
   stop_at: checkpoint         # or now, the default
   grace_steps: 3              # steps that a rule must stay CRITICAL; none for NUM-1 and ERR-1
+  notify: [toast, bell, osc9] # what an open screen may do; bell and osc9 only when CRITICAL or at the end
 """
 
 import queue
@@ -21,6 +22,7 @@ from launcher.health.levels import Level
 from launcher.text import clean, did_you_mean
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")  # health-rules.md 5
+NOTICES = ("toast", "bell", "osc9")
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})
 TIME_LIMIT = 30.0  # seconds an on_alert command may take
 _WAITING = 50  # alerts that may wait for the command; more are dropped, with a note
@@ -34,6 +36,7 @@ class AlertSettings:
     stop_on: frozenset[str] = frozenset()
     stop_at: str = "now"
     grace_steps: int = 3
+    notify: frozenset[str] = frozenset(NOTICES)
 
     @classmethod
     def read(cls, settings: Mapping[str, Any]) -> "AlertSettings":
@@ -54,7 +57,12 @@ class AlertSettings:
         grace = settings.get("grace_steps", 3)
         if type(grace) is not int or not 0 <= grace <= 1000:
             raise UserError(f"health.grace_steps is {grace!r}, but must be a number of steps from 0 to 1000")
-        return cls(tuple(command), frozenset(rules), when, grace)
+        ways = settings.get("notify", list(NOTICES))
+        for way in ways if isinstance(ways, list) else [ways]:
+            if way not in NOTICES or not isinstance(ways, list):
+                near = did_you_mean(str(way), NOTICES)
+                raise UserError(f"health.notify is a list of {', '.join(NOTICES)}; {way!r} is not{near}")
+        return cls(tuple(command), frozenset(rules), when, grace, frozenset(ways))
 
 
 class AlertCommand:

@@ -7,7 +7,7 @@ from pathlib import Path
 from launcher.files import read_json, write_json
 from launcher.run.directory import RunDir
 
-VERBS = frozenset({"stop", "mute"})
+VERBS = frozenset({"stop", "mute", "unmute"})
 
 
 @dataclass(frozen=True)

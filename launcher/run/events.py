@@ -1,16 +1,18 @@
 """events.jsonl: what happened to a run, one object a line."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from launcher.files import append_lines
+from launcher.metrics.records import parse_object
 
 
 class EventLog:
-    """Appends events. Kinds: state, phase, health, action, exit, note."""
+    """Appends events. Kinds: state, phase, health, alert, action, exit, note."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -23,3 +25,11 @@ class EventLog:
     def change(self, before: str, after: str) -> None:
         """Writes a change of state."""
         self.add("state", None, **{"from": before, "to": after})
+
+
+def read_events(path: Path) -> Iterator[dict[str, Any]]:
+    """All events so far, oldest first; the half line of a writer that was killed is left out."""
+    if path.exists():
+        for line in path.read_bytes().splitlines():
+            if (event := parse_object(line)) is not None:
+                yield event

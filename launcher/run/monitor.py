@@ -88,6 +88,7 @@ class Monitor:
         self._merger = Merger(both=file_logger)
         self._three_decimals = False
         self._early: list[console.Notable] = []
+        self._mutes: dict[str, bool] = {}
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
         self._last_t: float | None = None
@@ -97,6 +98,11 @@ class Monitor:
         self._history = records
         for record in records:
             self.checklist.step(record.step, record.data, t=record.t)
+
+    def mute(self, rule: str, muted: bool = True) -> None:
+        """Leaves a rule out of verdict and alerts, or takes it in again. Raises UserError for an unknown one."""
+        self.checklist.mute(rule, muted)
+        self._mutes[rule] = muted
 
     def feed_console(self, chunk: bytes, now: float) -> None:
         """New bytes of the console, read at `now`."""
@@ -144,7 +150,7 @@ class Monitor:
             "phase": self.phase, "phase_since": self.phase_since, "step": self.step, "total": self.total,
             "eta": self.eta, "step_seconds": self.step_seconds, "rollout": self.rollout,
             "stalled": stall is not None, "stall": stall, "verdict": str(self.checklist.verdict),
-            "flags": [row.rule for row in rows if row.level >= Level.NOTICE],
+            "flags": [row.rule for row in rows if row.level >= Level.NOTICE and not row.muted],
             "checks": [row.to_json() for row in rows],
         }  # fmt: skip
 
@@ -187,6 +193,8 @@ class Monitor:
         if self.step is None:
             self.keys = {**self.keys, **keys, **self.pinned}
             self.checklist = self._make_checklist(self.keys)
+            for rule, muted in self._mutes.items():
+                self.checklist.mute(rule, muted)
             self.history(self._history)
             for notable in self._early:
                 self._notice(notable, None)

@@ -4,6 +4,7 @@
 terminal, and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from launcher.errors import UserError
 from launcher.files import read_json, write_json
 from launcher.gpu import Sampler
 from launcher.health.levels import Level
@@ -21,7 +23,7 @@ from launcher.health.rows import Change
 from launcher.run import control, driver, outcome
 from launcher.run.alerts import AlertCommand, AlertSettings, StopRule
 from launcher.run.directory import RunDir
-from launcher.run.events import EventLog
+from launcher.run.events import EventLog, read_events
 from launcher.run.health import checklist_maker, earlier_steps, machine_sizes
 from launcher.run.memory_log import MemoryLog
 from launcher.run.monitor import DiskSink, Monitor
@@ -56,6 +58,9 @@ class Supervisor:
             keys, file_logger="file" in str(keys.get("trainer.logger", "")),
         )  # fmt: skip
         self.monitor.history(earlier_steps(run, attempt.number, self.launch.get("resume_step")))
+        for event in read_events(run.events):  # what the user muted in an earlier attempt
+            if event.get("kind") == "action":
+                self._mute(event.get("verb"), event.get("rule"))
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.process: subprocess.Popen[bytes] | None = None
@@ -103,10 +108,10 @@ class Supervisor:
     def _look(self, now: float) -> None:
         for request in control.take(self.run):
             self.events.add("action", now, verb=request.verb, by=request.by, rule=request.rule)
-            if request.verb == "mute" and request.rule:
-                self.monitor.checklist.mute(request.rule)
-            elif request.verb == "stop":
+            if request.verb == "stop":
                 self.stop(request.by)
+            else:
+                self._mute(request.verb, request.rule)
         self._guard(self._read, now)
         if self.memory.due(now):
             self._guard(self._sample, now)
@@ -115,6 +120,11 @@ class Supervisor:
         if self.stopping_since is not None and now - self.stopping_since > driver.PATIENCE and self.driver:
             kill_session(self.driver)
         self._write()
+
+    def _mute(self, verb: Any, rule: Any) -> None:
+        if verb in ("mute", "unmute"):
+            with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
+                self.monitor.mute(str(rule), verb == "mute")
 
     def _guard(self, part: Callable[[float], object], now: float) -> None:
         """Reading and judging must never harm the run: a mistake in them is noted, supervision goes on."""
@@ -134,14 +144,15 @@ class Supervisor:
         while lines := self.metrics.read():
             self.monitor.feed_file(lines, now)
         for record in self.monitor.settle(now):
-            levels = {row.rule: row.level for row in self.monitor.checklist.rows()}
+            levels = {row.rule: row.level for row in self.monitor.checklist.rows() if not row.muted}
             if reason := self.stop_rule.due(levels, record.step):
                 self.events.add("action", now, verb="stop", by=reason, step=record.step)
                 self.stop(reason)
 
     def _alert(self, change: Change, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the user's command hears of it."""
-        if change.after >= Level.WARN and change.after > change.before:
+        muted = change.rule in self.monitor.checklist.muted
+        if change.after >= Level.WARN and change.after > change.before and not muted:
             self._tell({"kind": "health", "t": t, **change.to_json()})
 
     def _tell(self, event: dict[str, Any]) -> None:

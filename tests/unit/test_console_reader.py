@@ -452,7 +452,7 @@ def test_memory_is_bounded() -> None:
 def test_a_step_behind_other_words_and_a_mark_keep_their_order_however_they_are_fed() -> None:
     lines = [
         b"(TaskRunnerV1 pid=1) Total training steps: 9\n",
-        b"(WorkerDict pid=2) loading (TaskRunnerV1 pid=1) step:1 - actor/entropy:0.5 - critic/score/mean:0.1\n",
+        b"(WorkerDict pid=2) loading (TaskRunnerV1 pid=1) step:1 - actor/entropy:0.5 - actor/lr:1e-06\n",
         b"(TaskRunnerV1 pid=1) INFO:2026-11-21 10:10:05,222:Saving checkpoint to /x/global_step_1\n",
     ]
     whole, pieces = ConsoleReader(), ConsoleReader()
