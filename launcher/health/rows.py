@@ -8,6 +8,7 @@ from launcher.health.levels import Level
 
 WARM_STEPS = 20  # before that a run without flags is still warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
+_TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
 _RUNNING = {
     Level.CRITICAL: "CRITICAL",
     Level.WARN: "WARNING",
@@ -78,12 +79,19 @@ class Row:
 
 
 def sort(rows: Iterable[Row]) -> list[Row]:
-    """Worst first; among equals the one that came on first, then likely roots before their symptoms."""
+    """Worst first; among equals the one that came on first, then likely roots before their symptoms.
 
-    def place(row: Row) -> tuple[bool, int, int, int]:
+    Where nothing is on, those come first that were on earlier, the latest ahead; then the most telling ones.
+    """
+
+    def place(row: Row) -> tuple[bool, int, int, int, int]:
         family = row.rule.partition("-")[0]
         rank = _BEFORE_OTHERS.index(family) if family in _BEFORE_OTHERS else len(_BEFORE_OTHERS)
-        return row.muted, -row.level, row.since if row.since is not None else 0, rank
+        if row.level > Level.OK:
+            return row.muted, -row.level, row.since or 0, 0, rank
+        cleared = -row.cleared if row.cleared is not None else 1
+        telling = _TELLING.index(row.rule) if row.rule in _TELLING else len(_TELLING)
+        return row.muted, -row.level, cleared, telling, rank
 
     return sorted(rows, key=place)
 

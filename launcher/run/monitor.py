@@ -100,7 +100,7 @@ class Monitor:
             self.checklist.step(record.step, record.data, t=record.t)
 
     def mute(self, rule: str, muted: bool = True) -> None:
-        """Leaves a rule out of verdict and alerts, or takes it in again. Raises UserError for an unknown one."""
+        """Leaves a rule out of the verdict, or takes it in again. Raises UserError for an unknown one."""
         self.checklist.mute(rule, muted)
         self._mutes[rule] = muted
 

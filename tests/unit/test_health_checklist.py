@@ -8,7 +8,7 @@ import pytest
 from launcher.errors import UserError
 from launcher.health.checklist import Checklist
 from launcher.health.levels import Level
-from launcher.health.rows import Change, Row
+from launcher.health.rows import Change, Row, sort
 from launcher.health.rules import ALL
 
 KL = "actor/reward_kl_penalty"
@@ -185,3 +185,13 @@ def test_an_unknown_rule_is_a_users_mistake() -> None:
         Checklist().explain("KL1")
     with pytest.raises(UserError):
         Checklist().mute("KL-9")
+
+
+def test_among_quiet_rows_those_that_tell_most_come_first() -> None:
+    def made(rule: str, level: Level = Level.OK, cleared: int | None = None, since: int | None = None) -> Row:
+        return Row(rule, "?", level, "", since, cleared, None, "", False)
+
+    rows = [made("NUM-1"), made("LR-1"), made("ENT-1"), made("KL-1"), made("KL-4"), made("MIS-1", cleared=30),
+            made("GRAD-1", cleared=50), made("THR-1", Level.NOTICE, since=9), made("KL-2", Level.WARM)]  # fmt: skip
+    order = ["THR-1", "GRAD-1", "MIS-1", "KL-4", "KL-1", "ENT-1", "NUM-1", "LR-1", "KL-2"]
+    assert [found.rule for found in sort(rows)] == order

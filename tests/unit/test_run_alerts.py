@@ -93,3 +93,13 @@ def test_a_stop_can_wait_for_the_next_checkpoint() -> None:
     assert steps(StopRule(settings, 5), [CRITICAL, OK, OK, OK, OK, OK], "NUM-1", first=6) == [10, 11]
     assert steps(StopRule(settings, 5), [CRITICAL], "NUM-1", first=10) == [10], "its checkpoint is on disk"
     assert steps(StopRule(settings, -1), [CRITICAL], "NUM-1", first=6) == [6], "no checkpoint will ever come"
+
+
+@pytest.mark.parametrize(
+    ("notify", "sentence"), [(["bel"], "did you mean 'bell'"), ("bell", "is a list of"), (None, "is a list")]
+)
+def test_notify_is_a_list_of_known_ways(notify: object, sentence: str) -> None:
+    assert AlertSettings.read({"notify": []}).notify == frozenset()
+    assert AlertSettings.read({"notify": ["toast"]}).notify == {"toast"}
+    with pytest.raises(UserError, match=sentence):
+        AlertSettings.read({"notify": notify})

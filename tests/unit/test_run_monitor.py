@@ -99,3 +99,18 @@ def test_a_silent_start_is_a_stall_with_its_likely_cause() -> None:
     reason = monitor.stall(100.0 + 3600)
     assert reason is not None and "CPUs" in reason
     assert monitor.to_json(100.0 + 3600)["stalled"] is True
+
+
+def test_a_mute_outlives_the_configuration_dump_and_takes_its_flag_away() -> None:
+    log = gzip.decompress((LOGS / "kl-blowup.log.gz").read_bytes())
+    loud, quiet = make(Heard()), make(Heard())
+    quiet.mute("KL-4")
+    for monitor in (loud, quiet):
+        monitor.feed_console(log, 1.0)
+        monitor.close(1.0)
+    assert "KL-4" in loud.to_json(1.0)["flags"]
+    told = quiet.to_json(1.0)
+    assert "KL-4" not in told["flags"]
+    assert [row["rule"] for row in told["checks"] if row["muted"]] == ["KL-4"]
+    quiet.mute("KL-4", False)
+    assert quiet.to_json(1.0)["flags"] == loud.to_json(1.0)["flags"]
