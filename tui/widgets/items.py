@@ -1,0 +1,100 @@
+"""A list of entries of one or more rows each, with a cursor."""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.widget import Widget
+
+from tui.drawing.rows import Row
+from tui.glyphs import CURSOR
+from tui.widgets.painted import Painted
+
+
+class Item(NamedTuple):
+    """An entry and what it is about; without a name it is a heading, which cannot be chosen.
+
+    The first cell of its first row is the cursor's.
+    """
+
+    name: str | None
+    rows: Sequence[Row]
+
+
+class Items(Painted, can_focus=True):
+    """Stands in a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "explain", key_display="enter", tooltip="Explain the check"),
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("pageup", "move(-8)", "page up", show=False),
+        Binding("pagedown", "move(8)", "page down", show=False),
+        Binding("home", "move(-100000)", "first", show=False),
+        Binding("end", "move(100000)", "last", show=False),
+    ]
+
+    class Chosen(Message):
+        """Enter was pressed on the entry of this name."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    items: Sequence[Item] = ()
+    cursor: str | None = None
+
+    def show(self, items: Sequence[Item]) -> None:
+        """Replaces the entries. A cursor whose entry has gone moves to the first one."""
+        names = [item.name for item in items if item.name is not None]
+        taller = _height(items) != _height(self.items)
+        self.items = items
+        if self.cursor not in names:
+            self.cursor = names[0] if names else None
+        if taller:
+            self.refresh(layout=True)
+        self.redraw()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return _height(self.items)
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        drawn: list[Row] = []
+        for name, lines in self.items:
+            first, *others = lines
+            if name is not None and name == self.cursor:
+                (text, role), *rest = first
+                first = [(CURSOR, "live"), (text[1:], role), *rest]
+            drawn += [first, *others]
+        return drawn
+
+    def action_move(self, distance: int) -> None:
+        names = [item.name for item in self.items if item.name is not None]
+        if self.cursor is None or not names:
+            return
+        at = names.index(self.cursor)
+        self.cursor = names[min(max(at + distance, 0), len(names) - 1)]
+        self.redraw()
+        self._into_sight()
+
+    def action_choose(self) -> None:
+        if self.cursor is not None:
+            self.post_message(self.Chosen(self.cursor))
+
+    def _into_sight(self) -> None:
+        """Scrolls to the cursor's entry, with the heading above it."""
+        top = heading = 0
+        for name, rows in self.items:
+            if name == self.cursor:
+                region = Region(0, top - heading, 1, len(rows) + heading).translate(self.virtual_region.offset)
+                if isinstance(self.parent, Widget):
+                    self.parent.scroll_to_region(region, animate=False)
+                return
+            heading = len(rows) if name is None else 0
+            top += len(rows)
+
+
+def _height(items: Sequence[Item]) -> int:
+    return sum(len(item.rows) for item in items)
