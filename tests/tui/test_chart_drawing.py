@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.metrics.store import Series
-from tui.drawing.chart import GUTTER, Curve, Mark, Plot, draw
+from tui.drawing.chart import GUTTER, Curve, Limit, Mark, Plot, draw
 from tui.drawing.rows import change, width
 from tui.drawing.scale import step_limit
 
@@ -39,7 +39,9 @@ def dots(line: str) -> int:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ANY, max_size=200), st.integers(0, 60), st.integers(0, 12))
 def test_any_values_at_any_size_fill_exactly_the_widget(values: list[float], columns: int, rows: int) -> None:
-    shown = plot(values, limit=0.5, marks=[Mark(3, "▲", "warn")])
+    shown = plot(
+        values, limits=[Limit(0.5), Limit(7.0, label="WARN > 7", reach=True)], marks=[Mark(3, "▲", "warn")]
+    )
     drawn = draw(shown, columns, rows)
     assert len(drawn) == (rows if columns else 0)
     assert all(width(row) == columns for row in drawn)
@@ -88,8 +90,15 @@ def test_marks_stand_at_their_step_and_never_on_a_label() -> None:
 
 
 def test_a_limit_shows_only_inside_the_range() -> None:
-    assert any("╌" in line for line in picture(plot([0.1, 0.9], limit=0.5)))
-    assert not any("╌" in line for line in picture(plot([0.1, 0.9], limit=5.0)))
+    assert any("╌" in line for line in picture(plot([0.1, 0.9], limits=[Limit(0.5)])))
+    assert not any("╌" in line for line in picture(plot([0.1, 0.9], limits=[Limit(5.0)])))
+
+
+def test_the_range_reaches_for_a_limit_and_names_it_where_there_is_room() -> None:
+    lines = picture(plot([0.1, 0.4], limits=[Limit(0.9, "warn", "WARN > 0.9", reach=True)]))
+    assert any("╌ WARN > 0.9 ╌" in line for line in lines)
+    crowded = picture(plot([0.9] * 9 + [0.1], limits=[Limit(0.9, "warn", "WARN > 0.9")]))
+    assert not any("WARN" in line for line in crowded)
 
 
 def test_a_note_takes_the_place_of_curves() -> None:

@@ -58,6 +58,19 @@ class Mark:
     role: str
 
 
+@dataclass(frozen=True)
+class Limit:
+    """A level line across the chart, drawn where it lies in the range; `label` stands on its right end.
+
+    `reach`: the range is widened to hold it.
+    """
+
+    value: float
+    role: str = "limit"
+    label: str = ""
+    reach: bool = False
+
+
 @dataclass
 class Plot:
     """Everything a chart shows. `note` is a sentence that stands in the place of curves."""
@@ -66,7 +79,7 @@ class Plot:
     headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out
     curves: list[Curve] = field(default_factory=list)
     last: int = 10  # right end of the step axis; the left one is step 0
-    limit: float | None = None  # drawn when it lies in the range of the curves
+    limits: list[Limit] = field(default_factory=list)  # the most important first
     marks: list[Mark] = field(default_factory=list)
     note: str | None = None
     flag: Span | None = None  # sign of the worst flag that concerns this figure
@@ -116,7 +129,8 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     highs = [high for trace in traces for part in trace for _, _, high in part]
     if not lows:
         return _note("no finite value yet", columns + gutter, rows)
-    low, high, ticks = scale.value_scale(min(lows), max(highs), rows)
+    reached = [limit.value for limit in plot.limits if limit.reach]
+    low, high, ticks = scale.value_scale(min(lows + reached), max(highs + reached), rows)
 
     def y_of(value: float) -> int:
         share = (high - min(max(value, low), high)) / (high - low)
@@ -126,14 +140,28 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
         for part in trace:
             _draw(canvas, [(x, y_of(bottom), y_of(top)) for x, bottom, top in part], curve.role)
     label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, scale.labels(ticks), strict=True)}
-    limit_row = y_of(plot.limit) // 4 if plot.limit is not None and low <= plot.limit <= high else None
+    limit_at: dict[int, Limit] = {}
+    for limit in plot.limits:
+        if low <= limit.value <= high:
+            limit_at.setdefault(y_of(limit.value) // 4, limit)
     drawn: list[Row] = []
     for row in range(rows):
-        blank: Span = (LIMIT, "limit") if row == limit_row else (" ", "text")
-        cells = [cell or blank for cell in canvas.row(row)]
+        cells = _cells(canvas.row(row), limit_at.get(row))
         axis: Row = [(f"{label_at.get(row, ''):>{scale.LABEL}}{AXIS}", "axis")] if gutter else []
         drawn.append([*axis, *joined(cells)])
     return drawn
+
+
+def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
+    """A row of the curve on blank cells, or on the line of a limit with its label where there is room."""
+    if limit is None:
+        return [cell or (" ", "text") for cell in dots]
+    cells = [cell or (LIMIT, limit.role) for cell in dots]
+    label = f" {limit.label} "
+    start = len(cells) - len(label) - 1
+    if limit.label and start > 0 and not any(dots[start : start + len(label)]):
+        cells[start : start + len(label)] = [(char, limit.role) for char in label]
+    return cells
 
 
 Part = list[tuple[int, float, float]]  # dot column, lowest and highest value

@@ -88,7 +88,9 @@ class Items(Painted, can_focus=True):
         top = heading = 0
         for name, rows in self.items:
             if name == self.cursor:
-                region = Region(0, top - heading, 1, len(rows) + heading).translate(self.virtual_region.offset)
+                region = Region(0, top - heading, 1, len(rows) + heading).translate(
+                    self.virtual_region.offset
+                )
                 if isinstance(self.parent, Widget):
                     self.parent.scroll_to_region(region, animate=False)
                 return
