@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -262,6 +263,27 @@ async def test_untrusted_text_is_drawn_as_it_is(make: SimpleNamespace) -> None:
         assert "\x1b" not in picture and "\x07" not in picture
 
 
+async def test_a_run_that_disappears_is_lost_and_the_screen_stays(
+    make: SimpleNamespace, warned: Path
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        shutil.rmtree(warned)
+        await until(pilot, lambda: "lost" in shown(app, HeaderLine))
+
+
+async def test_what_a_killed_writer_leaves_is_survived(make: SimpleNamespace, warned: Path) -> None:
+    run = RunDir(warned)
+    for path in (run.events, run.memory, run.attempt(1).steps, run.attempt(1).console):
+        with path.open("ab") as file:
+            file.write(b"\xff\x00\n{}\n" + b"x" * 100_000 + b'\n{"step": 63, "data": null}\n{"half')
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "running" in shown(app, HeaderLine)
+
+
 async def test_neighbours_are_a_key_away(make: SimpleNamespace, warned: Path) -> None:
     older = make.run(hex_id="0ld", name="older", state=make.ended("finished", created=make.start - 100))
     app = make.app(warned)
@@ -300,6 +322,16 @@ async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespa
         await pilot.press("question_mark")
         await pilot.pause()
         assert "Stop the run; asks first" in app.export_screenshot().replace("&#160;", " ")
+
+
+@pytest.mark.parametrize("state", ["running", "finished"])
+async def test_q_closes_the_screen(make: SimpleNamespace, state: str) -> None:
+    app = make.app(make.run(attempts=[make.recorded(9)], state=make.ended(state)))
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running
 
 
 async def test_leaving_sends_nothing_to_the_run(make: SimpleNamespace, warned: Path) -> None:

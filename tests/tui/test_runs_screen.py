@@ -102,6 +102,15 @@ async def test_a_preset_starts_only_after_its_command_was_confirmed(
         assert not (home / "runs").exists()
 
 
+async def test_q_closes_the_screen(make: SimpleNamespace) -> None:
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running
+
+
 async def test_watching_starts_nothing(make: SimpleNamespace, home: Path) -> None:
     app = make.app(read_only=True)
     async with app.run_test(size=HOME) as pilot:

@@ -90,8 +90,17 @@ def test_a_gpu_that_tells_nothing_is_still_listed(make: SimpleNamespace) -> None
 
 
 def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> None:
+    def check(level: str, question: str, message: str = "") -> dict[str, str]:
+        return {"rule": "X-1", "level": level, "question": question, "message": message}
+
     widget = Checklist()
-    widget.checks = make.checks(KL_4=("WARN", "KL rose by 0.12"), ENT_1=("NOTICE", "entropy 0.04"))
+    widget.checks = [
+        check("WARN", "Is the drift buying reward?", "KL rose by 0.12"),
+        check("NOTICE", "Is the policy collapsing?", "entropy 0.04"),
+        check("OK", "Are all numbers finite?", "112 figures, all finite"),
+        *[check("OK", "Is the policy running away from the reference?")] * 17,
+        *[check("N-A", "Are the samples fresh?")] * 2,
+    ]
     assert lines(widget.draw(80, 4)) == [
         " ▲ WARN     Is the drift buying reward? KL rose by 0.12",
         " ◆ NOTICE   Is the policy collapsing?   entropy 0.04",
@@ -103,6 +112,8 @@ def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> No
         " ● OK       Are all numbers finite?",
     ]
     assert lines(widget.draw(80, 1)) == [" ▲ WARN     Is the drift buying reward? KL rose by 0.12"]
+    assert lines(widget.draw(80, 3))[2] == "   18 more fine · 2 not applicable"
+    assert lines(widget.draw(80, 2))[1] == "   1 more to watch · 18 more fine · 2 not applicable"
     assert len(widget.draw(80, 60)) == 21  # all that were judged, and a line about those that were not
 
 
@@ -131,9 +142,9 @@ def test_the_full_list_says_since_when() -> None:
     assert lines(check_rows(cleared, 80))[1] == "             fine (WARN until step 70)"
 
 
-def test_the_log_tail_skips_blank_lines() -> None:
+def test_the_log_tail_skips_blank_lines_and_step_lines() -> None:
     widget = LogTail()
-    widget.lines = ["one", "", "two", "   ", "three"]
+    widget.lines = ["one", "", "two", "   ", "(TaskRunnerV1) step:7 - actor/entropy:0.5", "three"]
     assert lines(widget.draw(80, 2)) == [" two", " three"]
 
 

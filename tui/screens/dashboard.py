@@ -58,7 +58,7 @@ class DashboardScreen(Screen[None]):
         Binding("x", "stop", "stop", tooltip="Stop the run; asks first"),
         Binding("x", "refuse", "read-only", tooltip="This is `ppo-tui watch`: it never stops a run"),
         Binding("q", "leave", "leave it running", tooltip="Close the screen; the run goes on"),
-        Binding("q", "quit", "quit", tooltip="Close the screen"),
+        Binding("q", "app.quit", "quit", tooltip="Close the screen"),
     ]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
@@ -197,7 +197,7 @@ class DashboardScreen(Screen[None]):
 def _latest(reader: RunReader) -> float | None:
     """The latest time that the supervisor wrote down; samples come each second, state when it changes."""
     times = [float(reader.state["updated"])] if reader.state.get("updated") else []
-    times += [float(sample["t"]) for sample in list(reader.samples)[-1:]]
+    times += [float(sample.get("t") or 0) for sample in list(reader.samples)[-1:]]
     return max(times, default=None)
 
 

@@ -33,7 +33,7 @@ class RunsScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,r", "back", "back", tooltip="Back to the run you came from", key_display="r"),
-        Binding("q", "quit", "quit", tooltip="Close the screen; runs go on"),
+        Binding("q", "app.quit", "quit", tooltip="Close the screen; runs go on"),
     ]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
@@ -102,7 +102,7 @@ class RunsScreen(Screen[None]):
             command = await asyncio.to_thread(_command, preset)
             if not await self.app.push_screen_wait(ConfirmScreen(f"Start {preset}?", command, "y  start it")):
                 return
-            self._tell(f"Starting {preset} …")
+            self.notify(f"Starting {preset} …", markup=False, timeout=20)
             run = await asyncio.to_thread(start, preset, (), partial(self.app.call_from_thread, self._tell))
         except UserError as error:
             self.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
