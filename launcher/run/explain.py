@@ -1,5 +1,6 @@
 """What the detail pane of a check needs beyond state.json: its limits as they are now, and its fixes."""
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,9 +34,14 @@ class Explainer:
         self._attempt = 0
         self._steps: LineTail | None = None
         self._checklist: Checklist | None = None
+        self._lock = threading.Lock()  # one who left may still be judging
 
     def follow(self, wanted: Callable[[], bool] = _wanted) -> bool:
         """Judges what was written since the last call; whether anything was. Gives up when not `wanted`."""
+        with self._lock:
+            return self._follow(wanted)
+
+    def _follow(self, wanted: Callable[[], bool]) -> bool:
         attempt = self._run.last_attempt()
         if attempt is None:
             return False

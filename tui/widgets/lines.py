@@ -11,8 +11,8 @@ from tui.widgets.painted import Painted
 class Lines(Painted):
     """As high as it has rows."""
 
-    def __init__(self, lines: Sequence[Row] = ()) -> None:
-        super().__init__()
+    def __init__(self, lines: Sequence[Row] = (), *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self.lines = lines
 
     def show(self, lines: Sequence[Row]) -> None:

@@ -1,0 +1,52 @@
+"""What is said to the terminal beside the screen: title, bell, notification; and whether it is there.
+
+Nothing here writes: the app sends these strings through Textual's driver, in order with what it paints, so
+that no escape lands in the middle of another.
+
+Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
+which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane
+(`set -g set-titles on` hands it on) and drops notifications; nothing is wrapped to get past it.
+"""
+
+import os
+import select
+from collections.abc import Mapping
+
+from launcher.text import clean
+
+PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+BELL = "\x07"
+LONGEST = 120  # characters of a title or notification
+_DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show such escapes
+
+
+def understands(env: Mapping[str, str] | None = None) -> bool:
+    """Whether this terminal takes titles and notifications."""
+    return (os.environ if env is None else env).get("TERM", "") not in _DULL
+
+
+def title(text: str) -> str:
+    """The escape that sets the title."""
+    return f"\x1b]2;{_one_line(text)}\x07"
+
+
+def notification(text: str) -> str:
+    """The escape that shows a notification of the desktop."""
+    return f"\x1b]9;{_one_line(text)}\x07"
+
+
+def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
+    """Whether the terminal behind stdin or stdout is gone.
+
+    A process that does not lead its session gets no SIGHUP when that happens: Textual would read its end for
+    ever.
+    """
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, 0)  # POLLHUP and POLLERR are always told
+    gone = select.POLLHUP | select.POLLERR | select.POLLNVAL
+    return any(found & gone for _, found in poll.poll(0))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())[:LONGEST]

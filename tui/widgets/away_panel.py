@@ -1,0 +1,51 @@
+"""What happened while nobody looked, until it is dismissed."""
+
+from textual.geometry import Size
+
+from launcher.format import duration
+from launcher.run.seen import Away
+from launcher.text import clean
+from tui.drawing.rows import Row, spread
+from tui.run_words import LEVELS, STATES
+from tui.widgets.painted import HIDDEN, Painted
+
+MOST = 3  # flags that get a row
+
+
+class AwayPanel(Painted):
+    """Hidden when nothing was missed."""
+
+    missed: Away | None = None
+    now = 0.0
+
+    def show(self, missed: Away | None, now: float) -> None:
+        self.missed, self.now = missed, now
+        self.set_class(missed is None, HIDDEN)
+        self.refresh(layout=True)
+
+    @property
+    def open(self) -> bool:
+        return self.missed is not None
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.draw(width, MOST + 2))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        missed = self.missed
+        if missed is None:
+            return []
+        count = len(missed.rises)
+        what = [f"{count} flag{'s' if count > 1 else ''} rose"] if count else []
+        title: Row = [(f" while you were away ({duration(self.now - missed.since)}): ", "title")]
+        title.append((", ".join(what) + (", " if what and missed.end else ""), "text"))
+        if missed.end:
+            sign, role = STATES.get(missed.end, ("", "dim"))
+            title.append((f"{sign} the run {'is lost' if missed.end == 'lost' else missed.end}", role))
+        drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
+        for event in missed.rises[:MOST]:
+            sign, _, role = LEVELS[event["to"]]
+            told = f"  step {event.get('step')}  {event.get('message') or ''}"
+            drawn.append([(f" {sign} {event['to']:<9} {event['rule']:<8}", role), (clean(told), "text")])
+        if count > MOST:
+            drawn.append([(f"   and {count - MOST} more", "dim")])
+        return drawn
