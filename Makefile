@@ -28,7 +28,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run test lint types pytest bench bench-health fuzz clean
+.PHONY: help setup run test lint types pytest bench bench-health bench-million fuzz clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -79,8 +79,11 @@ bench: setup
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
 
+bench-million: setup
+	@$(PYTHON) bench/open_run.py --million $(ARGS)
+
 fuzz: setup
-	@$(PYTHON) tests/fuzz/fuzz_console.py $(ARGS)
+	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)
 
 clean:  # all that was made here but .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html
