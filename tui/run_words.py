@@ -42,7 +42,7 @@ def state_words(state: Mapping[str, Any]) -> Row:
     """`● running · rollout 96/128`."""
     name = str(state.get("state", "queued"))
     sign, role = STATES.get(name, (glyphs.LOST, "dim"))
-    if state.get("stalled") and name == "running":
+    if state.get("stalled") and name in ("starting", "running"):
         sign, role, name = glyphs.WARN, "warn", "stalled"
     outcome = state.get("outcome")
     word = f"{name} · {outcome}" if name == "imported" and outcome else name
