@@ -52,9 +52,11 @@ class Supervisor:
         self.sampler = Sampler(_visible({**os.environ, **self.launch["env"]}))
         self.memory = MemoryLog(run.memory, time.time())
         keys = self.launch["keys"]
+        # a replayed log tells of another machine's memory
+        sizes = {} if "replay_of" in info else machine_sizes(self.sampler)
         self.monitor = Monitor(
             DiskSink(attempt, self.events, self._alert),
-            checklist_maker(info, machine_sizes(self.sampler), clock=True),
+            checklist_maker(info, sizes, clock=True),
             keys, file_logger="file" in str(keys.get("trainer.logger", "")),
         )  # fmt: skip
         self.monitor.history(earlier_steps(run, attempt.number, self.launch.get("resume_step")))

@@ -66,6 +66,7 @@ def test_plain_lines_tell_every_step_each_flag_and_the_end() -> None:
     lines = out.getvalue().splitlines()
     assert code == 0 and lines[-1] == "stopped"
     steps = [line for line in lines if line.startswith("step ") and "/58" in line]
+    assert not any("MEM-" in line for line in lines), "the log's memory is not this machine's"
     assert [line.split("/")[0] for line in steps] == [f"step {n}" for n in range(28)]
     assert any("KL-4 OK -> WARN" in line for line in lines) and "starting -> running" in lines
 
