@@ -1,6 +1,6 @@
 """All figures of a run in memory: small, append-only, quick to draw at any width.
 
-10,000 steps of 100 keys are a million doubles (16 MB with their steps). A chart asks for a few hundred
+10,000 steps of 100 keys are a million doubles (12 MB with their steps). A chart asks for a few hundred
 columns; a pyramid of minimum, maximum and last value per block answers without touching every point, and a
 spike in one step is never averaged away.
 """
@@ -64,7 +64,7 @@ class Series:
     __slots__ = ("_levels", "steps", "values")
 
     def __init__(self) -> None:
-        self.steps: array[int] = array("q")
+        self.steps: array[int] = array("i")
         self.values: array[float] = array("d")
         self._levels: list[_Level] = []
 

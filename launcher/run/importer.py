@@ -68,10 +68,13 @@ def _pair(files: list[LogFile]) -> list[_Attempt]:
 
 
 def _continues(before: _Attempt, after: _Attempt) -> bool:
-    """Whether `after` resumed `before`: it starts later in it, or right behind its end."""
+    """Whether `after` resumed `before`: it starts later in it, or right behind its end.
+
+    A run of its own starts with step 0 or 1.
+    """
     if before.first is None or before.last is None or after.first is None:
         return False
-    return before.first < after.first <= before.last + 1
+    return max(before.first, 1) < after.first <= before.last + 1
 
 
 def _import_run(group: list[_Attempt]) -> RunDir:

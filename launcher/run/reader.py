@@ -4,10 +4,8 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from launcher.console.lines import LineSplitter
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_object
 from launcher.metrics.store import SeriesStore
 from launcher.run.directory import AttemptDir, RunDir
 from launcher.run.state import derive
@@ -65,11 +63,9 @@ class RunReader:
         found = False
         while lines := tail.read():
             for line in lines:
-                try:
-                    into.append(orjson.loads(line))
+                if (value := parse_object(line)) is not None:  # None: a killed writer's half line
+                    into.append(value)
                     found = True
-                except orjson.JSONDecodeError:
-                    continue  # the half line of a writer that was killed
         return found
 
     def _read_steps(self) -> bool:

@@ -52,7 +52,8 @@ def test_attempts_whose_steps_continue_are_one_run_with_a_seam() -> None:
 
 
 def test_logs_that_do_not_continue_are_a_run_each() -> None:
-    assert len(import_logs([str(LOGS / "grpo.log.gz"), str(LOGS / "kl-blowup.log.gz")])) == 2
+    names = ("grpo", "kl-blowup", "nan", "two-gpus")  # first steps 0, 0, 1 and 0
+    assert len(import_logs([str(LOGS / f"{name}.log.gz") for name in names])) == 4
 
 
 @pytest.mark.parametrize(
