@@ -7,7 +7,7 @@ and whichever source has a step makes it exist.
 
 import math
 
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, is_step
 
 GRACE = 5.0  # seconds a step waits for its other source: Ray forwards console lines within about one
 
@@ -38,7 +38,7 @@ class Merger:
 
     def console(self, step: int, data: dict[str, float], offset: int, now: float) -> None:
         """A step line of the console, which starts at byte `offset`."""
-        if step not in self._done:
+        if step not in self._done and is_step(step):
             self._console[step] = data
             record = self._waiting.setdefault(step, StepRecord(step, now, offset, {}))
             record.log_offset = offset

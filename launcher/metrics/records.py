@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 
+LARGEST_STEP = 2**31 - 1  # what the series store can hold; no run comes near it
+
 _WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan, "Infinity": math.inf,
           "-Infinity": -math.inf}  # fmt: skip
 
@@ -35,7 +37,7 @@ class StepRecord:
     def from_line(cls, line: bytes) -> "StepRecord | None":
         """The record of one line of steps.jsonl; None when the line is not one."""
         found = parse_object(line)
-        if found is None or not isinstance(found.get("step"), int):
+        if found is None or not is_step(found.get("step")):
             return None
         t, offset = found.get("t"), found.get("log_offset")
         return cls(
@@ -44,6 +46,11 @@ class StepRecord:
             log_offset=offset if isinstance(offset, int) else None,
             data=figures(found.get("data")),
         )
+
+
+def is_step(value: Any) -> bool:
+    """Whether a value can be the number of a step."""
+    return type(value) is int and 0 <= value <= LARGEST_STEP
 
 
 def trains(data: Mapping[str, float]) -> bool:

@@ -31,7 +31,17 @@ def test_bare_nan_words_of_old_writers_are_read() -> None:
 
 
 def test_broken_lines_are_no_records() -> None:
-    for line in (b"", b"{", b"[1]", b'{"step": "1", "data": {}}', b'{"step": 1}', b"\xff\xfe"):
+    for line in (
+        b"",
+        b"{",
+        b"[1]",
+        b'{"step": "1", "data": {}}',
+        b'{"step": 1}',
+        b"\xff\xfe",
+        b'{"step": 99999999999, "data": {}}',
+        b'{"step": -1, "data": {}}',
+        b'{"step": true, "data": {}}',
+    ):
         assert parse_record(line) is None
 
 
@@ -63,6 +73,12 @@ def test_without_a_file_logger_nothing_waits() -> None:
     merger = Merger(both=False)
     merger.console(4, {"a": 1.0}, offset=0, now=0.0)
     assert [r.step for r in merger.take(now=0.0)] == [4]
+
+
+def test_a_step_number_that_no_run_can_have_is_ignored() -> None:
+    merger = Merger(both=False)
+    merger.console(10**12, {"a": 1.0}, offset=0, now=0.0)
+    assert merger.take() == []
 
 
 @given(st.dictionaries(st.text(max_size=8), st.floats(allow_nan=True, allow_infinity=True), max_size=8))
