@@ -41,22 +41,11 @@ def command(
     json: Json = False,
 ) -> None:
     """Print the exact command of a run, ready to be pasted into a shell."""
-    from launcher import verl_env
-    from launcher.preset.files import load
     from launcher.preset.shell import command_line
-    from launcher.preset.translate import RunFolders, build
+    from launcher.run.launch import preview
 
-    loaded = load(preset, settings or [])
-    env = verl_env.require(loaded.preset.python)
-    if env.verl is None:
-        raise UserError(f"veRL is not installed for {env.python}")
     # The pasted command has no run directory: it writes below the folder where it is run.
-    here = Path.cwd() / "outputs" / loaded.name
-    launch = build(
-        loaded, version=env.verl, python=env.python,
-        folders=RunFolders(here / "checkpoints", here / "samples/rollout", here / "samples/validation",
-                           here / "metrics.jsonl", here / "hydra"),
-    )  # fmt: skip
+    launch = preview(preset, settings or [], Path.cwd() / "outputs" / Path(preset).stem)
     if json:
         put_json({"argv": launch.argv, "env": launch.env})
     else:

@@ -59,6 +59,16 @@ def start(preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent)
     return run
 
 
+def preview(preset: str, settings: Sequence[str], below: Path) -> Launch:
+    """What `start` would execute; the files of the run, which there is not yet, stand below a folder."""
+    loaded = load(preset, settings)
+    env = verl_env.require(loaded.preset.python)
+    assert env.verl is not None
+    names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
+    where = RunFolders(*(below / name for name in names))
+    return build(loaded, version=env.verl, python=env.python, folders=where)
+
+
 def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent) -> RunDir:
     """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one."""
     state = current(run)

@@ -149,16 +149,8 @@ def _presets() -> list[Summary]:
 
 def _command(preset: str) -> str:
     """The command as it would run; the paths of a run that does not exist yet stand below /RUN."""
-    from launcher import verl_env
-    from launcher.preset.files import load
     from launcher.preset.shell import command_line
-    from launcher.preset.translate import RunFolders, build
+    from launcher.run.launch import preview
 
-    loaded = load(preset)
-    env = verl_env.require(loaded.preset.python)
-    if env.verl is None:
-        raise UserError(f"veRL is not installed for {env.python}")
-    names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
-    folders = RunFolders(*(Path("/RUN") / name for name in names))
-    command = command_line(build(loaded, version=env.verl, python=env.python, folders=folders))
+    command = command_line(preview(preset, (), Path("/RUN")))
     return f"ppo-tui run {preset}\n\nruns\n\n{command}"
