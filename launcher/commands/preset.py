@@ -45,7 +45,7 @@ def command(
     from launcher.run.launch import preview
 
     # The pasted command has no run directory: it writes below the folder where it is run.
-    launch = preview(preset, settings or [], Path.cwd() / "outputs" / Path(preset).stem)
+    launch = preview(preset, settings or [], Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
     if json:
         put_json({"argv": launch.argv, "env": launch.env})
     else:
