@@ -1,5 +1,6 @@
 """The application: themes, keys that work everywhere, and which screen is up."""
 
+import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from launcher.screen_request import ScreenRequest
+from tui import terminal
+from tui.glyphs import to_ascii
 from tui.keys import is_ours
 from tui.screens.dashboard import DashboardScreen
 from tui.theme import OWN, theme_name
@@ -36,6 +39,9 @@ class PpoTui(App[None]):
         self.set_class(request.ascii, ASCII_CLASS)
 
     def on_mount(self) -> None:
+        self.watch(self, "title", self._tell_title)
+        if not self.is_headless:
+            self.set_interval(1.0, self._check_terminal)
         read_only = self.request.read_only
         if self.request.run is not None:
             self.push_screen(DashboardScreen(Path(self.request.run), read_only=read_only))
@@ -43,6 +49,14 @@ class PpoTui(App[None]):
             from tui.screens.runs import RunsScreen
 
             self.push_screen(RunsScreen(read_only=read_only))
+
+    def _tell_title(self, title: str) -> None:
+        terminal.send(self, terminal.title(to_ascii(title) if self.request.ascii else title))
+
+    def _check_terminal(self) -> None:
+        """Ends at once when the terminal is gone: leaving in good order would wait for it to take bytes."""
+        if terminal.hung_up():
+            os._exit(129)  # as a shell shows a death by SIGHUP
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for themes that are not ours."""

@@ -153,6 +153,10 @@ def _concerns(figure: Figure, rule: object) -> bool:
     return str(rule).rpartition("-")[0] in figure.rules
 
 
+def _chart_of(rule: object) -> Figure:
+    return next((figure for figure in FIGURES if _concerns(figure, rule)), REWARD)
+
+
 def _flag(figure: Figure, state: Mapping[str, Any]) -> Span | None:
     levels = [
         str(check.get("level")) for check in state.get("checks") or [] if _concerns(figure, check.get("rule"))
@@ -162,10 +166,13 @@ def _flag(figure: Figure, state: Mapping[str, Any]) -> Span | None:
 
 
 def _marks(figure: Figure, store: SeriesStore, events: Sequence[Mapping[str, Any]]) -> list[Mark]:
-    """Where attempts began, and where a flag about this figure rose; the worse sign covers the milder."""
+    """Where attempts began, and where a flag about this figure rose; the worse sign covers the milder.
+
+    Flags about none of the figures are marked at the reward: that is what they put at risk.
+    """
     marks = [Mark(step, glyphs.SEAM, "text") for step in store.seams]
     rises = [event for event in events if event.get("kind") == "health" and _rose(event)]
-    rises = [event for event in rises if _concerns(figure, event.get("rule"))]
+    rises = [event for event in rises if figure is _chart_of(event.get("rule"))]
     for event in sorted(rises, key=lambda event: ORDER[str(event["to"])]):
         sign, _, role = LEVELS[str(event["to"])]
         marks.append(Mark(event["step"], sign, role))

@@ -14,7 +14,7 @@ from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
 from tui.run_words import LEVELS, ORDER
 
-NEAR = 1.5  # a limit this many times the curve's height away still gets onto its chart
+NEAR = 3.0  # a limit this many times the curve's height away still gets onto its chart
 _RECENT = 40  # values whose trend the arrow tells
 
 

@@ -104,12 +104,13 @@ def _entry(label: str, text: str, columns: int, role: str = "text") -> list[Row]
 
 
 def _fix(label: str, fix: str, editable: bool, columns: int) -> list[Row]:
-    """One thing to try; a veRL key stands out, and the one that `e` opens is told."""
+    """One thing to try; a veRL key stands out, and `e` stands before the one that it opens."""
     key = fix.partition(" ")[0] if "." in fix.partition(" ")[0] else ""
-    rows = _entry(label, fix + ("  e edits it" if editable else ""), columns)
-    text, role = rows[0][-1]
-    rows[0] = [*rows[0][:-1], (text[: len(key)], "title"), (text[len(key) :], role)]
-    return rows
+    (first, *others) = _entry(label, fix, columns)
+    text, role = first[-1]
+    rest: Row = [(text[: len(key)], "title"), (text[len(key) :], role)]
+    mark: Row = [("e ", "live")] if editable else []
+    return [put([(f" {label}", "dim")], INDENT - width(mark), [*mark, *rest], 0), *others]
 
 
 def _happened(label: str, event: Mapping[str, Any]) -> Row:

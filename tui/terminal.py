@@ -1,21 +1,27 @@
 """What is said to the terminal beside the screen: title, bell, notification; and whether it is there.
 
-Nothing here writes: the app sends these strings through Textual's driver, in order with what it paints, so
-that no escape lands in the middle of another.
+All goes through Textual's driver, in order with what it paints, so that no escape lands inside another.
 
 Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
 which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane
 (`set -g set-titles on` hands it on) and drops notifications; nothing is wrapped to get past it.
 """
 
+from __future__ import annotations
+
+import contextlib
 import os
 import select
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from launcher.text import clean
 
+if TYPE_CHECKING:
+    from textual.app import App
+
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
-BELL = "\x07"
 LONGEST = 120  # characters of a title or notification
 _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show such escapes
 
@@ -23,6 +29,12 @@ _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show s
 def understands(env: Mapping[str, str] | None = None) -> bool:
     """Whether this terminal takes titles and notifications."""
     return (os.environ if env is None else env).get("TERM", "") not in _DULL
+
+
+def send(app: App[Any], escape: str) -> None:
+    """Writes an escape where the app paints. Textual has no public way to do that but for its bell."""
+    if app._driver is not None and understands():
+        app._driver.write(escape)
 
 
 def title(text: str) -> str:
@@ -50,3 +62,17 @@ def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
 
 def _one_line(text: str) -> str:
     return " ".join(clean(text).split())[:LONGEST]
+
+
+@contextlib.contextmanager
+def title_kept() -> Iterator[None]:
+    """Puts the terminal's own title back at the end."""
+    told = sys.__stderr__ if understands() else None  # what Textual paints on
+    if told is not None:
+        told.write(PUSH_TITLE)
+    try:
+        yield
+    finally:
+        if told is not None:
+            told.write(POP_TITLE)
+            told.flush()

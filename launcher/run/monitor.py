@@ -87,6 +87,7 @@ class Monitor:
         self._reader = console.ConsoleReader()
         self._merger = Merger(both=file_logger)
         self._three_decimals = False
+        self._begun = False  # a step line was printed
         self._early: list[console.Notable] = []
         self._mutes: dict[str, bool] = {}
         self._history: list[StepRecord] = []
@@ -164,6 +165,7 @@ class Monitor:
     def _take(self, event: console.Event, now: float) -> None:
         match event:
             case console.StepLine():
+                self._begun = True
                 self._three_decimals = event.three_decimals
                 self._merger.console(event.step, event.data, event.offset, now)
                 self.rollout = None
@@ -186,7 +188,7 @@ class Monitor:
     def _enter(self, phase: str, now: float) -> None:
         if phase != self.phase or self.phase_since is None:
             self.phase, self.phase_since = phase, now
-            if self.step is None or phase in ("save", "validate", "final"):
+            if not self._begun or phase in ("save", "validate", "final"):
                 self._sink.phase(phase, self.step, now)
 
     def _learn(self, keys: Mapping[str, Any]) -> None:

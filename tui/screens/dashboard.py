@@ -1,6 +1,7 @@
 """One run at a glance: what it does, how it is, four charts, checks, memory, log."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,16 +11,20 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
+from tui.attention import Attention
 from tui.charts import FIGURES, plot
 from tui.run_words import is_live
 from tui.screens.confirm import ConfirmScreen
+from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
 from tui.widgets.checklist import Checklist
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
 from tui.widgets.metric_chart import MetricChart
+from tui.widgets.painted import HIDDEN
 from tui.widgets.progress_line import ProgressLine
 
 POLL = 1.0  # seconds
@@ -36,7 +41,20 @@ class DashboardScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter",
+            "explain",
+            "explain",
+            key_display="enter",
+            tooltip="Explain the worst check, or the chosen one",
+        ),
+        Binding(
+            "down,j", "choose(1)", "choose a check", show=False, key_display="↑↓", tooltip="Choose a check"
+        ),
+        Binding("up,k", "choose(-1)", show=False),
+        Binding("escape", "calm", show=False),
         Binding("h", "checks", "checks", tooltip="All health checks, with their figures"),
+        Binding("v", "events", "events", tooltip="What happened, with times"),
         Binding("l", "log", "log", tooltip="The console of the run, full screen"),
         Binding("r", "runs", "runs", tooltip="The list of runs and presets"),
         Binding(
@@ -66,12 +84,15 @@ class DashboardScreen(Screen[None]):
         self.directory = directory
         self.read_only = read_only
         self.reader: RunReader | None = None
+        self.explainer: Explainer | None = None
+        self.attention: Attention | None = None
         self._was_live = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
         yield ProgressLine()
         yield Banner()
+        yield AwayPanel(classes=HIDDEN)
         with Container(id="charts"):
             for index, _ in enumerate(FIGURES):
                 yield MetricChart(id=f"chart-{index}")
@@ -88,13 +109,22 @@ class DashboardScreen(Screen[None]):
         """Reads the run beside the event loop (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
-        self.reader = reader
+        self.reader, self.explainer = reader, Explainer(reader.dir)
+        self.attention = Attention(self.app, reader)
         self._show(EVERYTHING)
+        self.query_one(AwayPanel).show(self.attention.missed, time.time())
+        self.attention.heed()
         self.set_interval(POLL, self._poll)
 
     def _poll(self) -> None:
-        if self.reader is not None and (changed := self.reader.poll()):
+        assert self.reader is not None and self.attention is not None
+        if changed := self.reader.poll():
             self._show(changed)
+        self.attention.heed()
+
+    def on_unmount(self) -> None:
+        if self.attention is not None:
+            self.attention.note()
 
     def _show(self, changed: "set[str] | frozenset[str]") -> None:
         """Hands what changed to the widgets, which paint the cells that differ."""
@@ -181,11 +211,39 @@ class DashboardScreen(Screen[None]):
         else:
             self.notify("There is no newer run." if distance < 0 else "There is no older run.")
 
+    def action_choose(self, distance: int) -> None:
+        self.query_one(Checklist).move(distance)
+
+    def action_calm(self) -> None:
+        """Escape: what was missed is known now; else the check is not chosen any more."""
+        panel = self.query_one(AwayPanel)
+        if panel.missed is not None:
+            panel.show(None, 0.0)
+        else:
+            self.query_one(Checklist).leave()
+
+    def action_explain(self) -> None:
+        from tui.screens.check_detail import CheckDetailScreen
+
+        rule = self.query_one(Checklist).chosen
+        if self.query_one(AwayPanel).missed is not None:
+            self.action_calm()
+            self.action_events()
+        elif self.reader is not None and self.explainer is not None and rule is not None:
+            screen = CheckDetailScreen(self.reader, self.explainer, rule, read_only=self.read_only)
+            self.app.push_screen(screen)
+
     def action_checks(self) -> None:
         from tui.screens.checks import ChecksScreen
 
-        if self.reader is not None:
-            self.app.push_screen(ChecksScreen(self.reader))
+        if self.reader is not None and self.explainer is not None:
+            self.app.push_screen(ChecksScreen(self.reader, self.explainer, read_only=self.read_only))
+
+    def action_events(self) -> None:
+        from tui.screens.events import EventsScreen
+
+        if self.reader is not None and self.explainer is not None:
+            self.app.push_screen(EventsScreen(self.reader, self.explainer, read_only=self.read_only))
 
     def action_log(self) -> None:
         from tui.screens.log import LogScreen

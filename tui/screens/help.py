@@ -55,7 +55,12 @@ def _signs() -> list[Row]:
     rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]
     rows += [[], [("Charts", "title")]]
     rows.append([(f"  {glyphs.SEAM} ", "text"), (" on the axis: an attempt began (resume)", "text")])
-    rows.append([(f"  {glyphs.WARN} ", "warn"), (" on the axis: a check about this figure rose", "text")])
+    rows.append(
+        [
+            (f"  {glyphs.WARN} ", "warn"),
+            (" on the axis: a check about this figure rose (reward: or about none of them)", "text"),
+        ]
+    )
     rows.append(
         [(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" the last ten steps against the ten before", "text")]
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from launcher.text import clean
 from tui.drawing.rows import Row, fit
+from tui.glyphs import CURSOR
 from tui.run_words import LEVELS, ORDER
 from tui.widgets.painted import Painted
 
@@ -13,7 +14,7 @@ _ON = ORDER["NOTICE"]
 _BOTH = 70  # columns from which a row holds a question and its answer
 
 
-def check_row(check: Mapping[str, Any], question: int) -> Row:
+def check_row(check: Mapping[str, Any], question: int, chosen: bool = False) -> Row:
     """`▲ WARN  Is the drift buying reward?  KL rose by 0.10 ...`.
 
     `question` is the width of its column; 0 leaves room for one of the two: what is wrong, else the question.
@@ -21,11 +22,13 @@ def check_row(check: Mapping[str, Any], question: int) -> Row:
     level = str(check.get("level"))
     sign, _, role = LEVELS.get(level, LEVELS["N-A"])
     quiet = ORDER.get(level, 0) < _ON
+    mark: Row = [(CURSOR if chosen else " ", "live")]
     asked, told = clean(str(check.get("question", ""))), clean(str(check.get("message") or ""))
     if not question:
-        return [(f" {sign} {level:<9}", role), (asked if quiet or not told else told, "text")]
+        return [*mark, (f"{sign} {level:<9}", role), (asked if quiet or not told else told, "text")]
     return [
-        (f" {sign} {level:<9}", role),
+        *mark,
+        (f"{sign} {level:<9}", role),
         *fit([(asked, "text")], question),
         (f" {told}", "dim" if quiet else "text"),
     ]
@@ -50,6 +53,28 @@ class Checklist(Painted):
     """As many checks as fit, in the order in which they come, and one line about the rest."""
 
     checks: Sequence[Mapping[str, Any]] = ()
+    cursor: str | None = None  # the rule that was chosen; None: nobody chose
+
+    @property
+    def chosen(self) -> str | None:
+        """The rule that is meant: the chosen one, else the worst."""
+        rules = [str(check.get("rule")) for check in self.checks if _judged(check)]
+        return self.cursor if self.cursor in rules else rules[0] if rules else None
+
+    def move(self, distance: int) -> None:
+        """Chooses the check so many rows further; the first move chooses the worst."""
+        rules = [str(check.get("rule")) for check in self.checks if _judged(check)]
+        if self.cursor in rules:
+            at = rules.index(self.cursor) + distance
+            self.cursor = rules[min(max(at, 0), len(rules) - 1)]
+        else:
+            self.cursor = rules[0] if rules else None
+        self.redraw()
+
+    def leave(self) -> None:
+        """Nothing is chosen any more."""
+        self.cursor = None
+        self.redraw()
 
     def show(self, checks: Sequence[Mapping[str, Any]]) -> None:
         self.checks = checks
@@ -59,11 +84,14 @@ class Checklist(Painted):
         if not self.checks:
             return [[(" · no check has been judged yet", "dim")]]
         judged = [check for check in self.checks if _judged(check)]
-        shown = judged if len(self.checks) <= rows else judged[: rows - 1] if rows > 1 else judged[:1]
+        room = len(judged) if len(self.checks) <= rows else max(rows - 1, 1)
+        at = next((i for i, check in enumerate(judged) if check.get("rule") == self.cursor), 0)
+        first = max(at - room + 1, 0)
+        shown = judged[first : first + room]
         longest = max((len(str(check.get("question", ""))) for check in shown), default=0)
         question = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
-        drawn = [check_row(check, question) for check in shown]
-        rest = summary(self.checks[len(shown) :])
+        drawn = [check_row(check, question, check.get("rule") == self.cursor) for check in shown]
+        rest = summary([check for check in self.checks if check not in shown])
         return [*drawn, [(f"   {rest}", "dim")]] if rest and len(drawn) < rows else drawn
 
 
