@@ -89,6 +89,7 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
     attempt = run.add_attempt()
     try:
         launch = _build(loaded, env, run, attempt, resume_from=folder)
+        _refuse_complete(run, step, launch.keys.get("trainer.total_training_steps"), state, settings)
     except BaseException:
         shutil.rmtree(attempt.path, ignore_errors=True)
         raise
@@ -97,6 +98,18 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
     narrate(f"resuming from step {step} in attempt {attempt.number}")
     spawn_supervisor(run)
     return run
+
+
+def _refuse_complete(
+    run: RunDir, step: int, planned: int | None, state: dict[str, Any], settings: Sequence[str]
+) -> None:
+    """veRL would go through its whole start-up and end without a step (verl.md P35)."""
+    total = planned or (None if settings else state.get("total"))  # settings may make the run longer
+    if total is not None and step >= total:
+        raise UserError(
+            f"run {run.id} is complete: its checkpoint is of step {step} of {total}; "
+            f"to train on, resume it with trainer.steps={2 * total} or more trainer.epochs"
+        )
 
 
 def stop(run: RunDir, *, by: str = "user", wait: bool = False) -> str:
