@@ -110,6 +110,8 @@ def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
     """Role and sentence of the banner: why a run stands still, or how it ended. None while all goes on."""
     name = state.get("state", "queued")
     if is_live(state):
+        if minutes := state.get("silent_minutes"):
+            return "warn", f"the supervisor has written nothing for {minutes} min: what you see is old"
         return ("warn", str(state["stall"])) if state.get("stall") else None
     error = state.get("error")
     step, total = state.get("step"), state.get("total")

@@ -43,7 +43,11 @@ def current(run: RunDir) -> dict[str, Any]:
 
 
 def derive(state: dict[str, Any]) -> dict[str, Any]:
-    """`state` with `lost` in place of a state that nobody keeps up any more."""
+    """`state` with `lost` in place of a state that nobody keeps up any more.
+
+    A supervisor that lives but has not written for a minute or more (stopped, or its disk hangs) is told by
+    `silent_minutes`: the figures are old then.
+    """
     if state.get("state") not in ALIVE:
         return state or {"state": "lost", "driver_alive": False}
     supervisor = ProcessId.from_json(state.get("supervisor"))
@@ -52,6 +56,7 @@ def derive(state: dict[str, Any]) -> dict[str, Any]:
     else:
         kept = supervisor.alive()
     if kept:
-        return state
+        silent = (time.time() - float(state.get("heartbeat") or time.time())) // 60
+        return {**state, "silent_minutes": int(silent)} if silent >= 1 else state
     driver = ProcessId.from_json(state.get("driver"))
     return {**state, "state": "lost", "driver_alive": bool(driver and driver.alive())}

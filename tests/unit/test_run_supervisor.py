@@ -98,6 +98,19 @@ def test_a_killed_supervisor_leaves_a_lost_run_whose_driver_lives_and_can_be_sto
     assert attempt is not None and read_json(attempt.exit)["requested_by"] == "test"
 
 
+def test_a_supervisor_that_hangs_is_told_by_its_old_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
+    state = wait_for(run, lambda s: s["driver"] is not None)
+    assert "silent_minutes" not in state
+    os.kill(state["supervisor"]["pid"], signal.SIGSTOP)
+    real = time.time
+    monkeypatch.setattr("launcher.run.state.time.time", lambda: real() + 185)
+    assert current(run)["silent_minutes"] == 3 and current(run)["state"] == "starting"
+    monkeypatch.undo()
+    os.kill(state["supervisor"]["pid"], signal.SIGCONT)
+    stop(run, wait=True)
+
+
 def test_the_hang_up_of_the_terminal_changes_nothing() -> None:
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
     state = wait_for(run, lambda s: s["driver"] is not None)
