@@ -16,6 +16,7 @@ from launcher.health.rows import Row, sort
 from launcher.metrics.records import StepRecord, figures
 from launcher.run.directory import RunDir
 from launcher.run.process import ProcessId
+from launcher.run.seen import looked
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
 
@@ -127,6 +128,7 @@ def write_run(
         attempt = run.add_attempt()
         attempt.steps.write_bytes(b"".join(record.to_line() for record in records))
         attempt.console.write_text(log)
+    looked(run.id, START + 10_000)  # nothing was missed
     return run.path
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tui.check_words import check_rows
 from tui.drawing.rows import Row
 from tui.glyphs import to_ascii
-from tui.screens.checks import check_rows
 from tui.widgets.checklist import Checklist, summary
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
@@ -105,15 +105,15 @@ def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> No
         " ▲ WARN     Is the drift buying reward? KL rose by 0.12",
         " ◆ NOTICE   Is the policy collapsing?   entropy 0.04",
         " ● OK       Are all numbers finite?     112 figures, all finite",
-        "   17 more fine · 2 not applicable",
+        f"{'   17 more fine · 2 not applicable':<61} ↑↓ enter explains",
     ]
     assert lines(widget.draw(50, 4))[1:3] == [
         " ◆ NOTICE   entropy 0.04",
         " ● OK       Are all numbers finite?",
     ]
     assert lines(widget.draw(80, 1)) == [" ▲ WARN     Is the drift buying reward? KL rose by 0.12"]
-    assert lines(widget.draw(80, 3))[2] == "   18 more fine · 2 not applicable"
-    assert lines(widget.draw(80, 2))[1] == "   1 more to watch · 18 more fine · 2 not applicable"
+    assert lines(widget.draw(60, 3))[2] == "   18 more fine · 2 not applicable"
+    assert lines(widget.draw(60, 2))[1] == "   1 more to watch · 18 more fine · 2 not applicable"
     assert len(widget.draw(80, 60)) == 21  # all that were judged, and a line about those that were not
 
 
@@ -125,7 +125,7 @@ def test_a_muted_check_is_only_counted() -> None:
     assert summary(checks) == "1 more fine · 1 muted"
     widget = Checklist()
     widget.checks = checks
-    assert lines(widget.draw(80, 4)) == [" ● OK       Is it?", "   1 muted"]
+    assert lines(widget.draw(60, 4)) == [" ● OK       Is it?", "   1 muted"]
 
 
 def test_the_full_list_says_since_when() -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 from tui.drawing import scale
 from tui.drawing.braille import Canvas
 from tui.drawing.rows import Row, Span, fit, joined, spread, width
-from tui.glyphs import AXIS, BASE, LIMIT
+from tui.glyphs import AXIS, BASE, DOWN, LIMIT, UP
 
 GUTTER = scale.LABEL + 1  # label and axis
 _LEAST = 8  # columns of curve below which labels give way
@@ -60,8 +60,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Limit:
-    """A level line across the chart, drawn where it lies in the range; `label` stands on its right end.
+    """A level line across the chart.
 
+    `label` stands on its right end; of a limit out of range at the edge nearest to it, with an arrow.
     `reach`: the range is widened to hold it.
     """
 
@@ -140,28 +141,40 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
         for part in trace:
             _draw(canvas, [(x, y_of(bottom), y_of(top)) for x, bottom, top in part], curve.role)
     label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, scale.labels(ticks), strict=True)}
-    limit_at: dict[int, Limit] = {}
-    for limit in plot.limits:
-        if low <= limit.value <= high:
-            limit_at.setdefault(y_of(limit.value) // 4, limit)
+    limit_at = {
+        y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high
+    }
+    above = [limit for limit in plot.limits if limit.value > high and limit.label]
+    below = [limit for limit in plot.limits if limit.value < low and limit.label]
     drawn: list[Row] = []
     for row in range(rows):
         cells = _cells(canvas.row(row), limit_at.get(row))
+        if row == 0 and above:
+            nearest = min(above, key=lambda limit: limit.value)
+            cells = _labelled(cells, f"{UP} {nearest.label}", nearest.role)
+        if row == rows - 1 and below:
+            nearest = max(below, key=lambda limit: limit.value)
+            cells = _labelled(cells, f"{DOWN} {nearest.label}", nearest.role)
         axis: Row = [(f"{label_at.get(row, ''):>{scale.LABEL}}{AXIS}", "axis")] if gutter else []
         drawn.append([*axis, *joined(cells)])
     return drawn
 
 
 def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
-    """A row of the curve on blank cells, or on the line of a limit with its label where there is room."""
+    """A row of the curve on blank cells, or on the line of a limit."""
     if limit is None:
         return [cell or (" ", "text") for cell in dots]
     cells = [cell or (LIMIT, limit.role) for cell in dots]
-    label = f" {limit.label} "
-    start = len(cells) - len(label) - 1
-    if limit.label and start > 0 and not any(dots[start : start + len(label)]):
-        cells[start : start + len(label)] = [(char, limit.role) for char in label]
-    return cells
+    return _labelled(cells, limit.label, limit.role) if limit.label else cells
+
+
+def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
+    """The label near the right end of a row, where the curve leaves room for it."""
+    text = f" {label} "
+    start = len(cells) - len(text) - 1
+    if start <= 0 or any(char not in (" ", LIMIT) for char, _ in cells[start : start + len(text)]):
+        return cells
+    return [*cells[:start], *((char, role) for char in text), *cells[start + len(text) :]]
 
 
 Part = list[tuple[int, float, float]]  # dot column, lowest and highest value

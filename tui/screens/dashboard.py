@@ -44,9 +44,9 @@ class DashboardScreen(Screen[None]):
         Binding(
             "enter",
             "explain",
-            "explain",
-            key_display="enter",
-            tooltip="Explain the worst check, or the chosen one",
+            "explain a check",
+            show=False,
+            tooltip="Explain the chosen check, or the worst",
         ),
         Binding(
             "down,j", "choose(1)", "choose a check", show=False, key_display="↑↓", tooltip="Choose a check"

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launcher.text import clean
-from tui.drawing.rows import Row, fit
+from tui.drawing.rows import Row, fit, spread
 from tui.glyphs import CURSOR
 from tui.run_words import LEVELS, ORDER
 from tui.widgets.painted import Painted
 
 _ON = ORDER["NOTICE"]
+HINT = "↑↓ enter explains "
 _BOTH = 70  # columns from which a row holds a question and its answer
 
 
@@ -91,8 +92,11 @@ class Checklist(Painted):
         longest = max((len(str(check.get("question", ""))) for check in shown), default=0)
         question = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
         drawn = [check_row(check, question, check.get("rule") == self.cursor) for check in shown]
-        rest = summary([check for check in self.checks if check not in shown])
-        return [*drawn, [(f"   {rest}", "dim")]] if rest and len(drawn) < rows else drawn
+        others = [check for check in self.checks if not _judged(check)]
+        rest = summary([*judged[:first], *judged[first + room :], *others])
+        if not rest or len(drawn) >= rows:
+            return drawn
+        return [*drawn, spread([(f"   {rest}", "dim")], [(HINT, "dim")] if columns >= _BOTH else [], columns)]
 
 
 def _judged(check: Mapping[str, Any]) -> bool:
