@@ -29,3 +29,8 @@ def presets_dir() -> Path:
     """Folder of the user's own presets; they shadow shipped ones of the same name."""
     home = _home()
     return home / "presets" if home else Path(platformdirs.user_config_dir(_APP)) / "presets"
+
+
+def layout_file() -> Path:
+    """What the user pinned to the dashboard."""
+    return presets_dir().parent / "layout.json"

@@ -1,0 +1,52 @@
+"""Every key of real logs has a meaning; what nobody knows is not made up."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from launcher.metrics.glossary import UNKNOWN, describe
+
+LOGS = sorted((Path(__file__).parent.parent / "data" / "logs").glob("*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+def test_every_key_of_a_real_run_is_described(log: Path) -> None:
+    lines = gzip.decompress(log.read_bytes()).splitlines()
+    keys = {key for line in lines for key in json.loads(line)["data"]}
+    assert keys
+    assert {key for key in keys if describe(key).meaning == UNKNOWN} == set()
+    assert all(len(describe(key).meaning) < 140 for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("key", "unit", "part"),
+    [
+        ("critic/score/max", "", "without a critic, too; highest of the batch"),
+        ("actor/entropy", "nats", "per token"),
+        ("critic/grad_norm", "", "before clipping"),
+        ("actor/perf/max_memory_reserved_gb", "GiB", "reserved"),
+        ("perf/max_memory_reserved_gb", "GiB", "reserved"),
+        ("perf/mfu/actor_infer", "share", "peak"),
+        ("critic/kl", "nats", "to the reference"),
+        ("rollout_corr/kl", "nats", "not the KL to the reference"),
+        ("timing_s/agent_loop/num_preempted/mean", "", "restart"),
+        ("timing_s/agent_loop/tool_calls/max", "s", "agent loop"),
+        ("timing_s/my_own_part", "s", "this part"),
+        ("val-core/openai/gsm8k/acc/mean@1", "", "headline figure of this data source; one answer a prompt"),
+        ("val-core/openai/gsm8k/acc/best@4/std", "", "best of 4 answers (its spread)"),
+        ("val-aux/openai/gsm8k/acc_success_only/mean@4", "", "mean of 4 answers a prompt"),
+        ("val-aux/num_turns/max", "turns", "messages in a chat; 2 is one question and one answer; highest"),
+        ("val/test_score/openai/gsm8k", "", "up to 0.3"),
+    ],
+)
+def test_meaning_and_unit(key: str, unit: str, part: str) -> None:
+    found = describe(key)
+    assert found.unit == unit
+    assert part in found.meaning
+
+
+@pytest.mark.parametrize("key", ["", "mine", "actor", "reward/mean", "critic/score_of_mine", "/mean"])
+def test_an_unknown_key_is_not_explained(key: str) -> None:
+    assert describe(key) == ("", UNKNOWN)

@@ -1,0 +1,63 @@
+"""Finding a metric by typing a few letters of its name, its unit or its meaning."""
+
+from collections.abc import Iterable
+
+from launcher.metrics.glossary import describe
+
+_NAME, _UNIT, _MEANING = 100, 60, 40  # how good a whole word in each of them is
+
+
+def ranked(keys: Iterable[str], query: str) -> list[str]:
+    """The keys that fit every word of the query, best first; all of them in their order without one."""
+    words = query.lower().split()
+    if not words:
+        return list(keys)
+    scores = {key: _score(key, words) for key in keys}
+    return sorted((key for key, score in scores.items() if score), key=lambda key: (-scores[key], key))
+
+
+def _score(key: str, words: list[str]) -> int:
+    found = [_fit(key, word) for word in words]
+    return sum(found) if all(found) else 0
+
+
+def _fit(key: str, word: str) -> int:
+    """How well one word fits; 0 when it does not. In prose only whole stretches count: letters are everywhere."""
+    unit, meaning = describe(key)
+    best = letters(key.lower(), word)
+    if word == unit.lower():
+        best = max(best, _UNIT)
+    at = meaning.lower().find(word) if len(word) > 1 else -1
+    if at >= 0:
+        best = max(best, _MEANING if at == 0 or not meaning[at - 1].isalnum() else _MEANING // 2)
+    return best
+
+
+def letters(name: str, word: str) -> int:
+    """How well `word` names `name`, 0 to 100: in one piece best, else letter by letter in their order.
+
+    The letters may not lie further apart than three times their number.
+    """
+    at = name.find(word)
+    if at >= 0:
+        begins = at == 0 or not name[at - 1].isalnum()
+        ends = at + len(word) == len(name) or not name[at + len(word)].isalnum()
+        return _NAME - 20 + 10 * begins + 10 * ends
+    span = _shortest(name, word)
+    return max(1, 30 * len(word) // span) if span and span <= 3 * len(word) else 0
+
+
+def _shortest(name: str, word: str) -> int:
+    """Length of the shortest stretch of `name` that has the letters of `word` in order; 0 without one."""
+    best = 0
+    start = name.find(word[0])
+    while start >= 0:
+        at = start
+        for letter in word[1:]:
+            at = name.find(letter, at + 1)
+            if at < 0:
+                return best
+        if not best or at + 1 - start < best:
+            best = at + 1 - start
+        start = name.find(word[0], start + 1)
+    return best
