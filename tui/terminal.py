@@ -1,7 +1,5 @@
 """What is said to the terminal beside the screen: title, bell, notification; and whether it is there.
 
-All goes through Textual's driver, in order with what it paints, so that no escape lands inside another.
-
 Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
 which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane
 (`set -g set-titles on` hands it on) and drops notifications; nothing is wrapped to get past it.
@@ -32,9 +30,14 @@ def understands(env: Mapping[str, str] | None = None) -> bool:
 
 
 def send(app: App[Any], escape: str) -> None:
-    """Writes an escape where the app paints. Textual has no public way to do that but for its bell."""
-    if app._driver is not None and understands():
-        app._driver.write(escape)
+    """Writes an escape on what Textual paints on.
+
+    Its public interface offers only the bell. Textual writes whole frames to this same stream, one call
+    each, so what is written here comes between two frames and never inside an escape.
+    """
+    if not app.is_headless and understands() and sys.__stderr__ is not None:
+        sys.__stderr__.write(escape)
+        sys.__stderr__.flush()
 
 
 def title(text: str) -> str:
