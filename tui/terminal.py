@@ -36,8 +36,9 @@ def send(app: App[Any], escape: str) -> None:
     each, so what is written here comes between two frames and never inside an escape.
     """
     if not app.is_headless and understands() and sys.__stderr__ is not None:
-        sys.__stderr__.write(escape)
-        sys.__stderr__.flush()
+        with contextlib.suppress(OSError):  # it hung up; the app finds out by itself
+            sys.__stderr__.write(escape)
+            sys.__stderr__.flush()
 
 
 def title(text: str) -> str:

@@ -4,6 +4,7 @@ import functools
 import gzip
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,7 +94,7 @@ def running(**more: Any) -> dict[str, Any]:
         "eta": 38.0,
         "step_seconds": 2.1, "rollout": {"finished": 24, "failed": 0, "total": 32}, "stalled": False,
         "verdict": "OK", "flags": [], "checks": checks(), "created": START, "started": START,
-        "updated": START + 200, "heartbeat": START + 200, "exit": None, "error": None, **more,
+        "updated": START + 200, "heartbeat": time.time(), "exit": None, "error": None, **more,
     }  # fmt: skip
 
 

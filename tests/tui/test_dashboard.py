@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import shutil
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,7 +98,7 @@ async def test_nothing_is_painted_while_nothing_changes(
         painted: list[Painted] = []
         monkeypatch.setattr(Painted, "refresh", lambda self, *_, **__: painted.append(self))
         for beat in range(3):  # the supervisor's sign of life alone
-            write_state(warned, {**RunDir(warned).read_state(), "heartbeat": make.start + 201 + beat})
+            write_state(warned, {**RunDir(warned).read_state(), "heartbeat": time.time() + beat})
             await pilot.pause(1.05)
         assert painted == []
 

@@ -1,0 +1,330 @@
+"""From a flag to its explanation, its mute and its fix; and the events of a run."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from launcher.run.directory import RunDir
+from launcher.run.importer import import_logs
+from tui.app import PpoTui
+from tui.screens.check_detail import CheckDetailScreen
+from tui.screens.checks import ChecksScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.events import EventsScreen
+from tui.widgets.checklist import Checklist
+from tui.widgets.items import Items
+from tui.widgets.lines import Lines
+from tui.widgets.metric_chart import MetricChart
+from tui.widgets.painted import Painted
+
+LOGS = Path(__file__).parent.parent / "data" / "logs"
+HOME, LARGE = (80, 24), (160, 48)
+
+
+async def opened(pilot: Pilot[Any]) -> None:
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[Any], found: Any) -> None:
+    for _ in range(80):
+        if found():
+            return
+        await pilot.pause(0.05)
+    raise AssertionError("it never came")
+
+
+def text(widget: Painted) -> str:
+    rows = widget.draw(*widget.size)
+    return "\n".join("".join(part for part, _ in row) for row in rows)
+
+
+def page(app: PpoTui) -> str:
+    return text(app.screen.query_one("#page", Lines))
+
+
+def head(app: PpoTui) -> str:
+    return text(app.screen.query_one("#head", Lines))
+
+
+def said(app: PpoTui) -> str:
+    return " ".join(notice.message for notice in app._notifications)
+
+
+@pytest.fixture
+def blown(home: Path) -> Path:
+    """A real run whose KL climbed, imported."""
+    run = import_logs([str(LOGS / "kl-blowup.log.gz")])[0].path
+    return Path(shutil.move(run, run.with_name("7f3a1c-kl-blowup")))
+
+
+async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path) -> None:
+    app = make.app(blown)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("enter")
+        await opened(pilot)
+        assert isinstance(app.screen, CheckDetailScreen)
+        assert "✖ CRITICAL  Is the drift buying reward?" in head(app)
+        assert "since step 16 · KL-4 · 1/31" in head(app)
+        assert "e actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
+        assert "The reward can only be trusted" in " ".join(page(app).split())
+        assert "step 10     ▲ WARN" in page(app) and "step 16     ✖ CRITICAL" in page(app)
+        shown = [chart for chart in app.screen.query(MetricChart) if chart.display]
+        assert [chart.plot.title for chart in shown] == ["actor/reward_kl_penalty", "critic/score/mean"]
+        assert [(mark.step, mark.sign) for mark in shown[0].plot.marks] == [(10, "▲"), (16, "✖")]
+        await pilot.press("escape")
+        assert isinstance(app.screen, DashboardScreen)
+
+
+async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blown: Path) -> None:
+    app = make.app(blown)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("enter", "right", "right")
+        await opened(pilot)
+        assert "KL-1" in head(app)
+        chart = app.screen.query(MetricChart).first(MetricChart)
+        assert {limit.label.split()[0] for limit in chart.plot.limits} == {"NOTICE", "WARN", "CRITICAL"}
+        assert "╌ NOTICE ≥ 0.500 ╌" in text(chart)
+        assert "◆ NOTICE ≥ 0.500" in page(app)
+        await pilot.press("left", "left", "left")  # from the first to the last
+        assert "31/31" in head(app)
+
+
+async def test_a_check_is_chosen_on_the_dashboard(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        listed = app.screen.query_one(Checklist)
+        assert "❯" not in text(listed)
+        for _ in range(6):
+            await pilot.press("down")
+        assert sum(line.startswith("❯") for line in text(listed).splitlines()) == 1
+        assert "1 more warnings" in text(listed)  # the worst has scrolled out
+        sixth = listed.chosen
+        await pilot.press("enter")
+        assert isinstance(app.screen, CheckDetailScreen) and app.screen.rule == sixth
+        await pilot.press("escape", "escape")
+        assert listed.chosen == "KL-4" and "❯" not in text(listed)
+
+
+async def test_the_list_of_checks_has_a_cursor_that_stays_in_sight(
+    make: SimpleNamespace, blown: Path
+) -> None:
+    app = make.app(blown)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("h")
+        assert isinstance(app.screen, ChecksScreen)
+        await pilot.press("end")
+        await pilot.pause()
+        items = app.screen.query_one(Items)
+        row = next(y for y, line in enumerate(text(items).splitlines()) if line.startswith("❯"))
+        assert items.region.y + row < 23
+        last = items.cursor
+        await pilot.press("enter")
+        assert isinstance(app.screen, CheckDetailScreen) and app.screen.rule == last
+        await pilot.press("backspace")
+        assert isinstance(app.screen, ChecksScreen) and items.cursor == last
+
+
+async def test_m_mutes_and_takes_it_back(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("enter", "m")
+        sent = [json.loads(path.read_text()) for path in RunDir(warned).control.iterdir()]
+        assert [(s["verb"], s["rule"], s["by"]) for s in sent] == [("mute", "KL-4", "screen")]
+        state = RunDir(warned).read_state()
+        muted = [{**check, "muted": check["rule"] == "KL-4"} for check in state["checks"]]
+        RunDir(warned).state.write_text(json.dumps({**state, "checks": muted}))
+        await until(pilot, lambda: "muted" in head(app))
+        await pilot.press("m")
+        verbs = {json.loads(path.read_text())["verb"] for path in RunDir(warned).control.iterdir()}
+        assert verbs == {"mute", "unmute"}
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "sentence"),
+    [
+        ("m", "watched", "mutes nothing"),
+        ("m", "ended", "has ended"),
+        ("e", "watched", "changes no preset"),
+        ("e", "ended", "made elsewhere"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused(
+    make: SimpleNamespace, warned: Path, blown: Path, key: str, kind: str, sentence: str
+) -> None:
+    app = make.app(warned if kind == "watched" else blown, read_only=kind == "watched")
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("enter", key)
+        await pilot.pause()
+        assert sentence in said(app)
+        assert list(RunDir(warned).control.iterdir()) == []
+
+
+async def test_limits_follow_a_live_run(make: SimpleNamespace) -> None:
+    steps = make.recorded(62)
+    run = make.run(attempts=[steps[:30]], state=make.running(step=29))
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("h")
+        app.screen.query_one(Items).cursor = "ENT-1"
+        await pilot.press("enter")
+        await opened(pilot)
+        before = page(app)
+        with RunDir(run).attempt(1).steps.open("ab") as file:
+            file.writelines(step.to_line() for step in steps[30:])
+        await until(pilot, lambda: page(app) != before)
+        assert "Limits now" in page(app)
+
+
+@pytest.mark.parametrize("log", ["nan", "learning", "cpu-toy"])
+async def test_every_check_of_a_real_run_has_a_page_at_any_size(
+    make: SimpleNamespace, home: Path, log: str
+) -> None:
+    run = import_logs([str(LOGS / f"{log}.log.gz")])[0].path
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("enter")
+        await opened(pilot)
+        for size in [HOME, LARGE, (50, 12), (20, 5), HOME]:
+            await pilot.resize_terminal(*size)
+            for _ in range(31 if size == HOME else 3):
+                await pilot.press("right")
+                assert "Meaning" in page(app)
+        app.export_screenshot()
+
+
+EVENTS = [
+    {"kind": "state", "from": "queued", "to": "starting", "t": 0},
+    {"kind": "phase", "phase": "engine", "step": None, "t": 20},
+    {"kind": "state", "from": "starting", "to": "running", "t": 45},
+    {"kind": "health", "rule": "KL-4", "step": 57, "from": "OK", "to": "WARN",
+     "message": "KL rose by 0.12 in 20 steps while the reward changed by 0.01", "t": 100},
+    {"kind": "alert", "text": "on_alert: curl left with 7: no route to host", "t": 102},
+    {"kind": "health", "rule": "KL-4", "step": 70, "from": "WARN", "to": "CRITICAL",
+     "message": "KL rose by 0.3", "t": 90000},
+    {"kind": "action", "verb": "mute", "by": "screen", "rule": "LEN-1", "t": 90010},
+    {"kind": "health", "rule": "KL-4", "step": 78, "from": "CRITICAL", "to": "OK", "message": "KL fell",
+     "t": 90100},
+    {"kind": "action", "verb": "stop", "by": "screen", "rule": None, "t": 90200},
+    {"kind": "exit", "code": 143, "signal": "SIGTERM", "requested_by": "screen", "t": 90206},
+    {"kind": "note", "text": "a process would not die: \x1b[2Jpython 77", "t": 90207},
+    {"kind": "state", "from": "stopping", "to": "stopped", "t": 90208},
+]  # fmt: skip
+
+
+@pytest.fixture
+def eventful(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stopped run with one event of each kind, over two days, in UTC."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    events = [{**event, "schema": 1, "t": make.start + event["t"]} for event in EVENTS]  # type: ignore[operator]
+    run: Path = make.run(
+        attempts=[make.recorded(80)], state=make.ended("stopped", step=80), events=events, log=make.log
+    )
+    return run
+
+
+async def test_events_are_told_newest_first_with_times_and_days(
+    make: SimpleNamespace, eventful: Path
+) -> None:
+    app = make.app(eventful)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("v")
+        assert isinstance(app.screen, EventsScreen)
+        lines = text(app.screen.query_one(Items)).splitlines()
+        assert lines[0].strip() == "Sunday 22 November 2026" and "■ stopped" in lines[1]
+        assert any("70  ✖ CRITICAL" in line and "KL rose by 0.3 (was WARN)" in line for line in lines)
+        words = " ".join(" ".join(lines).split())
+        assert "■ exit the driver left with code 143 (SIGTERM), asked by screen" in words
+        assert any("mute" in line and "LEN-1 by screen" in line for line in lines)
+        assert "\x1b" not in "".join(lines)
+        days = [line.strip() for line in lines if "November" in line]
+        assert days == ["Sunday 22 November 2026", "Saturday 21 November 2026"]
+
+
+async def test_events_can_be_narrowed_and_explained(make: SimpleNamespace, eventful: Path) -> None:
+    app = make.app(eventful)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("v", "right")
+        items = app.screen.query_one(Items)
+        assert all("KL-4" in line for line in text(items).splitlines() if ":" in line[:6])
+        await pilot.press("enter")
+        assert isinstance(app.screen, CheckDetailScreen) and app.screen.rule == "KL-4"
+        await pilot.press("escape", "left", "left")
+        assert "stop" in text(items) and "KL-4" not in text(items)
+        await pilot.press("v")
+        assert isinstance(app.screen, DashboardScreen)
+
+
+async def test_events_come_in_live_and_the_cursor_stays_on_its_own(
+    make: SimpleNamespace, eventful: Path
+) -> None:
+    app = make.app(eventful)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("v", "down")
+        items = app.screen.query_one(Items)
+        chosen = items.cursor
+        with RunDir(eventful).events.open("a") as file:
+            file.write(json.dumps({"t": make.start + 90300, "kind": "note", "text": "one more"}) + "\n")
+        await until(pilot, lambda: "one more" in text(items))
+        assert items.cursor == chosen
+
+
+async def test_a_thousand_events_are_bounded(make: SimpleNamespace, eventful: Path) -> None:
+    with RunDir(eventful).events.open("a") as file:
+        for index in range(1000):
+            file.write(json.dumps({"t": make.start + 90300 + index, "kind": "note", "text": "n"}) + "\n")
+    app = make.app(eventful)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("v", "end")
+        await pilot.pause()
+        assert "512 older ones are in events.jsonl" in text(app.screen.query_one(Items))
+
+
+Compare = Any
+
+
+@pytest.mark.parametrize("size", [HOME, LARGE], ids=["80x24", "160x48"])
+@pytest.mark.parametrize(
+    "keys", [["enter"], ["enter", "right", "right"], ["h", "down"]], ids=["KL-4", "KL-1", "list"]
+)
+def test_looks_of_checks(
+    snap_compare: Compare, make: SimpleNamespace, blown: Path, size: tuple[int, int], keys: list[str]
+) -> None:
+    async def pressed(pilot: Pilot[Any]) -> None:
+        await opened(pilot)
+        await pilot.press(*keys)
+        await opened(pilot)
+
+    assert snap_compare(make.app(blown), terminal_size=size, run_before=pressed)
+
+
+@pytest.mark.parametrize("size", [HOME, LARGE], ids=["80x24", "160x48"])
+def test_looks_of_events(
+    snap_compare: Compare, make: SimpleNamespace, eventful: Path, size: tuple[int, int]
+) -> None:
+    async def pressed(pilot: Pilot[Any]) -> None:
+        await opened(pilot)
+        await pilot.press("v", "down")
+        await opened(pilot)
+
+    assert snap_compare(make.app(eventful), terminal_size=size, run_before=pressed)
