@@ -22,7 +22,7 @@ def _score(key: str, words: list[str]) -> int:
 
 
 def _fit(key: str, word: str) -> int:
-    """How well one word fits; 0 when it does not. In prose only whole stretches count: letters are everywhere."""
+    """How well one word fits; 0 when it does not. Prose must hold it in one piece: letters are everywhere."""
     unit, meaning = describe(key)
     best = letters(key.lower(), word)
     if word == unit.lower():

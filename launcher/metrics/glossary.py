@@ -87,7 +87,7 @@ rollout_corr/rollout_is_* |  | importance weights that correct for the rollout e
 rollout_corr/rollout_rs_* |  | samples rejected because the two engines disagree
 training/off_policy/trajectory_spans | versions | model versions that wrote one response; 1 when synchronous
 training/off_policy/trajectory_staleness | versions | age of a response in model versions; 0 when synchronous
-training/off_policy/trajectory_staleness_worst | versions | age of the oldest token of a response in model versions
+training/off_policy/trajectory_staleness_worst | versions | age of its oldest token in model versions
 training/off_policy/evicted_samples* |  | samples thrown away because they were too old
 training/rollout_failure/evicted_samples |  | samples thrown away because their rollout failed
 training/filter_groups/* |  | groups dropped because all their rewards are equal (DAPO)
@@ -107,7 +107,7 @@ timing_s/update_weights | s | handing the new weights to the rollout engine
 timing_s/reshard | s | regrouping weights between training and rollout
 timing_s/save_checkpoint | s | writing a checkpoint
 timing_s/testing | s | validation
-timing_s/agent_loop/num_preempted |  | times that the engine had to restart a response for lack of cache
+timing_s/agent_loop/num_preempted |  | times that the engine restarted a response for lack of cache
 timing_s/agent_loop/* | s | time of one response's agent loop: writing, tools, reward
 timing_s/generat* | s | time that a rollout worker spent writing responses
 timing_s/* | s | time that this part of the step took

@@ -11,6 +11,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from launcher.metrics.pins import pinned
 from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
 from tui.attention import Attention
@@ -25,6 +26,7 @@ from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
+from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
 
 POLL = 1.0  # seconds
@@ -55,6 +57,8 @@ class DashboardScreen(Screen[None]):
         Binding("escape", "calm", show=False),
         Binding("h", "checks", "checks", tooltip="All health checks, with their figures"),
         Binding("v", "events", "events", tooltip="What happened, with times"),
+        Binding("m", "metrics", "metrics", tooltip="Every metric: find, chart, pin one"),
+        Binding("tab", "page", "pinned", show=False, tooltip="The pinned charts, or the four of every run"),
         Binding("l", "log", "log", tooltip="The console of the run, full screen"),
         Binding("r", "runs", "runs", tooltip="The list of runs and presets"),
         Binding(
@@ -87,6 +91,7 @@ class DashboardScreen(Screen[None]):
         self.explainer: Explainer | None = None
         self.attention: Attention | None = None
         self._was_live = False
+        self._pins = pinned()
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -96,6 +101,7 @@ class DashboardScreen(Screen[None]):
         with Container(id="charts"):
             for index, _ in enumerate(FIGURES):
                 yield MetricChart(id=f"chart-{index}")
+        yield PinnedCharts(classes=HIDDEN)
         yield Checklist()
         yield Memory()
         yield LogTail()
@@ -122,6 +128,21 @@ class DashboardScreen(Screen[None]):
             self._show(changed)
         self.attention.heed()
 
+    def on_resize(self) -> None:
+        if self.reader is not None:
+            self._show_pins(self.reader)
+
+    def on_screen_resume(self) -> None:
+        self._pins = pinned()
+        if self.reader is not None:
+            self._show_pins(self.reader)
+
+    def _show_pins(self, reader: RunReader) -> None:
+        """The pinned charts lie below the others where there is room, else in their place, by tab."""
+        self.query_one(PinnedCharts).show(self._pins, reader.series, reader.state.get("total"))
+        if not self._pins:
+            self.remove_class("-pins")
+
     def on_unmount(self) -> None:
         if self.attention is not None:
             self.attention.note()
@@ -139,6 +160,7 @@ class DashboardScreen(Screen[None]):
             for index, figure in enumerate(FIGURES):
                 chart = self.query_one(f"#chart-{index}", MetricChart)
                 chart.show(plot(figure, reader.series, state, reader.events))
+            self._show_pins(reader)
         if "state" in changed:
             self.query_one(Banner).show(state)
             self.query_one(Checklist).show(state.get("checks") or [])
@@ -165,6 +187,8 @@ class DashboardScreen(Screen[None]):
             return self.live and self.read_only
         if action == "leave":
             return self.live
+        if action == "page":
+            return bool(self._pins) and not self.has_class("-tall")
         return True
 
     def action_leave(self) -> None:
@@ -238,6 +262,15 @@ class DashboardScreen(Screen[None]):
 
         if self.reader is not None and self.explainer is not None:
             self.app.push_screen(ChecksScreen(self.reader, self.explainer, read_only=self.read_only))
+
+    def action_metrics(self) -> None:
+        from tui.screens.metrics import MetricsScreen
+
+        if self.reader is not None:
+            self.app.push_screen(MetricsScreen(self.reader))
+
+    def action_page(self) -> None:
+        self.toggle_class("-pins")
 
     def action_events(self) -> None:
         from tui.screens.events import EventsScreen

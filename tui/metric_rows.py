@@ -1,0 +1,84 @@
+"""One metric as a line of a table, and as the words below its chart."""
+
+from textwrap import wrap
+
+from launcher.format import number
+from launcher.metrics.glossary import describe
+from launcher.metrics.store import Series
+from launcher.text import clean
+from tui.drawing.rows import Row, fit, put, spread
+from tui.drawing.spark import spark
+from tui.glyphs import ELLIPSIS, PIN
+
+_VALUE, _BOUND = 12, 8  # cells of the newest value with its unit, and of the lowest and the highest
+_RANGE_FROM, _SPARK_FROM = 60, 44  # columns from which there is room for them
+
+
+def column_heads(shown: int, known: int, columns: int) -> Row:
+    """What stands above the table; how many metrics the filter leaves."""
+    name, sparks, ranged = _widths(columns)
+    count = f"{known}" if shown == known else f"{shown} of {known}"
+    row: Row = [("  ", "text"), *fit([(f"metric ({count})", "dim")], name), (f" {'now':>{_VALUE}}", "dim")]
+    if ranged:
+        row.append((f" {'lowest':>{_BOUND}} {'highest':>{_BOUND}}", "dim"))
+    return [*row, ("  steps", "dim")] if sparks else row
+
+
+def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: int) -> Row:
+    """Name, newest value, lowest, highest, curve of the steps 0 to `last`; the first cell is the cursor's."""
+    name, sparks, ranged = _widths(columns)
+    family, slash, rest = shorten(clean(key), name).partition("/")
+    named: Row = [(family + slash, "dim"), (rest, "text")] if rest else [(family, "text")]
+    newest = series.last
+    row: Row = [(" ", "text"), (PIN if pinned else " ", "live"), *fit(named, name), (" ", "text")]
+    row += spread([], [(_value(key, newest), "title" if _finite(newest) else "critical")], _VALUE)
+    if ranged:
+        whole = series.span(0, last)
+        bounds = (number(whole.low), number(whole.high)) if whole else ("", "")
+        row.append((f" {bounds[0]:>{_BOUND}} {bounds[1]:>{_BOUND}}", "dim"))
+    return [*row, ("  ", "text"), *spark(series, last, sparks)] if sparks else row
+
+
+def meaning_rows(key: str, columns: int) -> list[Row]:
+    """What a metric means: two lines at most."""
+    unit, meaning = describe(key)
+    text = f"{meaning} ({unit})" if unit else meaning
+    return [[(f" {line}", "text")] for line in wrap(text, max(columns - 2, 8))[:2]]
+
+
+def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[Row]:
+    """Newest, lowest and highest value, the steps that logged it, and what it means."""
+    newest, whole = series.last, series.span(series.steps[0], series.steps[-1])
+    row: Row = [(" now ", "dim"), (_value(key, newest), "title" if _finite(newest) else "critical")]
+    for word, bound in (("lowest", whole.low), ("highest", whole.high)) if whole else ():
+        row = put(row, 0, [(f"{word} ", "dim"), (number(bound), "text")], least=3)
+    steps = f"{series.steps[0]} to {series.steps[-1]}, {len(series)} values"
+    row = put(row, 0, [("steps ", "dim"), (steps, "text")], least=3)
+    told: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []
+    return [row, *meaning_rows(key, columns), told]
+
+
+def shorten(name: str, room: int) -> str:
+    """A name in `room` characters: its middle is what can be missed."""
+    if len(name) <= room:
+        return name
+    head = max((room - 1) // 3, 0)
+    return name[:head] + ELLIPSIS + name[len(name) - max(room - 1 - head, 0) :]
+
+
+def _widths(columns: int) -> tuple[int, int, bool]:
+    """Cells of the name and of the curve, and whether the lowest and the highest value have room."""
+    ranged = columns >= _RANGE_FROM
+    sparks = max(12, columns // 4) if columns >= 100 else 12 if columns >= _SPARK_FROM else 0
+    taken = 2 + 1 + _VALUE + (2 * (_BOUND + 1) if ranged else 0) + (2 + sparks if sparks else 0)
+    return max(columns - taken, 6), sparks, ranged
+
+
+def _value(key: str, value: float | None) -> str:
+    unit = describe(key).unit
+    told = f"{number(value)} {unit}"
+    return told if unit not in ("", "share") and _finite(value) and len(told) <= _VALUE else number(value)
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and value - value == 0

@@ -1,0 +1,69 @@
+"""One metric, as large as the screen."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from launcher.metrics.pins import pinned
+from launcher.run.reader import RunReader
+from launcher.text import clean
+from tui.check_chart import check_plot
+from tui.metric_rows import fact_rows
+from tui.pinning import pin
+from tui.widgets.header_line import HeaderLine
+from tui.widgets.lines import Lines
+from tui.widgets.metric_chart import MetricChart
+
+POLL = 1.0  # seconds; the dashboard below reads the files
+
+
+class MetricScreen(Screen[None]):
+    """Chart, figures and meaning; left and right show the other metrics of the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,backspace,q,m", "dismiss", "back", key_display="esc"),
+        Binding("left,up", "neighbour(-1)", "other metrics", key_display="←→", tooltip="The next metric"),
+        Binding("right,down", "neighbour(1)", show=False),
+        Binding("p", "pin", "pin", tooltip="Put the metric on the dashboard, or take it off"),
+    ]
+
+    def __init__(self, reader: RunReader, key: str, keys: Sequence[str]) -> None:
+        super().__init__()
+        self.reader, self.key, self.keys = reader, key, keys
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield MetricChart()
+        yield Lines(id="facts")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self._show()
+        self.set_interval(POLL, self._show)
+
+    def on_resize(self) -> None:
+        self._show()
+
+    def action_neighbour(self, distance: int) -> None:
+        if self.key in self.keys:
+            self.key = self.keys[(self.keys.index(self.key) + distance) % len(self.keys)]
+            self._show()
+
+    def action_pin(self) -> None:
+        pin(self.app, self.key)
+        self._show()
+
+    def _show(self) -> None:
+        reader, store = self.reader, self.reader.series
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        drawn = check_plot(self.key, store, reader.state.get("total"), (), ())
+        drawn.title = clean(self.key)
+        self.query_one(MetricChart).show(drawn)
+        series = store.get(self.key)
+        if series:  # a resumed run may have forgotten its only value
+            facts = fact_rows(self.key, series, pinned=self.key in pinned(), columns=self.size.width)
+            self.query_one("#facts", Lines).show(facts)
