@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands import data, launch, logs, preset, report
+from launcher.commands import data, export, launch, logs, preset, report
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, report, preset, logs):
+for module in (launch, report, preset, logs, export):
     module.register(app)
 app.add_typer(data.app, name="data")
 

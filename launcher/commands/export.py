@@ -1,0 +1,60 @@
+"""Commands that carry figures out of runs and put runs side by side."""
+
+from typing import Annotated
+
+import typer
+
+from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.commands.report import Source
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    app.command()(compare)
+    app.command()(export)
+
+
+def export(
+    source: Source,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="Ends in .csv, .jsonl, .parquet, .svg or .tfevents; or a TensorBoard folder."
+        ),
+    ],
+    key: Annotated[list[str] | None, typer.Option("--key", help="Only this key; may be repeated.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write the figures of a run or a log to a file; its ending is the format."""
+    from launcher.export.formats import export as write
+    from launcher.run.source import resolve
+
+    put(str(write(resolve(source), to, key or [], force=force)))
+
+
+def compare(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Two to four runs.")],
+    json: Json = False,
+) -> None:
+    """Put runs side by side: how they went, and which settings differ."""
+    from launcher.run import compare as core
+
+    found = core.find_runs(runs)
+    facts = [core.facts(run) for run in found]
+    infos = [run.read_info() for run in found]
+    differences = core.differences(infos)
+    if json:
+        put_json({
+            "runs": [fact.to_json() for fact in facts],
+            "differences": [{"key": entry.key, "values": entry.values} for entry in differences],
+        })  # fmt: skip
+        return
+    put_table(core.fact_rows(facts))
+    for run, info in zip(found, infos, strict=True):
+        if not core.has_preset(info):
+            say(f"run {run.id} has no preset: its settings are not compared")
+    if differences:
+        put("")
+        put_table(core.difference_rows(found, differences))
+    elif all(core.has_preset(info) for info in infos):
+        say("no setting and no version differs")

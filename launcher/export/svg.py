@@ -1,0 +1,146 @@
+"""The charts as a picture: reward, KL, entropy and throughput over the steps, or one chart a chosen figure.
+
+Spikes stay: where there are more steps than pixels, a column shows its lowest and highest value. A value
+that is not finite leaves a gap; a dashed line marks the first step of a resumed attempt.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+
+from launcher.export.table import Table
+from launcher.metrics import names
+from launcher.metrics.store import Series, SeriesStore
+
+_CHARTS = (
+    ("reward", names.SCORE),
+    ("KL to reference", names.KL),
+    ("entropy", names.ENTROPY),
+    ("throughput, tokens/s", names.THROUGHPUT),
+)
+_ACROSS, _WIDTH, _HEIGHT = 2, 480, 280  # charts in a row; pixels of a chart with its margins
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 28  # margins: room for labels and title
+_PLOT_WIDTH, _PLOT_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+_HEAD = 32  # pixels of the picture's own title
+_HUGE, _TINY = 1e300, 1e-300  # beyond them distances are not finite, or not above 0
+_STYLE = (
+    "text{font:12px sans-serif;fill:#444}.title{font-weight:bold;fill:#111}.end{text-anchor:end}"
+    ".mid{text-anchor:middle}.grid{stroke:#e4e4e4}.axis{stroke:#888}.seam{stroke:#888;stroke-dasharray:3 3}"
+    ".curve{fill:none;stroke:#1f6fb4;stroke-width:1.5;stroke-linejoin:round;stroke-linecap:round}"
+)
+
+Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve without a gap
+
+
+def render(table: Table) -> bytes:
+    """The picture, on white, readable without a style sheet or script from elsewhere."""
+    store = table.joined()
+    charts = [(key, (key,)) for key in table.keys] if table.chosen else list(_CHARTS)
+    width = _ACROSS * _WIDTH
+    height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT
+    title = escape(table.name)
+    drawn = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}">',
+        f"<title>{title}</title><style>{_STYLE}</style>",
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        f'<text class="title" x="{_LEFT}" y="22">{title}, steps {store.steps[0]} to {store.steps[-1]}</text>',
+    ]
+    for index, (heading, keys) in enumerate(charts):
+        row, column = divmod(index, _ACROSS)
+        drawn.append(f'<g transform="translate({column * _WIDTH},{_HEAD + row * _HEIGHT})">')
+        drawn += _chart(heading, store, keys)
+        drawn.append("</g>")
+    return "\n".join([*drawn, "</svg>", ""]).encode()
+
+
+def _chart(heading: str, store: SeriesStore, keys: Sequence[str]) -> list[str]:
+    found = store.first_of(*keys)
+    drawn = [f'<text class="title" x="{_LEFT}" y="20">{escape(heading)}</text>']
+    if found is None:
+        return [*drawn, _note("not logged in this run")]
+    key, series = found
+    last = max(store.steps[-1], 1)
+    drawn.append(
+        f'<text class="end" x="{_WIDTH - _RIGHT}" y="20">'
+        f"{escape(key) + ' ' if key != heading else ''}{series.last:.4g}</text>"
+    )
+    span = series.span(0, last)
+    if span is None:
+        return [*drawn, _note("no finite value")]
+    low, high, ticks = _scale(span.low, span.high)
+
+    def x_of(step: float) -> float:
+        return _LEFT + _PLOT_WIDTH * step / last
+
+    def y_of(value: float) -> float:
+        share = (high - min(max(value, low), high)) / (high - low)
+        return _TOP + _PLOT_HEIGHT * share
+
+    for tick in ticks:
+        y = y_of(tick)
+        drawn.append(_line("grid", _LEFT, y, _WIDTH - _RIGHT, y))
+        drawn.append(f'<text class="end" x="{_LEFT - 6}" y="{y + 4:.1f}">{tick:.6g}</text>')
+    for seam in store.seams:
+        drawn.append(_line("seam", x_of(seam), _TOP, x_of(seam), _TOP + _PLOT_HEIGHT))
+    drawn.append(_line("axis", _LEFT, _TOP, _LEFT, _TOP + _PLOT_HEIGHT))
+    drawn.append(_line("axis", _LEFT, _TOP + _PLOT_HEIGHT, _WIDTH - _RIGHT, _TOP + _PLOT_HEIGHT))
+    for step in sorted({0, last // 2, last}):
+        place = "end" if step == last else "mid"
+        drawn.append(f'<text class="{place}" x="{x_of(step):.1f}" y="{_HEIGHT - 10}">{step}</text>')
+    if len(series) <= _PLOT_WIDTH:
+        entries = [
+            [(x_of(step), y_of(value))] if math.isfinite(value) else []
+            for step, value in zip(series.steps, series.values, strict=True)
+        ]
+    else:
+        entries = _columns(series, last, y_of)
+    return [*drawn, *(_curve(part) for part in _parts(entries))]
+
+
+def _columns(series: Series, last: int, y_of: Callable[[float], float]) -> list[Part]:
+    """One upright stroke a pixel, from the lowest to the highest value of its steps."""
+    return [
+        [(_LEFT + x + 0.5, y_of(span.low)), (_LEFT + x + 0.5, y_of(span.high))] if span else []
+        for x, span in enumerate(series.columns(0, last, _PLOT_WIDTH))
+    ]
+
+
+def _parts(entries: Sequence[Part]) -> list[Part]:
+    """Points joined until an empty entry, which is a gap."""
+    parts: list[Part] = [[]]
+    for entry in entries:
+        if entry:
+            parts[-1] += entry
+        elif parts[-1]:
+            parts.append([])
+    return [part for part in parts if part]
+
+
+def _curve(part: Part) -> str:
+    """A stretch of curve; a single point becomes a dot, by a stroke of no length with a round end."""
+    points = part if len(part) > 1 else part * 2
+    return '<path class="curve" d="M' + "L".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>'
+
+
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _note(text: str) -> str:
+    return f'<text class="mid" x="{_LEFT + _PLOT_WIDTH / 2}" y="{_TOP + _PLOT_HEIGHT / 2}">{text}</text>'
+
+
+def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
+    """A round range around two values, and the three to seven round ticks in it."""
+    low, high = (max(-_HUGE, min(value, _HUGE)) for value in (low, high))
+    size = max(abs(low), abs(high))
+    if high - low <= max(1e-9 * size, _TINY):  # one value: a range around it
+        around = 0.1 * size if 0.1 * size > _TINY else 0.5
+        low, high = low - around, high + around
+    rough = (high - low) / 4 * 0.999
+    power = 10.0 ** math.floor(math.log10(rough))
+    tick = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough)
+    first, last = math.floor(low / tick + 1e-9), math.ceil(high / tick - 1e-9)
+    ticks = [index * tick for index in range(first, last + 1)]
+    return ticks[0], ticks[-1], ticks

@@ -1,0 +1,184 @@
+"""Runs side by side: how each went, and which settings differ."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from launcher.errors import UserError
+from launcher.files import read_json
+from launcher.format import duration, number
+from launcher.metrics import names
+from launcher.metrics.records import StepRecord, jsonable
+from launcher.metrics.store import SeriesStore
+from launcher.run.directory import RunDir, find
+from launcher.run.offline import steps
+from launcher.run.player import seconds_of
+from launcher.run.state import ALIVE, current
+
+FEWEST, MOST = 2, 4
+_WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
+_NONE = "–"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How a run went. Figures are those of the last step that has them; None where none has.
+
+    `kl_key` names which of veRL's KL figures `kl` is: they estimate differently. `throughput` is tokens a
+    second and GPU, `duration` the seconds that all attempts took, their start-up included.
+    """
+
+    run: str
+    name: str
+    state: str
+    outcome: str | None
+    verdict: str | None
+    step: int | None
+    total: int | None
+    best_score: float | None
+    last_score: float | None
+    kl: float | None
+    kl_key: str | None
+    entropy: float | None
+    throughput: float | None
+    duration: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`; nan and infinities are the strings "nan", "inf", "-inf"."""
+        found = asdict(self)
+        return found | jsonable({key: value for key, value in found.items() if isinstance(value, float)})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting with its value in each run, None where a run does not set it."""
+
+    key: str
+    values: list[Any]
+
+
+def find_runs(words: Sequence[str]) -> list[RunDir]:
+    """The runs that are compared: two to four, each once. Raises UserError."""
+    if not FEWEST <= len(words) <= MOST:
+        raise UserError(f"compare takes {FEWEST} to {MOST} runs, not {len(words)}: 'ppo-tui runs' lists them")
+    runs = [find(word) for word in words]
+    ids = [run.id for run in runs]
+    for index, word in enumerate(words):
+        if ids[index] in ids[:index]:
+            raise UserError(f"'{word}' is run {ids[index]}, which is given twice")
+    return runs
+
+
+def facts(run: RunDir) -> Facts:
+    """Reads how a run went."""
+    store = SeriesStore()
+    spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
+    for attempt, record in steps(run):
+        store.add(record, attempt)
+        spans[attempt] = (spans.get(attempt, (_begin(record), 0.0))[0], record.t)
+    state = current(run)
+    seconds = sum(_seconds(run, number, spans.get(number), state) for number in run.attempt_numbers())
+    return summary(run.id, run.read_info(), state, store, seconds or None)
+
+
+def _begin(record: StepRecord) -> float:
+    return record.t - seconds_of(record.data)
+
+
+def _seconds(run: RunDir, number: int, span: tuple[float, float] | None, state: Mapping[str, Any]) -> float:
+    """How long an attempt took. One without a record of its start or end took as long as its steps."""
+    attempt = run.attempt(number)
+    begin, end = span or (None, None)
+    begin = read_json(attempt.launch).get("created") or begin
+    if number == state.get("attempt") and state["state"] in ALIVE:
+        end = time.time()
+    else:
+        end = read_json(attempt.exit).get("t") or end
+    return max(0.0, end - begin) if begin is not None and end is not None else 0.0
+
+
+def summary(
+    run: str, info: Mapping[str, Any], state: Mapping[str, Any], store: SeriesStore, seconds: float | None
+) -> Facts:
+    """The facts of a run from what its directory holds."""
+    score, kl = store.first_of(*names.SCORE), store.first_of(*names.KL)
+    entropy, throughput = store.first_of(*names.ENTROPY), store.first_of(*names.THROUGHPUT)
+    span = score[1].span(0, score[1].steps[-1]) if score else None
+    return Facts(
+        run=run, name=str(info.get("name") or run), state=str(state["state"]),
+        outcome=state.get("outcome"), verdict=state.get("verdict"),
+        step=store.last_step, total=state.get("total"),
+        best_score=span.high if span else None, last_score=score[1].last if score else None,
+        kl=kl[1].last if kl else None, kl_key=kl[0] if kl else None,
+        entropy=entropy[1].last if entropy else None,
+        throughput=throughput[1].last if throughput else None, duration=seconds,
+    )  # fmt: skip
+
+
+def has_preset(info: Mapping[str, Any]) -> bool:
+    """Whether run.yaml tells the settings; that of an imported run does not."""
+    return isinstance(info.get("preset"), dict)
+
+
+def differences(infos: Sequence[Mapping[str, Any]]) -> list[Difference]:
+    """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
+
+    `infos` are the contents of run.yaml. A run without a preset says nothing about settings, so it differs
+    in none: its values are None.
+    """
+    flat = [settings(info) for info in infos]
+    told = [entry for entry, info in zip(flat, infos, strict=True) if has_preset(info)]
+    keys = sorted({key for entry in told for key in entry})
+    return [
+        Difference(key, [entry.get(key) for entry in flat])
+        for key in keys
+        if any(key not in entry or entry[key] != told[0].get(key) for entry in told)
+    ]
+
+
+def settings(info: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run.yaml sets, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
+    if not has_preset(info):
+        return {}
+    preset = {key: value for key, value in info["preset"].items() if key not in _WORDS}
+    verl_keys = preset.pop("overrides", None)
+    return _flat(preset) | _flat(verl_keys or {}) | _flat(info.get("versions") or {}, "versions.")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
+    """The facts as rows of words, one column a run."""
+    rows = [
+        ["RUN", *(fact.run for fact in found)],
+        ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in found)],
+        ["verdict", *(fact.verdict or _NONE for fact in found)],
+        ["step", *(f"{_NONE if fact.step is None else fact.step}/{fact.total or _NONE}" for fact in found)],
+        ["best score", *(number(fact.best_score) for fact in found)],
+        ["last score", *(number(fact.last_score) for fact in found)],
+        ["KL", *(number(fact.kl) for fact in found)],
+        ["entropy", *(number(fact.entropy) for fact in found)],
+        ["tokens/s", *(number(fact.throughput) for fact in found)],
+        ["duration", *(duration(fact.duration) for fact in found)],
+    ]
+    if len({fact.kl_key for fact in found}) > 1:
+        rows.insert(7, ["KL is", *(fact.kl_key or _NONE for fact in found)])
+    return rows
+
+
+def difference_rows(runs: Sequence[RunDir], found: Sequence[Difference]) -> list[list[str]]:
+    """The differences as rows of words, one column a run; a value that is not set is its default."""
+    heading = ["SETTING", *(run.id for run in runs)]
+    return [
+        heading,
+        *([entry.key, *(_NONE if v is None else str(v) for v in entry.values)] for entry in found),
+    ]
