@@ -1,0 +1,91 @@
+"""`ppo-tui export` and `compare` as scripts see them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+NAN = str(LOGS / "nan.log.gz")
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def ppo_tui(tmp_path: Path) -> Command:
+    """Runs `ppo-tui WORDS...` with a home of its own, without a terminal."""
+
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-c", "from tui.entry import main; main()", *words],
+            env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home")},
+            cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["export", NAN, "--to", "x.xlsx"], ".csv, .jsonl, .parquet, .svg, or .tfevents"),
+        (["export", NAN, "--to", "x.csv.gz"], "'.gz'"),
+        (["export", NAN, "--to", "there.csv"], "--force"),
+        (["export", NAN, "--to", "nowhere/x.csv"], "No such file or directory"),
+        (["export", NAN, "--to", "there.csv/"], "there.csv"),
+        (["export", NAN, "--to", "x.csv", "--key", "actor/entropi"], "did you mean 'actor/entropy'?"),
+        (["export", str(LOGS / "fail-oom.log.gz"), "--to", "x.csv"], "no step"),
+        (["export", "nowhere.log", "--to", "x.csv"], "there is no file 'nowhere.log'"),
+        (["export", "last", "--to", "x.csv"], "there are no runs"),
+        (["export", NAN], "--to"),
+        (["compare", "last"], "2 to 4 runs, not 1"),
+        (["compare", *"abcde"], "2 to 4 runs, not 5"),
+        (["compare", "a", "b"], "there are no runs"),
+        (["compare"], "RUN"),
+    ],
+)
+def test_wrong_use_is_one_line_on_stderr_and_exit_2(
+    ppo_tui: Command, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    (tmp_path / "there.csv").write_text("mine")
+    done = ppo_tui(*words)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ppo-tui: ") and sentence in line
+    assert [path.name for path in tmp_path.iterdir()] == ["there.csv"]
+    assert (tmp_path / "there.csv").read_text() == "mine"
+
+
+def test_a_file_is_replaced_when_asked_and_its_name_is_printed(ppo_tui: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("old")
+    done = ppo_tui("export", NAN, "--to", "x.csv", "--key", "critic/score/mean", "--force")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "x.csv\n", "")
+    assert (tmp_path / "x.csv").read_text().startswith("step,attempt,critic/score/mean\n1,1,0.14")
+
+
+def test_jsonl_says_what_metrics_says(ppo_tui: Command, tmp_path: Path) -> None:
+    assert ppo_tui("export", NAN, "--to", "x.jsonl").returncode == 0
+    printed = ppo_tui("metrics", NAN, "--json").stdout.splitlines()
+    written = (tmp_path / "x.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in written] == [json.loads(line) for line in printed] != []
+
+
+def test_runs_stand_side_by_side(ppo_tui: Command) -> None:
+    for name in ("kl-blowup", "nan"):
+        assert ppo_tui("import", str(LOGS / f"{name}.log.gz")).returncode == 0
+    done = ppo_tui("compare", "kl-blowup", "nan")
+    assert done.returncode == 0 and done.stderr.count("has no preset") == 2
+    table = {line.split("  ")[0]: line for line in done.stdout.splitlines()}
+    assert table.keys() >= {"RUN", "state", "verdict", "step", "best score", "last score", "KL", "duration"}
+    assert table["step"].split() == ["step", "27/58", "2/58"]
+
+    found = json.loads(ppo_tui("compare", "nan", "kl-blowup", "--json").stdout)
+    assert [run["name"] for run in found["runs"]] == ["nan", "kl-blowup"] and found["differences"] == []
+    assert found["runs"][0]["step"] == 2 and found["runs"][1]["verdict"] == "CRITICAL"
+
+    twice = ppo_tui("compare", "nan", "last")
+    assert twice.returncode == 2 and "given twice" in twice.stderr

@@ -1,0 +1,141 @@
+"""Runs side by side: facts from real logs, differences from fabricated presets."""
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.errors import UserError
+from launcher.files import write_json
+from launcher.metrics.records import StepRecord
+from launcher.metrics.store import SeriesStore
+from launcher.preset.files import load
+from launcher.run.compare import Difference, differences, fact_rows, facts, find_runs, settings, summary
+from launcher.run.directory import RunDir, create
+from launcher.run.importer import import_logs
+from launcher.run.offline import steps
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+
+
+def imported(*names: str) -> RunDir:
+    (run,) = import_logs([str(LOGS / f"{name}.log.gz") for name in names])
+    return run
+
+
+def test_the_facts_of_an_imported_run_are_those_of_its_steps() -> None:
+    run = imported("kl-blowup")
+    found, records = facts(run), [record for _, record in steps(run)]
+    scores = [record.data["critic/score/mean"] for record in records if "critic/score/mean" in record.data]
+    last = records[-1].data
+    assert (found.state, found.outcome, found.verdict) == ("imported", "stopped", "CRITICAL")
+    assert (found.step, found.total) == (27, 58)
+    assert (found.best_score, found.last_score) == (max(scores), scores[-1])
+    assert (found.kl, found.kl_key) == (last["actor/reward_kl_penalty"], "actor/reward_kl_penalty")
+    assert (found.entropy, found.throughput) == (last["actor/entropy"], last["perf/throughput"])
+    taken = sum(record.data.get("timing_s/step", 0.0) for record in records)
+    assert found.duration is not None and taken <= found.duration < 1.2 * taken
+
+
+def test_the_time_of_all_attempts_counts_and_the_pause_between_them_does_not() -> None:
+    alone, resumed = facts(imported("learning")).duration, facts(imported("learning", "resume")).duration
+    assert alone is not None and resumed is not None and alone < resumed < 2 * alone
+
+
+def test_a_run_of_ours_took_from_its_launch_to_its_exit() -> None:
+    run = create("ours")
+    attempt = run.add_attempt()
+    write_json(attempt.launch, {"created": 100.0})
+    write_json(run.state, {"state": "finished", "attempt": 1})
+    attempt.steps.write_bytes(StepRecord(1, 150.0, None, {"timing_s/step": 10.0}).to_line())
+    write_json(attempt.exit, {"code": 0, "t": 190.0})
+    assert facts(run).duration == 90.0
+    attempt.exit.unlink()  # lost: the last step is the last sign of it
+    assert facts(run).duration == 50.0
+    write_json(run.state, {"state": "queued", "attempt": 1, "updated": time.time()})
+    assert facts(run).duration == pytest.approx(time.time() - 100.0, abs=5)
+
+
+def test_a_run_without_a_step_has_no_figures() -> None:
+    run = create("empty")
+    write_json(run.state, {"state": "failed", "verdict": "WARM"})
+    found = facts(run)
+    assert found.state == "failed" and found.duration is None and found.step is None
+    assert {found.best_score, found.last_score, found.kl, found.entropy, found.throughput} == {None}
+    assert all("None" not in cell for row in fact_rows([found]) for cell in row)
+
+
+def test_a_nan_is_told_and_is_not_the_best() -> None:
+    store = SeriesStore()
+    for step, score in enumerate((0.25, 0.5, math.nan), 1):
+        store.add(StepRecord(step, 0.0, None, {"critic/score/mean": score, "actor/kl_loss": math.inf}))
+    found = summary("7f3a-x", {"name": "x"}, {"state": "running"}, store, 3.0)
+    assert found.best_score == 0.5
+    assert found.to_json() | {"last_score": "nan", "kl": "inf", "name": "x"} == found.to_json()
+
+
+def test_kl_figures_of_different_kinds_are_named() -> None:
+    ours, other = facts(imported("kl-blowup")), facts(imported("grpo"))
+    (row,) = [row for row in fact_rows([ours, other]) if row[0] == "KL is"]
+    assert row[1:] == ["actor/reward_kl_penalty", "actor/kl_loss"]
+    assert not [row for row in fact_rows([ours, ours]) if row[0] == "KL is"]
+
+
+def info(preset: dict[str, Any], **versions: str) -> dict[str, Any]:
+    return {"name": "x", "preset": preset, "versions": versions}
+
+
+def test_only_settings_and_versions_that_differ_are_listed() -> None:
+    first = info(
+        {"description": "a", "actor": {"lr": 1e-6, "clip_ratio": 0.2}, "kl": {"coef": 0.001},
+         "overrides": {"trainer.balance_batch": True, "+x.y": {"z": 1}}, "env": {}},
+        verl="0.9.1", torch="2.13.0",
+    )  # fmt: skip
+    second = info(
+        {"description": "b", "actor": {"lr": 5e-6, "clip_ratio": 0.2},
+         "overrides": {"trainer.balance_batch": False, "+x.y": {"z": 1}}},
+        verl="0.9.0", torch="2.13.0",
+    )  # fmt: skip
+    assert differences([first, second]) == [
+        Difference("actor.lr", [1e-6, 5e-6]),
+        Difference("kl.coef", [0.001, None]),
+        Difference("trainer.balance_batch", [True, False]),
+        Difference("versions.verl", ["0.9.1", "0.9.0"]),
+    ]
+    assert differences([second, first])[1] == Difference("kl.coef", [None, 0.001])
+    assert differences([first, first]) == []
+
+
+def test_a_run_without_a_preset_differs_in_no_setting() -> None:
+    a, b = info({"actor": {"lr": 1e-6}}), info({"actor": {"lr": 2e-6}})
+    bare = {"name": "imported"}
+    assert differences([bare, a]) == differences([bare, bare]) == []
+    assert differences([a, bare, b]) == [Difference("actor.lr", [1e-6, None, 2e-6])]
+
+
+def test_shipped_presets_differ_by_the_settings_that_were_given() -> None:
+    plain, changed = (
+        info(load("toy-cpu", given).snapshot()) for given in ([], ["actor.lr=1e-5", "trainer.steps=3"])
+    )
+    assert settings(plain)["actor.lr"] == 3e-4
+    found = {entry.key: entry.values for entry in differences([plain, changed])}
+    assert found["actor.lr"] == [3e-4, 1e-5] and found.keys() == {"actor.lr", "trainer.steps"}
+
+
+def test_runs_written_to_disk_keep_their_differences() -> None:
+    runs = []
+    for lr in (1e-6, 2e-6):
+        run = create("x")
+        run.write_info({"id": run.id, **info({"actor": {"lr": lr}})})
+        runs.append(run)
+    found = find_runs([run.id for run in runs])
+    assert differences([run.read_info() for run in found]) == [Difference("actor.lr", [1e-6, 2e-6])]
+    with pytest.raises(UserError, match="given twice"):
+        find_runs([runs[0].id, runs[0].id])
