@@ -11,6 +11,7 @@ from tui.drawing.spark import spark
 from tui.glyphs import ELLIPSIS, PIN
 
 _VALUE, _BOUND = 12, 8  # cells of the newest value with its unit, and of the lowest and the highest
+_SPARK, _NAME = 12, 54  # cells of the curve at least, of the name at most
 _RANGE_FROM, _SPARK_FROM = 60, 44  # columns from which there is room for them
 
 
@@ -68,10 +69,10 @@ def shorten(name: str, room: int) -> str:
 
 def _widths(columns: int) -> tuple[int, int, bool]:
     """Cells of the name and of the curve, and whether the lowest and the highest value have room."""
-    ranged = columns >= _RANGE_FROM
-    sparks = max(12, columns // 4) if columns >= 100 else 12 if columns >= _SPARK_FROM else 0
-    taken = 2 + 1 + _VALUE + (2 * (_BOUND + 1) if ranged else 0) + (2 + sparks if sparks else 0)
-    return max(columns - taken, 6), sparks, ranged
+    ranged, sparked = columns >= _RANGE_FROM, columns >= _SPARK_FROM
+    room = columns - 2 - 1 - _VALUE - 2 * (_BOUND + 1) * ranged - (2 + _SPARK) * sparked
+    name = min(max(room, 6), _NAME)
+    return name, (_SPARK + room - name) * sparked, ranged
 
 
 def _value(key: str, value: float | None) -> str:
