@@ -29,6 +29,8 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
     path, render = destination(to)
     if path.exists() and not force:
         raise UserError(f"--to {to}: {path} exists; --force replaces it")
+    if isinstance(source, LogFile) and path.exists() and path.samefile(source.path):
+        raise UserError(f"--to {to}: that is the log itself; name another file")
     content = render(collect(source, keys))
     try:
         if path.name == _IN_FOLDER:

@@ -1,7 +1,6 @@
 """TensorBoard's event file: one scalar a figure, as veRL's own TensorBoard logger would have written them."""
 
 import io
-from typing import Any
 
 from launcher.errors import UserError
 from launcher.export.table import Table
@@ -22,16 +21,17 @@ def render(table: Table) -> bytes:
         ) from None
     # A step stands once in an event file, so attempts are joined; TensorBoard draws repeats as a zigzag.
     store = table.joined()
-    values: dict[int, list[Any]] = {}
-    for key in table.keys:
-        if (series := store.get(key)) is not None:
-            for step, value in zip(series.steps, series.values, strict=True):
-                values.setdefault(step, []).append(Summary.Value(tag=key, simple_value=value))
+    curves = {key: series for key in table.keys if (series := store.get(key)) is not None}
     content = io.BytesIO()
     writer = RecordWriter(content)
     writer.write(Event(wall_time=store.times[0], file_version=VERSION).SerializeToString())
     for step, t in zip(store.steps, store.times, strict=True):
-        if step in values:
-            event = Event(wall_time=t, step=step, summary=Summary(value=values[step]))
+        values = [
+            Summary.Value(tag=key, simple_value=value)
+            for key, series in curves.items()
+            if (value := series.at(step)) is not None
+        ]
+        if values:
+            event = Event(wall_time=t, step=step, summary=Summary(value=values))
             writer.write(event.SerializeToString())
     return content.getvalue()

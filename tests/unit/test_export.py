@@ -127,6 +127,17 @@ def test_two_runs_do_not_share_a_tensorboard_folder(tmp_path: Path) -> None:
         destination(str(tmp_path))
 
 
+def test_a_log_is_not_written_over_by_its_own_export(tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text('{"step":1,"data":{"actor/entropy":1.0}}\n')
+    (tmp_path / "link.jsonl").symlink_to(log)
+    before = log.read_text()
+    for name in ("metrics.jsonl", "link.jsonl"):
+        with pytest.raises(UserError, match="the log itself"):
+            export(resolve(str(log)), str(tmp_path / name), force=True)
+    assert log.read_text() == before
+
+
 def charts(table: Table) -> dict[str, list[list[tuple[float, float]]]]:
     """Title -> the stretches of its curve, in pixels."""
     root = ElementTree.fromstring(svg.render(table))
