@@ -63,7 +63,7 @@ def _told(event: Mapping[str, Any]) -> tuple[str, str, str, str]:
     if kind == "state":
         state = str(event.get("to"))
         sign, role = STATES.get(state, (glyphs.NONE, "dim"))
-        return sign, state, role, f"the run was {event.get('from')}"
+        return sign, state, role, f"was {event.get('from')}"
     if kind == "phase":
         phase = PHASES.get(str(event.get("phase")))
         return (

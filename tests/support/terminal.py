@@ -22,9 +22,22 @@ def _own_the_terminal() -> None:
 
 
 class Terminal:
-    """Runs a command on a pty of `columns` x `rows`; `text()` is what a person would see."""
+    """Runs a command on a pty of `columns` x `rows`; `text()` is what a person would see.
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], columns: int = 80, rows: int = 24) -> None:
+    `raw` is all that was written. Without `owned` the terminal belongs to no session: nobody is told by a
+    signal when it hangs up.
+    """
+
+    def __init__(
+        self,
+        argv: list[str],
+        env: Mapping[str, str],
+        columns: int = 80,
+        rows: int = 24,
+        *,
+        owned: bool = True,
+    ) -> None:
+        self.raw = b""
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = pty.openpty()
@@ -32,7 +45,7 @@ class Terminal:
         self.process = subprocess.Popen(
             argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, cwd=Path.cwd(),
             env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
-            preexec_fn=_own_the_terminal,
+            preexec_fn=_own_the_terminal if owned else None,
         )  # fmt: skip
         os.close(slave)
 
@@ -45,6 +58,7 @@ class Terminal:
                     chunk = os.read(self._master, 1 << 16)
                 except OSError:
                     return
+                self.raw += chunk
                 # pyte does not know the private modes of newer terminals (kitty keys, in-band resize)
                 self._stream.feed(re.sub(rb"\x1b\[[<>=?][0-9;]*[u$][a-z]?|\x1b\[\?[0-9;]*\$p", b"", chunk))
 

@@ -72,7 +72,7 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         assert isinstance(app.screen, CheckDetailScreen)
         assert "✖ CRITICAL  Is the drift buying reward?" in head(app)
         assert "since step 16 · KL-4 · 1/31" in head(app)
-        assert "e actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
+        assert "  actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
         assert "The reward can only be trusted" in " ".join(page(app).split())
         assert "step 10     ▲ WARN" in page(app) and "step 16     ✖ CRITICAL" in page(app)
         shown = [chart for chart in app.screen.query(MetricChart) if chart.display]

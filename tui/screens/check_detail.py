@@ -104,7 +104,8 @@ class CheckDetailScreen(Screen[None]):
         place = f"{list(checks).index(self.rule) + 1}/{len(checks)}" if self.rule in checks else ""
         events = [e for e in reader.events if e.get("kind") == "health" and e.get("rule") == self.rule]
         self.query_one("#head", Lines).show(head(check, place, columns))
-        self.query_one("#page", Lines).show(page(check, self._found, events, self._fix[0], columns - 1))
+        editable = self._fix[0] if self.reader.info.get("preset") and not self.read_only else None
+        self.query_one("#page", Lines).show(page(check, self._found, events, editable, columns - 1))
         keys = self._found.keys[:CHARTS] if self._found else []
         self.query_one("#check-charts").set_class(not keys, HIDDEN)
         self.query_one("#check-charts").set_class(len(keys) == 1, "-single")

@@ -35,12 +35,12 @@ class AwayPanel(Painted):
         if missed is None:
             return []
         count = len(missed.rises)
-        what = [f"{count} flag{'s' if count > 1 else ''} rose"] if count else []
         title: Row = [(f" while you were away ({duration(self.now - missed.since)}): ", "title")]
-        title.append((", ".join(what) + (", " if what and missed.end else ""), "text"))
+        if count:
+            title.append((f"{count} flag{'s' if count > 1 else ''}{', ' if missed.end else ''}", "text"))
         if missed.end:
             sign, role = STATES.get(missed.end, ("", "dim"))
-            title.append((f"{sign} the run {'is lost' if missed.end == 'lost' else missed.end}", role))
+            title.append((f"{sign} {missed.end}", role))
         drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
         for event in missed.rises[:MOST]:
             sign, _, role = LEVELS[event["to"]]
