@@ -170,7 +170,7 @@ def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
         ["tokens/s", *(number(fact.throughput) for fact in found)],
         ["duration", *(duration(fact.duration) for fact in found)],
     ]
-    if len({fact.kl_key for fact in found}) > 1:
+    if len({fact.kl_key for fact in found if fact.kl_key}) > 1:
         rows.insert(7, ["KL is", *(fact.kl_key or _NONE for fact in found)])
     return rows
 

@@ -85,7 +85,8 @@ def test_kl_figures_of_different_kinds_are_named() -> None:
     ours, other = facts(imported("kl-blowup")), facts(imported("grpo"))
     (row,) = [row for row in fact_rows([ours, other]) if row[0] == "KL is"]
     assert row[1:] == ["actor/reward_kl_penalty", "actor/kl_loss"]
-    assert not [row for row in fact_rows([ours, ours]) if row[0] == "KL is"]
+    without = summary("x", {}, {"state": "running"}, SeriesStore(), None)
+    assert not [row for row in fact_rows([ours, ours, without]) if row[0] == "KL is"]
 
 
 def info(preset: dict[str, Any], **versions: str) -> dict[str, Any]:
