@@ -48,6 +48,7 @@ class RunsScreen(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
+        self.app.title = self.app.TITLE or ""
         self.run_worker(self._open(), exclusive=True)
 
     async def _open(self) -> None:
