@@ -16,19 +16,17 @@ def number(value: float | None, digits: int = 3) -> str:
     size = abs(value)
     if size == 0:
         return "0"
-    if size < 1e-3:
+    if size < 1e-3 or size >= 1e12:
         mantissa, exponent = f"{value:.{digits - 2}e}".split("e")
-        return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(exponent)}"
-    for factor, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if size >= factor:
-            scale = 1e3 if unit == "k" else factor
-            return (
-                f"{value / scale:.{digits}g}{unit}" if size / scale < 1000 else f"{value / scale:.0f}{unit}"
-            )
+        return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+    for start, factor, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if size >= start:
+            scaled = value / factor
+            return f"{scaled:.{digits}g}{unit}" if abs(scaled) < 999.5 else f"{scaled:.0f}{unit}"
     if value == int(value):
         return str(int(value))
-    decimals = max(0, digits - 1 - math.floor(math.log10(size)))
-    return f"{value:.{min(decimals, digits)}f}"
+    decimals = digits - 1 - math.floor(math.log10(size))
+    return f"{value:.{min(max(decimals, 0), digits)}f}"
 
 
 def duration(seconds: float | None) -> str:

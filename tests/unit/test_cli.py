@@ -1,7 +1,6 @@
 """The command line as scripts see it: exit codes, one line of error, JSON on stdout."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,20 +10,6 @@ import pytest
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def ppo_tui(tmp_path: Path) -> Command:
-    """Runs `ppo-tui WORDS...` with a home of its own, without a terminal."""
-
-    def run(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-c", "from tui.entry import main; main()", *words],
-            env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home"), **more},
-            cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-
-    return run
 
 
 @pytest.mark.parametrize(

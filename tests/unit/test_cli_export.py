@@ -1,9 +1,7 @@
 """`ppo-tui export` and `compare` as scripts see them."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,20 +10,6 @@ import pytest
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 NAN = str(LOGS / "nan.log.gz")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def ppo_tui(tmp_path: Path) -> Command:
-    """Runs `ppo-tui WORDS...` with a home of its own, without a terminal."""
-
-    def run(*words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-c", "from tui.entry import main; main()", *words],
-            env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home")},
-            cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
-
-    return run
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,23 @@
+"""What unit tests share."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def ppo_tui(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Runs `ppo-tui WORDS...` with a home of its own, without a terminal; keywords are environment."""
+
+    def run(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-c", "from tui.entry import main; main()", *words],
+            env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home"), **more},
+            cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+
+    return run
