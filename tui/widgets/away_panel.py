@@ -9,7 +9,8 @@ from tui.drawing.rows import Row, spread
 from tui.run_words import LEVELS, STATES
 from tui.widgets.painted import HIDDEN, Painted
 
-MOST = 3  # flags that get a row
+FEW, MANY = 2, 5  # flags that get a row of their own, in a low terminal and in a high one
+_HIGH = 36  # rows
 
 
 class AwayPanel(Painted):
@@ -28,7 +29,7 @@ class AwayPanel(Painted):
         return self.missed is not None
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.draw(width, MOST + 2))
+        return len(self.draw(width, 1 + (MANY if viewport.height >= _HIGH else FEW)))
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         missed = self.missed
@@ -42,10 +43,8 @@ class AwayPanel(Painted):
             sign, role = STATES.get(missed.end, ("", "dim"))
             title.append((f"{sign} {missed.end}", role))
         drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
-        for event in missed.rises[:MOST]:
+        for event in missed.rises[: rows - 1]:
             sign, _, role = LEVELS[event["to"]]
             told = f"  step {event.get('step')}  {event.get('message') or ''}"
             drawn.append([(f" {sign} {event['to']:<9} {event['rule']:<8}", role), (clean(told), "text")])
-        if count > MOST:
-            drawn.append([(f"   and {count - MOST} more", "dim")])
         return drawn

@@ -1,0 +1,74 @@
+"""Muting through a real supervisor: what a muted rule may no longer set off, and what outlives an attempt."""
+
+import gzip
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.preset.translate import Launch
+from launcher.run import control
+from launcher.run.directory import RunDir, create
+from launcher.run.events import EventLog, read_events
+from launcher.run.launch import stop
+from launcher.run.spawn import spawn_supervisor, write_launch
+from launcher.run.state import current
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+
+
+def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
+    deadline = time.monotonic() + seconds
+    while not good(state := current(run)):
+        assert time.monotonic() < deadline, state
+        time.sleep(0.05)
+    return state
+
+
+def muted(state: dict[str, Any]) -> set[str]:
+    return {check["rule"] for check in state["checks"] if check["muted"]}
+
+
+def test_a_muted_rule_neither_stops_nor_alerts_and_can_be_taken_back(tmp_path: Path) -> None:
+    run = create("nan")
+    attempt = run.add_attempt()
+    heard = tmp_path / "heard.jsonl"
+    listen = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
+    health = {"stop_on": ["NUM-1"], "on_alert": [sys.executable, "-c", listen]}
+    now = time.time()
+    run.write_info({"id": run.id, "name": "nan", "created": now, "preset": {"health": health}})
+    EventLog(run.events).add(
+        "action", verb="mute", by="screen", rule="NUM-1"
+    )  # in an attempt before this one
+    show = "import shutil, sys, time; shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer); "
+    show += "sys.stdout.flush(); time.sleep(60)"
+    log = tmp_path / "nan.log"
+    log.write_bytes(gzip.decompress((LOGS / "nan.log.gz").read_bytes()))
+    launch = Launch(argv=[sys.executable, "-c", show, str(log)], env={}, unset=[], keys={})
+    write_launch(run, attempt, launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    try:
+        state = wait_for(run, lambda s: s["step"] is not None)
+        assert muted(state) == {"NUM-1"} and "NUM-1" not in state["flags"]
+        (row,) = [check for check in state["checks"] if check["rule"] == "NUM-1"]
+        assert row["level"] == "CRITICAL"  # it is judged on, and its events are kept
+        assert any(
+            event.get("rule") == "NUM-1" for event in read_events(run.events) if event["kind"] == "health"
+        )
+        control.request(run, "mute", rule="NO-1")  # nothing of that name: the supervisor goes on
+        control.request(run, "unmute", by="screen", rule="NUM-1")
+        state = wait_for(run, lambda s: not muted(s))
+        assert "NUM-1" in state["flags"] and state["state"] == "running"
+    finally:
+        stop(run, wait=True)
+    told = [json.loads(line) for line in heard.read_text().splitlines()] if heard.exists() else []
+    assert "NUM-1" not in {event.get("rule") for event in told}
