@@ -1,61 +1,298 @@
-"""The console of a run, full screen."""
+"""The console of a run, full screen: follow, search, go to errors and steps."""
 
+import asyncio
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Log
+from textual.widgets import Footer, Input
 
-from launcher.run.reader import LOG_LINES, RunReader
+from launcher.console.pager import LogPager, shown
+from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
+from launcher.run.places import place_of_step
+from launcher.run.reader import RunReader
+from launcher.text import clean
+from tui.copying import LARGEST, copy
+from tui.drawing.rows import Row, spread
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.lines import Lines
+from tui.widgets.log_view import LogView
+from tui.widgets.painted import HIDDEN
 
-POLL = 1.0  # seconds; the dashboard below reads the files
+POLL = 1.0  # seconds; the dashboard below reads the run's other files
+_PROGRESS = 0.25  # seconds
+_PROMPTS = {"search": "search for", "go": "step, or :line"}
 
 
 class LogScreen(Screen[None]):
-    """The last 2,000 lines. It follows the newest line until one scrolls up; `end` follows again."""
+    """All of the log: only the lines on the screen are read, so its size does not matter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,l,q", "dismiss", "back", tooltip="Back to the dashboard", key_display="l"),
-        Binding(
-            "up,down",
-            "",
-            "scroll",
-            key_display="↑↓",
-            tooltip="Scroll; page up, page down, home and end work too",
-        ),
-        Binding("end,f", "follow", "follow", tooltip="Follow the newest line", key_display="f"),
-        Binding("p", "path", "where the file is", tooltip="Tell the path of the whole console"),
-    ]
+        Binding("l,q", "dismiss", "back", tooltip="Back to the dashboard", key_display="l"),
+        Binding("escape", "leave", "leave", show=False, tooltip="End search or selection, or go back"),
+        Binding("f,end", "follow", "follow", tooltip="Follow the newest line", key_display="f"),
+        Binding("slash", "ask('search')", "search", key_display="/", tooltip="Search for a text"),
+        Binding("n", "again(True)", "next", tooltip="The next place; shift: the previous"),
+        Binding("N", "again(False)", show=False),
+        Binding("e", "error(True)", "error", tooltip="The next error; shift: the previous"),
+        Binding("E", "error(False)", show=False),
+        Binding("g", "ask('go')", "go to", tooltip="Go to a step, or with : to a line"),
+        Binding("s", "source", "source", tooltip="Lines of all, the driver, workers, or the engine"),
+        Binding("space", "mark", "mark", show=False, tooltip="Begin a selection to copy"),
+        Binding("c", "copy", "copy", tooltip="Copy the chosen line, or from the mark to it"),
+        Binding("left_square_bracket", "attempt(-1)", "older", show=False, key_display="[",
+                tooltip="The log of the attempt before"),
+        Binding("right_square_bracket", "attempt(1)", "newer", show=False, key_display="]",
+                tooltip="The log of the attempt after"),
+        Binding("p", "path", "path", show=False, tooltip="Tell the path of the log"),
+    ]  # fmt: skip
 
     def __init__(self, reader: RunReader) -> None:
         super().__init__()
         self.reader = reader
-        self._seen = reader.log_count - len(reader.log)
+        self.attempt: int | None = None  # that is shown
+        self.group = SOURCES[0]
+        self._search: Search | None = None
+        self._asked = ""  # what the prompt is for
+        self._said = ""
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
-        yield Log(max_lines=LOG_LINES)
+        yield Lines(id="log-state")
+        yield LogView()
+        yield Input(id="log-prompt", classes=HIDDEN)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self._show()
-        self.query_one(Log).focus()
-        self.set_interval(POLL, self._show)
+        self.view.focus()
+        self._poll()
+        self.set_interval(POLL, self._poll)
 
-    def _show(self) -> None:
-        reader = self.reader
+    def on_unmount(self) -> None:
+        if self._search is not None:
+            self._search.cancel()
+
+    @property
+    def view(self) -> LogView:
+        return self.query_one(LogView)
+
+    def _poll(self) -> None:
+        reader, view = self.reader, self.view
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        new = min(reader.log_count - self._seen, len(reader.log))
-        if new > 0:
-            self._seen = reader.log_count
-            self.query_one(Log).write_lines(line or " " for line in list(reader.log)[-new:])
+        attempts = reader.dir.attempt_numbers()
+        if attempts and (view.pager is None or (view.following and self.attempt != attempts[-1])):
+            self._open(attempts[-1])
+        elif view.pager is not None and view.pager.look():
+            self._count(view.pager)
+            view.fill()
+        self._tell()
+
+    def _open(self, attempt: int) -> bool:
+        """Shows the log of an attempt, unless there is none."""
+        try:
+            pager = LogPager(self.reader.dir.attempt(attempt).console)
+        except OSError:
+            return False
+        self.attempt = attempt
+        self._count(pager)
+        self.view.open(pager)
+        return True
+
+    def _count(self, pager: LogPager) -> None:
+        """Counts lines beside the event loop: a gigabyte takes a second."""
+
+        async def count() -> None:
+            await asyncio.to_thread(pager.count)
+            self._tell()
+
+        self.run_worker(count(), group="count")
+
+    def on_log_view_moved(self) -> None:
+        self._tell()
+
+    def on_log_view_beyond(self, event: LogView.Beyond) -> None:
+        keep = self.view.keep
+        if keep is not None:
+            self._seek(Wanted(keep), f"line of the {self.group}", event.offset, forward=event.forward)
+
+    def action_leave(self) -> None:
+        if not self.query_one("#log-prompt").has_class(HIDDEN):
+            self._close_prompt()
+        elif self._search is not None:
+            self._search.cancel()
+        elif self.view.mark is not None:
+            self.view.mark = None
+            self.view.redraw()
+        else:
+            self.dismiss()
 
     def action_follow(self) -> None:
-        self.query_one(Log).scroll_end(animate=False)
+        self._said = ""
+        self.view.follow()
+
+    def action_ask(self, what: str) -> None:
+        prompt = self.query_one("#log-prompt", Input)
+        self._asked, prompt.value, prompt.placeholder = what, "", _PROMPTS[what]
+        prompt.remove_class(HIDDEN)
+        prompt.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._close_prompt()
+        if self._asked == "go":
+            self.run_worker(self._go(event.value.strip()), exclusive=True, group="go")
+        else:
+            backward = self.view.following  # at the end of the log the newest place is meant
+            self.view.needle = event.value
+            self.view.redraw()
+            if event.value:
+                self.action_again(not backward)
+
+    def _close_prompt(self) -> None:
+        self.query_one("#log-prompt").add_class(HIDDEN)
+        self.view.focus()
+
+    async def _go(self, word: str) -> None:
+        """To `120`, a step, or `:812`, a line."""
+        pager, line = self.view.pager, word.startswith(":")
+        if pager is None or not word.lstrip(":").isdecimal():
+            self._tell("" if not word else "a step is a number; a line is : and its number")
+            return
+        number = int(word.lstrip(":"))
+        if line:
+            offset = pager.offset_of(number)
+        else:
+            place = await asyncio.to_thread(place_of_step, self.reader.dir, number)
+            if place is not None and place[0] != self.attempt:
+                self._open(place[0])
+            pager = self.view.pager
+            offset = pager.start_of(place[1]) if place is not None and pager is not None else None
+        if offset is None:
+            self._tell(f"the log has no {'line' if line else 'step'} {number}")
+        else:
+            self._tell("")
+            self.view.show_at(offset)
+
+    def action_again(self, forward: bool) -> None:
+        if not self.view.needle:
+            self.action_ask("search")
+            return
+        wanted = both(containing(self.view.needle), self.view.keep)
+        self._seek(wanted, f"'{self.view.needle}'", forward=forward)
+
+    def action_error(self, forward: bool) -> None:
+        self._seek(both(TROUBLE, self.view.keep), "error", forward=forward)
+
+    def _seek(self, wanted: Wanted, what: str, start: int | None = None, *, forward: bool) -> None:
+        """Goes to the next line that is wanted, from the chosen one or a byte; once around the log."""
+        pager, chosen = self.view.pager, self.view.chosen
+        if pager is None:
+            return
+        if self._search is not None:
+            self._search.cancel()
+        if start is None:
+            start = (chosen.end if forward else chosen.offset) if chosen else pager.size
+        self.run_worker(self._run(pager, wanted, what, start, forward), exclusive=True, group="search")
+
+    async def _run(self, pager: LogPager, wanted: Wanted, what: str, start: int, forward: bool) -> None:
+        timer = self.set_interval(_PROGRESS, self._tell)
+        around = {start: "", 0 if forward else pager.size: f"from the {'top' if forward else 'end'} again"}
+        for at, said in around.items():
+            search = self._search = Search(pager, wanted, at, forward=forward)
+            found = await asyncio.to_thread(search.run)
+            if search.cancelled:
+                said = "search ended"
+            if found is not None or search.cancelled:
+                break
+        else:
+            said = f"no {what} in the log"
+        timer.stop()
+        if search is self._search:  # else another one has begun
+            self._search = None
+            self._tell(said)
+            if found is not None and pager is self.view.pager:
+                self.view.show_at(found, wanted.word)
+
+    def action_source(self) -> None:
+        self.group = SOURCES[(SOURCES.index(self.group) + 1) % len(SOURCES)]
+        view, chosen = self.view, self.view.chosen
+        view.keep = written_by(self.group)
+        if view.following or chosen is None:
+            view.follow()
+        else:
+            view.show_at(chosen.offset)
+        self._tell("")
+
+    def action_mark(self) -> None:
+        chosen = self.view.chosen
+        if chosen is not None:
+            self.view.following = False
+            self.view.mark = chosen.offset
+            self.view.redraw()
+
+    def action_copy(self) -> None:
+        view = self.view
+        if view.pager is None or view.selected is None:
+            return
+        start, end = view.selected
+        lines, room = [], LARGEST
+        for line in view.pager.forward(start):
+            if line.offset >= end or room < 0:
+                break
+            if view.keep is None or view.keep(line.raw):
+                lines.append(shown(line).shown)
+                room -= len(lines[-1])
+        try:
+            path = copy(self.app, self.reader.id, "\n".join(lines) + "\n")
+        except OSError as error:
+            self.notify(clean(str(error)), title="Not copied", severity="error", markup=False)
+            return
+        cut = ", the rest is too long" if room < 0 else ""
+        words = f"{len(lines):,} line{'s' if len(lines) > 1 else ''}{cut}; also in {clean(str(path))}"
+        self.notify(words, title="Copied", markup=False)
+        view.mark = None
+        view.redraw()
+
+    def action_attempt(self, distance: int) -> None:
+        attempts = self.reader.dir.attempt_numbers()
+        at = attempts.index(self.attempt) + distance if self.attempt in attempts else -1
+        if not (0 <= at < len(attempts) and self._open(attempts[at])):
+            self._tell("there is no newer attempt" if distance > 0 else "there is no older attempt")
+        elif distance < 0:
+            self.view.following = False  # else the next poll goes back to the newest
+            self._tell("")
 
     def action_path(self) -> None:
-        attempt = self.reader.dir.last_attempt()
-        if attempt is not None:
-            self.notify(str(attempt.console), title="The whole console", markup=False)
+        if self.view.pager is not None:
+            self.notify(clean(str(self.view.pager.path)), title="The whole log", markup=False)
+
+    def _tell(self, said: str | None = None) -> None:
+        """The line above the log: filter, search, where the cursor is."""
+        if said is not None:
+            self._said = said
+        said = self._said
+        if self._search is not None:
+            said = f"searching, {self._search.done:.0%}; esc ends it"
+        left: Row = [(" ", "text")]
+        for group in SOURCES:
+            if group == self.group:
+                left.append((f"[{group}]", "live"))
+            elif not said:
+                left.append((f" {group} ", "dim"))
+        if said:
+            left.append((f" {clean(said)}", "notice"))
+        right: Row = [(f"{self._place()} ", "dim")]
+        self.query_one("#log-state", Lines).show([spread(left, right, self.size.width)])
+
+    def _place(self) -> str:
+        view = self.view
+        if view.pager is None or view.chosen is None:
+            return ""
+        words = []
+        if len(self.reader.dir.attempt_numbers()) > 1:
+            words.append(f"attempt {self.attempt}")
+        number = view.pager.number_at(view.chosen.offset)
+        if number is not None:
+            words.append(f"line {number:,}")
+        words.append("following" if view.following else f"{view.chosen.end / max(view.pager.size, 1):.0%}")
+        return " · ".join(words)

@@ -1,0 +1,192 @@
+r"""Any line of a console log, however large the file: nothing but a count a block of 64 KiB is kept.
+
+A line is what stands between two newlines and is known by the byte where it starts, so the end of a log of a
+gigabyte is there at once. Numbers of lines come from the counts, which another thread may be making.
+"""
+
+import os
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from launcher.console.lines import LONGEST, PieceSplitter, clean_line
+
+BLOCK = 1 << 16
+_BLOCKS_AT_ONCE = 16
+
+
+class RawLine(NamedTuple):
+    """A line as it stands in the file: from byte `offset` to `end`, its newline included.
+
+    `raw` has no newline and at most LONGEST bytes.
+    """
+
+    offset: int
+    end: int
+    raw: bytes
+
+
+class Entry(NamedTuple):
+    """One line, or equal ones that follow each other, as shown: bytes `offset` to `end` of the file."""
+
+    offset: int
+    end: int
+    source: str
+    text: str
+    repeats: int = 1
+
+    @property
+    def shown(self) -> str:
+        return f"({self.source}) {self.text}" if self.source else self.text
+
+
+class Page(NamedTuple):
+    """Entries in the order of the log. `reached`: how far was read to find them, when something ended it."""
+
+    entries: list[Entry]
+    reached: int
+
+
+Keep = Callable[[bytes], bool]
+
+
+class LogPager:
+    """A log that may still grow; `look` takes notice of what was added. Raises OSError without the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._before = array("Q", [0])  # newlines before each block
+        self.size = 0
+        self.look()
+
+    def close(self) -> None:
+        os.close(self._fd)
+        self._fd = -1
+
+    def look(self) -> bool:
+        """Whether the file has changed its size. One that shrank is counted anew."""
+        size, before = os.fstat(self._fd).st_size, self.size
+        if size < before:
+            self._before = array("Q", [0])
+        self.size = size
+        return size != before
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of the file as far as it is known."""
+        return os.pread(self._fd, max(min(size, self.size - offset), 0), offset)
+
+    def count(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Counts the lines of what was added since the last time; one thread at a time."""
+        counts = self._before
+        while not cancelled() and len(counts) * BLOCK <= self.size:
+            data = self.read((len(counts) - 1) * BLOCK, BLOCK * _BLOCKS_AT_ONCE)
+            if len(data) < BLOCK:
+                return
+            for start in range(0, len(data) - BLOCK + 1, BLOCK):
+                counts.append(counts[-1] + data.count(b"\n", start, start + BLOCK))
+
+    def number_at(self, offset: int) -> int | None:
+        """The number of the line that holds a byte, from 1; None while that is not counted yet."""
+        block = offset // BLOCK
+        if block >= len(self._before):
+            return None
+        return self._before[block] + self.read(block * BLOCK, offset - block * BLOCK).count(b"\n") + 1
+
+    def offset_of(self, number: int) -> int | None:
+        """Where a line starts; None when there is none of this number, or it is not counted yet."""
+        newlines = number - 1
+        if newlines <= 0:
+            return 0 if newlines == 0 and self.size else None
+        block = bisect_left(self._before, newlines) - 1
+        data, at = self.read(block * BLOCK, BLOCK), -1
+        for _ in range(newlines - self._before[block]):
+            at = data.find(b"\n", at + 1)
+            if at < 0:
+                return None
+        offset = block * BLOCK + at + 1
+        return offset if offset < self.size else None
+
+    def start_of(self, offset: int) -> int:
+        """Where the line starts that holds a byte."""
+        end = min(max(offset, 0), self.size)
+        while end > 0:
+            start = max(end - BLOCK, 0)
+            found = self.read(start, end - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            end = start
+        return 0
+
+    def forward(self, start: int) -> Iterator[RawLine]:
+        """The line that starts at `start` and those after it; the last one may lack its newline."""
+        at, head, length = start, b"", 0  # of the line that is not complete yet
+        while block := self.read(at, BLOCK):
+            at += len(block)
+            *lines, rest = block.split(b"\n")
+            for line in lines:
+                end = start + length + len(line) + 1
+                yield RawLine(start, end, (head + line)[:LONGEST])
+                start, head, length = end, b"", 0
+            head, length = (head + rest)[:LONGEST], length + len(rest)
+        if length:
+            yield RawLine(start, start + length, head)
+
+    def backward(self, end: int) -> Iterator[RawLine]:
+        """The line that ends at `end`, then those before it."""
+        at, rest, length = end, b"", 0  # what is read of the line that ends at `end`
+        newline = 0  # bytes of its newline
+        while at > 0:
+            size = min(BLOCK, at)
+            at -= size
+            head, *lines = self.read(at, size).split(b"\n")
+            for line in reversed(lines):
+                start = end - newline - length - len(line)
+                if start < end:
+                    yield RawLine(start, end, (line + rest)[:LONGEST])
+                end, newline, rest, length = start, 1, b"", 0
+            rest, length = (head + rest)[:LONGEST], length + len(head)
+        if end > 0:
+            yield RawLine(0, end, rest)
+
+    def page(self, start: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
+        """Up to `rows` entries from `start` on, read from about `budget` bytes; only lines to keep."""
+        return _collect(self.forward(start), start, rows, keep, budget)
+
+    def page_before(self, end: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
+        """Up to `rows` entries that end at `end` or before."""
+        page = _collect(self.backward(end), end, rows, keep, budget)
+        return Page(page.entries[::-1], page.reached)
+
+
+def shown(line: RawLine) -> Entry:
+    r"""A line as a terminal would leave it: what `\r` overwrites is gone, escapes are gone."""
+    if b"\r" not in line.raw:
+        source, text = clean_line((0, 0, line.raw, b""))[2:4]
+        return Entry(line.offset, line.end, source, text)
+    pieces = PieceSplitter().feed(line.raw + b"\n")
+    source, text = clean_line(pieces[-1])[2:4] if pieces else ("", "")
+    return Entry(line.offset, line.end, source, text)
+
+
+def _collect(lines: Iterator[RawLine], reached: int, rows: int, keep: Keep | None, budget: int) -> Page:
+    """Joins lines that are equal. One line more than the rows is read, for it may be equal to the last."""
+    entries: list[Entry] = []
+    begun = reached
+    for line in lines:
+        if abs(reached - begun) > budget:
+            break
+        if keep is None or keep(line.raw):
+            entry = shown(line)
+            last = entries[-1] if entries else None
+            if last is not None and (last.source, last.text) == (entry.source, entry.text):
+                offset, end = min(last.offset, line.offset), max(last.end, line.end)
+                entries[-1] = last._replace(offset=offset, end=end, repeats=last.repeats + 1)
+            elif len(entries) >= rows:
+                break
+            else:
+                entries.append(entry)
+        reached = line.end if line.offset >= begun else line.offset
+    return Page(entries, reached)

@@ -1,0 +1,184 @@
+"""A part of a log of any size, with a cursor."""
+
+import re
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.events import Resize
+from textual.message import Message
+
+from launcher.console.pager import Entry, Keep, LogPager
+from launcher.console.search import is_trouble
+from tui.drawing.rows import Row, crop, spread
+from tui.glyphs import AXIS, CURSOR
+from tui.widgets.painted import Painted
+
+
+class LogView(Painted, can_focus=True):
+    """Holds only the entries on the screen; follows the end of the log until the cursor leaves it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "choose a line", show=False, key_display="↑↓", tooltip="Choose a line"),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup,b", "leaf(-1)", "leaf", show=False, key_display="pgup pgdn", tooltip="Page up, down"),
+        Binding("pagedown", "leaf(1)", show=False),
+        Binding("home", "first", "first line", show=False, tooltip="The first line"),
+        Binding("left", "sideways(-1)", "sideways", show=False, key_display="←→", tooltip="Long lines"),
+        Binding("right", "sideways(1)", show=False),
+    ]
+
+    class Moved(Message):
+        """Another line is chosen, or others are shown."""
+
+    class Beyond(Message):
+        """The next entry to show lies too far away to be read at once: before or behind the byte `offset`."""
+
+        def __init__(self, offset: int, *, forward: bool) -> None:
+            super().__init__()
+            self.offset, self.forward = offset, forward
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pager: LogPager | None = None
+        self.entries: list[Entry] = []
+        self.cursor = 0
+        self.column = 0
+        self.following = True
+        self.keep: Keep | None = None
+        self.needle = ""
+        self.mark: int | None = None  # the byte where a selection began
+
+    def open(self, pager: LogPager) -> None:
+        self.pager, self.following, self.mark = pager, True, None
+        self.fill()
+
+    @property
+    def chosen(self) -> Entry | None:
+        return self.entries[self.cursor] if self.cursor < len(self.entries) else None
+
+    @property
+    def selected(self) -> tuple[int, int] | None:
+        """The bytes from the mark to the cursor, both lines whole."""
+        if self.chosen is None:
+            return None
+        mark = self.chosen.offset if self.mark is None else self.mark
+        return min(mark, self.chosen.offset), max(mark + 1, self.chosen.end)
+
+    def fill(self) -> None:
+        """Reads again what is on the screen, after the log has grown or the screen changed its size."""
+        if self.following:
+            self.follow()
+        elif self.pager is not None and self.entries:
+            chosen = self.chosen or self.entries[-1]
+            self.entries = self.pager.page(self.entries[0].offset, self.room, self.keep).entries
+            at = [index for index, entry in enumerate(self.entries) if entry.offset <= chosen.offset]
+            self._settle(at[-1] if at else 0)
+
+    def follow(self) -> None:
+        self.following = True
+        if self.pager is not None:
+            page = self.pager.page_before(self.pager.size, self.room, self.keep)
+            self.entries = page.entries
+            self._settle(len(page.entries) - 1)
+            if not page.entries and page.reached > 0:
+                self.post_message(self.Beyond(page.reached, forward=False))
+
+    def show_at(self, offset: int, word: str = "") -> None:
+        """Chooses the line that starts at a byte, or the next that is kept, and shows what is around it.
+
+        A word far along that line is brought into sight.
+        """
+        if self.pager is None:
+            return
+        self.following = False
+        below = self.pager.page(offset, self.room, self.keep)
+        above = self.pager.page_before(offset, max(self.room // 3, self.room - len(below.entries)), self.keep)
+        self.entries = [*above.entries, *below.entries][: self.room]
+        self.cursor = max(min(len(above.entries), len(self.entries) - 1), 0)
+        found = self.chosen.shown.lower().find(word) + len(word) if word and self.chosen else 0
+        self.column = max(found - self.size.width // 2, 0) if found >= self.size.width - 1 else 0
+        self._settle(self.cursor)
+        if not self.entries and above.reached > 0:
+            self.post_message(self.Beyond(above.reached, forward=False))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        if self.pager is None or not self.entries:
+            return [[(" no lines of this kind" if self.keep else " nothing here yet", "dim")]]
+        start, end = (self.selected if self.mark is not None else None) or (0, 0)
+        return [
+            self._row(entry, columns, index == self.cursor, start <= entry.offset < end)
+            for index, entry in enumerate(self.entries)
+        ]
+
+    def on_resize(self, event: Resize) -> None:
+        self.fill()
+
+    def action_move(self, distance: int) -> None:
+        if self.pager is None or not self.entries:
+            return
+        self.following = False
+        cursor = self.cursor + distance
+        if cursor < 0:
+            page = self.pager.page_before(self.entries[0].offset, -cursor, self.keep)
+            self.entries = [*page.entries, *self.entries][: self.room]
+            cursor = 0
+        elif cursor >= len(self.entries):
+            page = self.pager.page(self.entries[-1].end, cursor + 1 - len(self.entries), self.keep)
+            self.entries = [*self.entries, *page.entries][-self.room :]
+            cursor = len(self.entries) - 1
+        else:
+            self._settle(cursor)
+            return
+        self._settle(cursor)
+        if not page.entries and 0 < page.reached < self.pager.size:
+            self.post_message(self.Beyond(page.reached, forward=distance > 0))
+
+    def action_leaf(self, direction: int) -> None:
+        """A page on: the cursor goes to the edge first."""
+        edge = len(self.entries) - 1 - self.cursor if direction > 0 else self.cursor
+        self.action_move(direction * (edge + self.room - 1))
+
+    def action_first(self) -> None:
+        self.show_at(0)
+
+    def action_sideways(self, direction: int) -> None:
+        self.column = max(self.column + direction * max(self.size.width // 2, 1), 0)
+        self.redraw()
+
+    @property
+    def room(self) -> int:
+        """Entries that fit."""
+        return max(self.size.height, 1)
+
+    def _settle(self, cursor: int) -> None:
+        self.cursor = max(cursor, 0)
+        self.redraw()
+        self.post_message(self.Moved())
+
+    def _row(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> Row:
+        sign = CURSOR if at_cursor else AXIS if selected else " "
+        source = f"({entry.source}) " if entry.source else ""
+        role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
+        spans = [(source, "dim"), *self._lit(entry.text[: self.column + 4 * columns], role)]
+        row: Row = [(sign, "live"), *_from(spans, self.column)]
+        if entry.repeats > 1:
+            times: Row = [(f" ×{entry.repeats:,}", "notice")]
+            return spread(crop(row, columns - 2 - len(times[0][0])), times, columns)
+        return crop(row, columns)
+
+    def _lit(self, text: str, role: str) -> Row:
+        """The text, with what was searched for in another role."""
+        if not self.needle:
+            return [(text, role)]
+        parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
+        return [(part, "live" if index % 2 else role) for index, part in enumerate(parts) if part]
+
+
+def _from(row: Row, column: int) -> Row:
+    """What stands in a row from its character `column` on."""
+    found: Row = []
+    for text, role in row:
+        if column < len(text):
+            found.append((text[column:], role))
+        column = max(column - len(text), 0)
+    return found
