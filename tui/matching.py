@@ -1,9 +1,11 @@
 """Finding a metric by typing a few letters of its name, its unit or its meaning."""
 
+import re
 from collections.abc import Iterable
 
 from launcher.metrics.glossary import describe
 
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
 _NAME, _UNIT, _MEANING = 100, 60, 40  # how good a whole word in each of them is
 
 
@@ -34,15 +36,18 @@ def _fit(key: str, word: str) -> int:
 
 
 def letters(name: str, word: str) -> int:
-    """How well `word` names `name`, 0 to 100: in one piece best, else letter by letter in their order.
+    """How well `word` names `name`, 0 to 100.
 
-    The letters may not lie further apart than three times their number.
+    In one piece is best, then as the first letters of its words (`agn` for actor/grad_norm), then letter by
+    letter in a stretch of at most three times their number.
     """
     at = name.find(word)
     if at >= 0:
         begins = at == 0 or not name[at - 1].isalnum()
         ends = at + len(word) == len(name) or not name[at + len(word)].isalnum()
         return _NAME - 20 + 10 * begins + 10 * ends
+    if word in "".join(part[0] for part in _SEPARATORS.split(name) if part):
+        return 50
     span = _shortest(name, word)
     return max(1, 30 * len(word) // span) if span and span <= 3 * len(word) else 0
 

@@ -28,7 +28,7 @@ def column_heads(shown: int, known: int, columns: int) -> Row:
 def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: int) -> Row:
     """Name, newest value, lowest, highest, curve of the steps 0 to `last`; the first cell is the cursor's."""
     name, sparks, ranged = _widths(columns)
-    family, slash, rest = shorten(clean(key), name).partition("/")
+    family, slash, rest = shorten(title(key), name).partition("/")
     named: Row = [(family + slash, "dim"), (rest, "text")] if rest else [(family, "text")]
     newest = series.last
     row: Row = [(" ", "text"), (PIN if pinned else " ", "live"), *fit(named, name), (" ", "text")]
@@ -36,7 +36,8 @@ def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: in
     if ranged:
         whole = series.span(0, last)
         bounds = (number(whole.low), number(whole.high)) if whole else ("", "")
-        row.append((f" {bounds[0]:>{_BOUND}} {bounds[1]:>{_BOUND}}", "dim"))
+        for bound in bounds:
+            row += [(" ", "text"), *spread([], [(bound, "dim")], _BOUND)]
     return [*row, ("  ", "text"), *spark(series, last, sparks)] if sparks else row
 
 
@@ -57,6 +58,11 @@ def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[R
     row = put(row, 0, [("steps ", "dim"), (steps, "text")], least=3)
     told: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []
     return [row, *meaning_rows(key, columns), told]
+
+
+def title(key: str) -> str:
+    """A key as one harmless line; it may come from a broken log."""
+    return " ".join(clean(key).splitlines())
 
 
 def shorten(name: str, room: int) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from textual.app import App
 
 from launcher.metrics.pins import toggle
-from launcher.text import clean
+from tui.metric_rows import title
 
 
 def pin(app: App[Any], key: str) -> None:
@@ -16,4 +16,4 @@ def pin(app: App[Any], key: str) -> None:
         app.notify(f"The layout cannot be written: {error.strerror}", severity="warning", markup=False)
         return
     told = "is on the dashboard; on a small screen tab shows it." if now else "is off the dashboard."
-    app.notify(f"{clean(key)} {told}", markup=False)
+    app.notify(f"{title(key)} {told}", markup=False)

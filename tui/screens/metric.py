@@ -10,9 +10,8 @@ from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
 from launcher.run.reader import RunReader
-from launcher.text import clean
 from tui.check_chart import check_plot
-from tui.metric_rows import fact_rows
+from tui.metric_rows import fact_rows, title
 from tui.pinning import pin
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
@@ -61,7 +60,7 @@ class MetricScreen(Screen[None]):
         reader, store = self.reader, self.reader.series
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
         drawn = check_plot(self.key, store, reader.state.get("total"), (), ())
-        drawn.title = clean(self.key)
+        drawn.title = title(self.key)
         self.query_one(MetricChart).show(drawn)
         series = store.get(self.key)
         if series:  # a resumed run may have forgotten its only value

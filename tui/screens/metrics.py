@@ -9,11 +9,10 @@ from textual.widgets import Footer, Input
 
 from launcher.metrics.pins import pinned
 from launcher.run.reader import RunReader
-from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
 from tui.matching import ranked
-from tui.metric_rows import column_heads, meaning_rows, metric_row
+from tui.metric_rows import column_heads, meaning_rows, metric_row, title
 from tui.pinning import pin
 from tui.screens.metric import MetricScreen
 from tui.widgets.header_line import HeaderLine
@@ -111,5 +110,5 @@ class MetricsScreen(Screen[None]):
 
     def _tell_meaning(self) -> None:
         key, columns = self.query_one(MetricTable).cursor, self.size.width
-        told: list[Row] = [[(f" {clean(key)}", "title")], *meaning_rows(key, columns)] if key else []
+        told: list[Row] = [[(f" {title(key)}", "title")], *meaning_rows(key, columns)] if key else []
         self.query_one("#meaning", Lines).show([*told, *([] for _ in range(3 - len(told)))])

@@ -8,9 +8,8 @@ from textual.containers import Container
 
 from launcher.metrics.pins import MOST
 from launcher.metrics.store import SeriesStore
-from launcher.text import clean
 from tui.check_chart import check_plot
-from tui.metric_rows import shorten
+from tui.metric_rows import shorten, title
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 
@@ -35,5 +34,5 @@ class PinnedCharts(Container):
             chart.set_class(index >= len(keys), HIDDEN)
             if index < len(keys):
                 drawn = check_plot(keys[index], store, total, (), ())
-                drawn.title = shorten(clean(drawn.title), room)
+                drawn.title = shorten(title(drawn.title), room)
                 chart.show(drawn)
