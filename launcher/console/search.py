@@ -22,15 +22,11 @@ _DRIVER = re.compile(r"TaskRunner|$|raylet|autoscaler")
 
 
 class Wanted(NamedTuple):
-    """What to look for. A line that `test` takes contains one of the hints (in small letters if `lower`).
-
-    `word` is a text that is looked for, in small letters.
-    """
+    """What to look for. A line that `test` takes contains one of the hints (in small letters if `lower`)."""
 
     test: Callable[[bytes], bool]
     hints: tuple[bytes, ...] = ()
     lower: bool = False
-    word: str = ""
 
 
 def containing(text: str) -> Wanted:
@@ -42,7 +38,7 @@ def containing(text: str) -> Wanted:
 
     # escapes may stand between words, so the longest word tells whether a look is worth it
     words: list[str] = re.findall(r"[a-z0-9_]+", text)
-    return Wanted(test, (max(words, key=len).encode(),) if words else (), lower=True, word=text)
+    return Wanted(test, (max(words, key=len).encode(),) if words else (), lower=True)
 
 
 def written_by(group: str) -> Callable[[bytes], bool] | None:

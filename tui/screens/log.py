@@ -211,7 +211,7 @@ class LogScreen(Screen[None]):
             self._search = None
             self._tell(said)
             if found is not None and pager is self.view.pager:
-                self.view.show_at(found, wanted.word)
+                self.view.show_at(found)
 
     def action_source(self) -> None:
         self.group = SOURCES[(SOURCES.index(self.group) + 1) % len(SOURCES)]

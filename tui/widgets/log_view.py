@@ -10,7 +10,7 @@ from textual.message import Message
 from launcher.console.pager import Entry, Keep, LogPager
 from launcher.console.search import is_trouble
 from tui.drawing.rows import Row, crop, spread
-from tui.glyphs import AXIS, CURSOR
+from tui.glyphs import AXIS, CURSOR, ELLIPSIS
 from tui.widgets.painted import Painted
 
 
@@ -83,21 +83,15 @@ class LogView(Painted, can_focus=True):
             if not page.entries and page.reached > 0:
                 self.post_message(self.Beyond(page.reached, forward=False))
 
-    def show_at(self, offset: int, word: str = "") -> None:
-        """Chooses the line that starts at a byte, or the next that is kept, and shows what is around it.
-
-        A word far along that line is brought into sight.
-        """
+    def show_at(self, offset: int) -> None:
+        """Chooses the line that starts at a byte, or the next that is kept, and shows what is around it."""
         if self.pager is None:
             return
         self.following = False
         below = self.pager.page(offset, self.room, self.keep)
         above = self.pager.page_before(offset, max(self.room // 3, self.room - len(below.entries)), self.keep)
         self.entries = [*above.entries, *below.entries][: self.room]
-        self.cursor = max(min(len(above.entries), len(self.entries) - 1), 0)
-        found = self.chosen.shown.lower().find(word) + len(word) if word and self.chosen else 0
-        self.column = max(found - self.size.width // 2, 0) if found >= self.size.width - 1 else 0
-        self._settle(self.cursor)
+        self._settle(min(len(above.entries), len(self.entries) - 1))
         if not self.entries and above.reached > 0:
             self.post_message(self.Beyond(above.reached, forward=False))
 
@@ -159,12 +153,18 @@ class LogView(Painted, can_focus=True):
         sign = CURSOR if at_cursor else AXIS if selected else " "
         source = f"({entry.source}) " if entry.source else ""
         role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
-        spans = [(source, "dim"), *self._lit(entry.text[: self.column + 4 * columns], role)]
-        row: Row = [(sign, "live"), *_from(spans, self.column)]
+        start = self.column or self._sight(entry.shown, columns)
+        spans = _from([(source, "dim"), *self._lit(entry.text[: start + 4 * columns], role)], start)
+        row: Row = [(sign, "live"), *([(ELLIPSIS, "dim")] if start else []), *spans]
         if entry.repeats > 1:
             times: Row = [(f" ×{entry.repeats:,}", "notice")]
             return spread(crop(row, columns - 2 - len(times[0][0])), times, columns)
         return crop(row, columns)
+
+    def _sight(self, shown: str, columns: int) -> int:
+        """Where to begin a row so that what was searched for is in sight."""
+        found = shown.lower().find(self.needle.lower()) if self.needle else 0
+        return max(found - columns // 3, 0) if found + len(self.needle) > columns - 2 else 0
 
     def _lit(self, text: str, role: str) -> Row:
         """The text, with what was searched for in another role."""
