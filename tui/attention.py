@@ -14,7 +14,7 @@ from tui.run_words import state_words, verdict_words
 from tui.terminal import notification, send
 
 EVERY = 60.0  # seconds between two notes that somebody looks
-TOAST = 8.0  # seconds that a toast stays; a loud one thrice as long
+TOAST = 8.0  # seconds that a toast stays; a loud one twice as long
 
 
 class Attention:
@@ -33,7 +33,7 @@ class Attention:
         self._app.title = title(self._reader.name, self._reader.state)
         for notice in self._notices.fresh():
             if "toast" in self._notices.ways:
-                stays = TOAST * (3 if notice.loud else 1)
+                stays = TOAST * (2 if notice.loud else 1)
                 self._app.notify(notice.text, severity=notice.severity, timeout=stays, markup=False)
             if notice.loud and "bell" in self._notices.ways:
                 self._app.bell()
