@@ -1,0 +1,116 @@
+"""The answers of the model, on the dumps of a real toy run."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from launcher.run.samples import Sample
+from tui.sample_rows import ORDERS, about, ordered
+from tui.screens.samples import SamplesScreen
+
+HOME = (80, 24)
+DATA = Path(__file__).parent.parent / "data" / "samples"
+Compare = Callable[..., bool]
+
+
+@pytest.fixture
+def run(make: SimpleNamespace) -> Path:
+    path: Path = make.run(attempts=[make.recorded(62)])
+    shutil.copytree(DATA, path / "samples")
+    return path
+
+
+async def opened(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    for key in ("s", *keys):
+        await pilot.press(key)
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+    assert isinstance(pilot.app.screen, SamplesScreen)
+    return pilot.app.screen
+
+
+def shown(screen: SamplesScreen) -> list[str]:
+    """The answers on the screen's list, in its order."""
+    from tui.screens.samples import Answers
+
+    return [screen.samples[int(key)].answer for key in screen.query_one(Answers).keys]
+
+
+def seen(pilot: Pilot[Any]) -> str:
+    return str(pilot.app.export_screenshot()).replace("&#160;", " ")
+
+
+async def test_steps_and_kinds(make: SimpleNamespace, run: Path) -> None:
+    async with make.app(run).run_test(size=HOME) as pilot:
+        screen = await opened(pilot)
+        assert screen.dump is not None and screen.dump[:2] == ("rollout", 60)
+        assert "rollout of step 60" in seen(pilot)
+        screen = await pressed(pilot, "left")
+        assert screen.dump is not None and screen.dump.step == 1 and len(shown(screen)) == 12
+        screen = await pressed(pilot, "left", "right", "v")
+        assert screen.dump is not None and screen.dump[:2] == ("validation", 10)
+        assert "validation of step 10" in seen(pilot) and "acc " in seen(pilot)
+
+
+async def pressed(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+    assert isinstance(pilot.app.screen, SamplesScreen)
+    return pilot.app.screen
+
+
+async def test_order_and_find(make: SimpleNamespace, run: Path) -> None:
+    async with make.app(run).run_test(size=HOME) as pilot:
+        screen = await opened(pilot, "left", "o")
+        scores = [sample.score for sample in screen.samples]
+        assert screen.samples[ordered(screen.samples, "best first")[0]].score == max(scores) == 1.0
+        assert "best first" in seen(pilot) and "score 1" in seen(pilot)
+        screen = await pressed(pilot, "slash", *"#### 4", "enter")
+        assert shown(screen) and set(shown(screen)) == {"#### 4"}
+        screen = await pressed(pilot, "escape")
+        assert len(shown(screen)) == 12
+
+
+async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, home: Path) -> None:
+    run = make.run(attempts=[make.recorded(3)])
+    async with make.app(run).run_test(size=(30, 8)) as pilot:
+        screen = await opened(pilot, "right", "o", "down", "v", "v")
+        assert "no answers" in seen(pilot)
+        folder = run / "samples" / "rollout"
+        folder.mkdir(parents=True)
+        wild = {"output": "[red]漢字\x1b[2J " * 300, "score": float("nan"), "gts": ["a", 1]}
+        (folder / "1.jsonl").write_text(
+            json.dumps(wild) + "\n" + json.dumps({"output": "", "score": 1e400}) + "\n"
+        )
+        await pilot.pause(2.2)
+        await pilot.app.workers.wait_for_complete()
+        screen = await pressed(pilot, "down", "up", "pagedown", "end", "home", "o", "o")
+        assert len(shown(screen)) == 2 and "\x1b" not in shown(screen)[0]
+
+
+def test_orders_keep_every_sample_and_unscored_ones_last() -> None:
+    samples = [
+        Sample("", "a" * size, "", score, ()) for size, score in ((1, 0.5), (9, float("nan")), (3, 1.0))
+    ]
+    assert [ordered(samples, order) for order in ORDERS] == [[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 2, 0]]
+    assert about(samples) == "3 answers, mean score 0.750, 3 different"
+    assert about([]) == "0 answers, 0 different"
+
+
+def test_looks(snap_compare: Compare, make: SimpleNamespace, run: Path) -> None:
+    async def ready(pilot: Pilot[Any]) -> None:
+        await opened(pilot, "left", "o", "down")
+
+    assert snap_compare(make.app(run), terminal_size=HOME, run_before=ready)

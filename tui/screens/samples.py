@@ -1,0 +1,179 @@
+"""What the model answers, step by step: reward hacking is seen by reading."""
+
+import asyncio
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, Input
+
+from launcher.run.reader import RunReader
+from launcher.run.samples import Dump, Sample, dumps, read
+from launcher.text import clean
+from tui.drawing.rows import Row
+from tui.sample_rows import ORDERS, about, matching, ordered, sample_page, sample_row
+from tui.widgets.header_line import HeaderLine
+from tui.widgets.lines import Lines
+from tui.widgets.metric_table import MetricTable
+from tui.widgets.painted import HIDDEN
+
+POLL = 2.0  # seconds
+
+
+class Answers(MetricTable, inherit_bindings=False):
+    """The answers of a step, a line each."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "answer", show=False, key_display="↑↓", tooltip="Choose an answer"),
+        Binding("down,j", "move(1)", show=False),
+        Binding("home", "move(-100000)", show=False),
+        Binding("end", "move(100000)", show=False),
+    ]
+
+
+class SamplesScreen(Screen[None]):
+    """One step's answers with their scores, the chosen one in full below. It opens on the newest step."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s,backspace,q", "dismiss", "back", key_display="s", tooltip="Back to the dashboard"),
+        Binding("escape", "leave", show=False),
+        Binding("left", "step(-1)", "step", key_display="←→", tooltip="The step before, the step after"),
+        Binding("right", "step(1)", show=False),
+        Binding("v", "kind", "rollout/validation", tooltip="Answers of training, or of the validation"),
+        Binding("o", "order", "order", tooltip="As dumped, best, worst, longest first"),
+        Binding("slash", "find", "find", key_display="/", tooltip="Only those that contain a text"),
+        Binding("pageup", "read(-1)", "read", show=False, key_display="pgup pgdn", tooltip="Read on"),
+        Binding("pagedown", "read(1)", show=False),
+    ]
+
+    def __init__(self, reader: RunReader) -> None:
+        super().__init__()
+        self.reader = reader
+        self.kind, self.order, self.word = "rollout", ORDERS[0], ""
+        self.dumps: list[Dump] = []
+        self.dump: Dump | None = None  # that is shown
+        self.samples: list[Sample] = []
+        self._cut = False
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield Lines(id="samples-state")
+        yield Answers(lambda key, columns: sample_row(self.samples[int(key)]), " no answers")
+        with VerticalScroll(can_focus=False):
+            yield Lines(id="answer")
+        yield Input(id="samples-find", placeholder="only those that contain", compact=True, classes=HIDDEN)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).cursor_blink = False
+        self.query_one(Answers).focus()
+        self._poll()
+        self.set_interval(POLL, self._poll)
+
+    def on_resize(self) -> None:
+        self._show_answer()
+
+    def on_metric_table_moved(self) -> None:
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._show_answer()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.word = event.value
+        self._close_find()
+        self._show()
+
+    def action_leave(self) -> None:
+        if not self.query_one(Input).has_class(HIDDEN):
+            self._close_find()
+        elif self.word:
+            self.word = ""
+            self._show()
+        else:
+            self.dismiss()
+
+    def action_step(self, distance: int) -> None:
+        found = self._of_kind()
+        if self.dump in found:
+            at = min(max(found.index(self.dump) + distance, 0), len(found) - 1)
+            self._open(found[at])
+
+    def action_kind(self) -> None:
+        """The same step of the other kind, or the one before it."""
+        self.kind = "validation" if self.kind == "rollout" else "rollout"
+        step = self.dump.step if self.dump else 0
+        found = self._of_kind()
+        self._open(next((dump for dump in reversed(found) if dump.step <= step), found[0] if found else None))
+
+    def action_order(self) -> None:
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.query_one(Answers).cursor = None
+        self._show()
+
+    def action_find(self) -> None:
+        prompt = self.query_one(Input)
+        prompt.value = self.word
+        prompt.remove_class(HIDDEN)
+        prompt.focus()
+
+    def action_read(self, direction: int) -> None:
+        scroll = self.query_one(VerticalScroll)
+        scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
+
+    def _close_find(self) -> None:
+        self.query_one(Input).add_class(HIDDEN)
+        self.query_one(Answers).focus()
+
+    def _of_kind(self) -> list[Dump]:
+        return [dump for dump in self.dumps if dump.kind == self.kind]
+
+    def _poll(self) -> None:
+        reader = self.reader
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        self.dumps = dumps(reader.dir)
+        if self.dump is None and self.dumps:
+            self.kind = self.kind if self._of_kind() else self.dumps[0].kind
+            self._open(self._of_kind()[-1])
+        else:
+            self._tell()
+
+    def _open(self, dump: Dump | None) -> None:
+        self.dump = dump
+        self.run_worker(self._read(dump), exclusive=True, group="read")
+
+    async def _read(self, dump: Dump | None) -> None:
+        """Reads a dump beside the event loop: a batch of a thousand long answers has some megabytes."""
+        try:
+            self.samples, self._cut = await asyncio.to_thread(read, dump) if dump else ([], False)
+        except OSError as error:
+            self.samples, self._cut = [], False
+            self.notify(clean(str(error)), severity="error", markup=False)
+        self._show()
+
+    def _show(self) -> None:
+        places = matching(self.samples, ordered(self.samples, self.order), self.word)
+        self.query_one(Answers).show([str(place) for place in places])
+        self.on_metric_table_moved()
+        self._tell()
+
+    def _show_answer(self) -> None:
+        key = self.query_one(Answers).cursor
+        rows = sample_page(self.samples[int(key)], self.size.width - 1) if key is not None else []
+        self.query_one("#answer", Lines).show(rows)
+
+    def _tell(self) -> None:
+        """Which step, of how many; what the answers are like; what narrows and orders them."""
+        if self.dump is None:
+            none = f" veRL has written no answers yet (trainer.{self.kind}_data_dir)"
+            self.query_one("#samples-state", Lines).show([[(none, "dim")]])
+            return
+        row: Row = [(f" {self.kind} of step {self.dump.step}", "title")]
+        last = self._of_kind()[-1:]
+        row.append((f" of {last[0].step}  " if last else "  ", "dim"))
+        row.append((about(self.samples) + (", the rest is too long" if self._cut else ""), "text"))
+        if self.order != ORDERS[0]:
+            row.append((f" · {self.order}", "live"))
+        if self.word:
+            row.append((f" · /{clean(self.word)}", "live"))
+        self.query_one("#samples-state", Lines).show([row])
