@@ -59,6 +59,7 @@ class DashboardScreen(Screen[None]):
         Binding("v", "events", "events", tooltip="What happened, with times"),
         Binding("m", "metrics", "metrics", tooltip="Every metric: find, chart, pin one"),
         Binding("tab", "page", "pinned", show=False, tooltip="The pinned charts, or the four of every run"),
+        Binding("s", "samples", "samples", show=False, tooltip="What the model answers, step by step"),
         Binding("l", "log", "log", tooltip="The console of the run, full screen"),
         Binding("r", "runs", "runs", tooltip="The list of runs and presets"),
         Binding(
@@ -277,6 +278,12 @@ class DashboardScreen(Screen[None]):
 
         if self.reader is not None and self.explainer is not None:
             self.app.push_screen(EventsScreen(self.reader, self.explainer, read_only=self.read_only))
+
+    def action_samples(self) -> None:
+        from tui.screens.samples import SamplesScreen
+
+        if self.reader is not None:
+            self.app.push_screen(SamplesScreen(self.reader))
 
     def action_log(self) -> None:
         from tui.screens.log import LogScreen
