@@ -317,7 +317,7 @@ async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespa
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         footer = {b.binding.description for b in app.screen.active_bindings.values() if b.binding.show}
-        assert footer == {"events", "checks", "log", "runs", "stop", "leave it running", "help"}
+        assert footer == {"events", "checks", "metrics", "log", "runs", "stop", "leave running", "help"}
         titles = {command.title.lower() for command in app.get_system_commands(app.screen)}
         assert footer <= titles
         await pilot.press("question_mark")

@@ -80,7 +80,7 @@ class DashboardScreen(Screen[None]):
         ),
         Binding("x", "stop", "stop", tooltip="Stop the run; asks first"),
         Binding("x", "refuse", "read-only", tooltip="This is `ppo-tui watch`: it never stops a run"),
-        Binding("q", "leave", "leave it running", tooltip="Close the screen; the run goes on"),
+        Binding("q", "leave", "leave running", tooltip="Close the screen; the run goes on"),
         Binding("q", "app.quit", "quit", tooltip="Close the screen"),
     ]
 
