@@ -5,6 +5,8 @@ gigabyte is there at once. Numbers of lines come from the counts, which another 
 """
 
 import os
+import threading
+import weakref
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -53,18 +55,19 @@ Keep = Callable[[bytes], bool]
 
 
 class LogPager:
-    """A log that may still grow; `look` takes notice of what was added. Raises OSError without the file."""
+    """A log that may still grow; `look` takes notice of what was added. Raises OSError without the file.
+
+    Threads may share it; the file is closed when the last of them has let go.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._fd)
         self._before = array("Q", [0])  # newlines before each block
+        self._counting = threading.Lock()
         self.size = 0
         self.look()
-
-    def close(self) -> None:
-        os.close(self._fd)
-        self._fd = -1
 
     def look(self) -> bool:
         """Whether the file has changed its size. One that shrank is counted anew."""
@@ -78,15 +81,16 @@ class LogPager:
         """Bytes of the file as far as it is known."""
         return os.pread(self._fd, max(min(size, self.size - offset), 0), offset)
 
-    def count(self, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Counts the lines of what was added since the last time; one thread at a time."""
-        counts = self._before
-        while not cancelled() and len(counts) * BLOCK <= self.size:
-            data = self.read((len(counts) - 1) * BLOCK, BLOCK * _BLOCKS_AT_ONCE)
-            if len(data) < BLOCK:
-                return
-            for start in range(0, len(data) - BLOCK + 1, BLOCK):
-                counts.append(counts[-1] + data.count(b"\n", start, start + BLOCK))
+    def count(self) -> None:
+        """Counts the lines of what was added since the last time."""
+        with self._counting:
+            counts = self._before
+            while len(counts) * BLOCK <= self.size:
+                data = self.read((len(counts) - 1) * BLOCK, BLOCK * _BLOCKS_AT_ONCE)
+                if len(data) < BLOCK:
+                    return
+                for start in range(0, len(data) - BLOCK + 1, BLOCK):
+                    counts.append(counts[-1] + data.count(b"\n", start, start + BLOCK))
 
     def number_at(self, offset: int) -> int | None:
         """The number of the line that holds a byte, from 1; None while that is not counted yet."""

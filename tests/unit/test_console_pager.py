@@ -52,7 +52,6 @@ def test_forward_backward_and_by_number_are_the_same_lines(tmp_path: Path, data:
         assert pager.start_of(line.end - 1) == line.offset
         assert next(pager.forward(line.offset)) == next(pager.backward(line.end)) == line
     assert pager.offset_of(len(lines) + 1) is pager.offset_of(0) is None
-    pager.close()
 
 
 @few
@@ -64,7 +63,6 @@ def test_a_line_is_what_the_splitter_says_last_about_it(tmp_path: Path, data: by
     for number, line in enumerate(pager.forward(0), 1):
         entry = shown(line)
         assert (entry.source, entry.text) == said.get(number, ("", ""))
-    pager.close()
 
 
 @few
@@ -80,7 +78,6 @@ def test_search_finds_what_looking_at_every_line_finds(
     hits = [hit for hit in hits if (hit >= start if forward else hit < start)]
     found = Search(pager, wanted, start, forward=forward).run()
     assert found == (None if not hits else hits[0] if forward else hits[-1])
-    pager.close()
 
 
 def test_it_grows_with_the_file(tmp_path: Path) -> None:
@@ -94,6 +91,13 @@ def test_it_grows_with_the_file(tmp_path: Path) -> None:
     assert pager.number_at(pager.size - 1) is None  # not counted yet
     pager.count()
     assert pager.number_at(pager.size - 1) == 30_002
+
+
+def test_the_file_is_closed_when_nobody_has_the_pager_any_more(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        paged(tmp_path, b"one\n")
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_equal_lines_are_one_entry(tmp_path: Path) -> None:
