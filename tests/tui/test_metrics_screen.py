@@ -102,7 +102,8 @@ async def test_units_and_meanings_are_searched_and_nothing_found_is_said(
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "m", "slash", *"perplexity")
         assert table(app).keys and all(key.startswith("rollout_corr/") for key in table(app).keys)
-        app.screen.query_one(Input).value = "tok/s"
+        app.screen.query_one(Input).value = ""
+        await pilot.press("t", "o", "k", "slash", "s")
         await pilot.pause()
         assert table(app).cursor == "perf/throughput"
         await pilot.press(*" qqqq")

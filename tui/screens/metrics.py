@@ -26,7 +26,14 @@ class MetricsScreen(Screen[None]):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter", key_display="/", tooltip="Look for a name, a unit, a meaning"),
+        Binding(  # with priority: letters that came along with the key are for the filter, too
+            "slash",
+            "filter",
+            "filter",
+            key_display="/",
+            tooltip="Look for a name, a unit, a meaning",
+            priority=True,
+        ),
         Binding("p", "pin", "pin", tooltip="Put the metric on the dashboard, or take it off"),
         Binding("escape", "back", show=False),
         Binding("m,backspace,q", "dismiss", "back", key_display="m", tooltip="Back to the dashboard"),
@@ -73,8 +80,12 @@ class MetricsScreen(Screen[None]):
     def on_metric_table_chosen(self, event: MetricTable.Chosen) -> None:
         self.app.push_screen(MetricScreen(self.reader, event.key, self.query_one(MetricTable).keys))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """In the filter a slash is a letter: names of metrics are full of them."""
+        return action != "filter" or not isinstance(self.focused, Input)
+
     def action_filter(self) -> None:
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
 
     def action_back(self) -> None:
         """Escape: all metrics again; when they are all there, the dashboard."""
