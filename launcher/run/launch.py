@@ -46,6 +46,7 @@ def start(preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent)
         now = time.time()
         run.write_info({
             "id": run.id, "name": loaded.name, "created": now, "preset": loaded.snapshot(),
+            "preset_file": str(loaded.path) if loaded.origin == "file" else None,
             "overrides": list(settings), "argv": list(launch.argv), "env": launch.env, "cwd": str(run.path),
             "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version}
             | env.packages,

@@ -11,8 +11,8 @@ from launcher.run.directory import AttemptDir, RunDir
 from launcher.run.state import derive
 from launcher.tail import LineTail, Tail
 
-LOG_LINES = 2000  # kept for the screen; the whole console stays in its file
-_LOG_TAIL = 1 << 18  # bytes before the end at which a console that is there already is taken up
+LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
+_LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
 _SAMPLES = 3600
 
 

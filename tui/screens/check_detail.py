@@ -139,7 +139,7 @@ class CheckDetailScreen(Screen[None]):
         elif not info.get("preset"):
             self.notify("No preset started this run: it was made elsewhere.", severity="warning")
         else:
-            edit_preset(self.app, str(info.get("name")), self._fix[1])
+            edit_preset(self.app, str(info.get("preset_file") or info.get("name")), self._fix[1])
 
     def action_mute(self) -> None:
         from launcher.run.control import request
