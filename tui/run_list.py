@@ -62,17 +62,18 @@ def _summary(run: RunDir, before: RunSummary | None) -> RunSummary:
 
 
 def _last_reward(run: RunDir) -> float | None:
-    attempt = run.last_attempt()
-    if attempt is None or not attempt.steps.exists():
-        return None
-    with attempt.steps.open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - _TAIL))
-        lines = file.read().splitlines()
-    for line in reversed(lines):
-        record = StepRecord.from_line(line)
-        for key in REWARD.keys if record else ():
-            if record is not None and key in record.data:
-                return record.data[key]
+    for number in reversed(run.attempt_numbers()):  # a resumed attempt may have no step yet
+        steps = run.attempt(number).steps
+        if not steps.exists():
+            continue
+        with steps.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _TAIL))
+            lines = file.read().splitlines()
+        for line in reversed(lines):
+            record = StepRecord.from_line(line)
+            for key in REWARD.keys if record else ():
+                if record is not None and key in record.data:
+                    return record.data[key]
     return None
 
 

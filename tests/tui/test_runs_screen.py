@@ -134,6 +134,13 @@ async def test_a_change_of_a_run_shows_and_the_choice_stays(make: SimpleNamespac
         assert chosen(app) == f"run {runs['old']}"
 
 
+def test_a_resumed_run_without_a_step_yet_keeps_the_reward_of_its_last_one(make: SimpleNamespace) -> None:
+    make.run(attempts=[make.recorded(5), []], state=make.ended("stopped", step=5))
+    found = RunList()
+    found.refresh()
+    assert [run.reward for run in found.runs] == [make.recorded(5)[-1].data["critic/score/mean"]]
+
+
 def test_ended_runs_are_read_once(make: SimpleNamespace) -> None:
     runs = three_runs(make)
     found = RunList()
