@@ -32,31 +32,36 @@ LEVELS: dict[str, tuple[str, str, str]] = {  # level -> sign, verdict of a run, 
 }
 ORDER = {level: index for index, level in enumerate(LEVELS)}
 
+_SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
+
 
 def is_live(state: Mapping[str, Any]) -> bool:
     """Whether the run has not ended: it may be stopped, and its figures still move."""
     return state.get("state", "queued") in ALIVE
 
 
-def state_words(state: Mapping[str, Any]) -> Row:
-    """`● running · rollout 96/128`."""
+def state_words(state: Mapping[str, Any], now: float | None = None) -> Row:
+    """`● running · rollout 96/128`; with `now` also how long, `rollout 20s of ~31s`."""
     name = str(state.get("state", "queued"))
     sign, role = STATES.get(name, (glyphs.LOST, "dim"))
     if state.get("stalled") and name in ("starting", "running"):
         sign, role, name = glyphs.WARN, "warn", "stalled"
     outcome = state.get("outcome")
     word = f"{name} · {outcome}" if name == "imported" and outcome else name
-    if name in ("running", "stalled") and (doing := _doing(state)):
+    if name in ("running", "stalled") and (doing := _doing(state, now)):
         return [(f"{sign} {word}", role), (f" · {doing}", "dim")]
     return [(f"{sign} {word}", role)]
 
 
-def _doing(state: Mapping[str, Any]) -> str:
+def _doing(state: Mapping[str, Any], now: float | None) -> str:
     phase = str(state.get("phase") or "").removesuffix("-first")
     rollout = state.get("rollout")
     if isinstance(rollout, dict) and rollout.get("total"):
-        return f"{phase or 'rollout'} {rollout.get('finished', 0)}/{rollout['total']}"
-    return phase
+        phase = f"{phase or 'rollout'} {rollout.get('finished', 0)}/{rollout['total']}"
+    since, usual = state.get("phase_since"), state.get("phase_usual")
+    if now is None or not isinstance(since, (int, float)) or not usual or usual < _SLOW:
+        return phase
+    return f"{phase} {duration(max(0, now - since) // 5 * 5)} of ~{duration(usual)}"
 
 
 def verdict_words(state: Mapping[str, Any]) -> Row:

@@ -1,6 +1,6 @@
 """Commands that tell about runs and logs."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -66,10 +66,7 @@ def status(run: Run, json: Json = False) -> None:
         return
     word = f"{state['state']} ({state['outcome']})" if state.get("outcome") else state["state"]
     put(f"run      {found.id}")
-    put(
-        f"state    {word}"
-        + (f", {state['phase']}" if state.get("phase") and state["state"] == "running" else "")
-    )
+    put(f"state    {word}" + _phase(state))
     if state["state"] == "lost":
         driver = "the driver still lives: 'stop' ends it" if state.get("driver_alive") else "so is the driver"
         put(f"         the supervisor is gone; {driver}")
@@ -87,6 +84,15 @@ def status(run: Run, json: Json = False) -> None:
         if check["rule"] in (state.get("flags") or []):
             put(f"         {check['level']} {check['rule']} {check['question']} {check['message']}")
     put(f"folder   {found.path}")
+
+
+def _phase(state: dict[str, Any]) -> str:
+    """`, rollout for 12s, usually 31s`, at the time the supervisor wrote."""
+    phase, since = state.get("phase"), state.get("phase_since")
+    if not phase or not since or state["state"] not in ("starting", "running"):
+        return ""
+    usual = f", usually {duration(state['phase_usual'])}" if state.get("phase_usual") else ""
+    return f", {phase} for {duration(state['heartbeat'] - since)}{usual}"
 
 
 def metrics(

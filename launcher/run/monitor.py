@@ -22,6 +22,15 @@ from launcher.run.events import EventLog
 
 RECENT = 20  # steps whose median duration carries the ETA
 
+# veRL prints no marker inside a step; what its phases took is in the figures of the steps before.
+_TIMINGS = {
+    "rollout": ("timing_s/gen",),
+    "reward": ("timing_s/reward",),
+    "update": ("timing_s/update_critic", "timing_s/update_actor"),
+    "validate": ("timing_s/testing",),
+    "save": ("timing_s/save_checkpoint",),
+}
+
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 
 
@@ -93,6 +102,7 @@ class Monitor:
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
         self._last_t: float | None = None
+        self._taken: dict[str, deque[float]] = {phase: deque(maxlen=RECENT) for phase in _TIMINGS}
 
     def history(self, records: list[StepRecord]) -> None:
         """Shows the checklist the steps of earlier attempts, so that its baselines go on."""
@@ -148,12 +158,19 @@ class Monitor:
         """The monitor's part of state.json."""
         rows, stall = self.checklist.rows(), self.stall(now)
         return {
-            "phase": self.phase, "phase_since": self.phase_since, "step": self.step, "total": self.total,
+            "phase": self.phase, "phase_since": self.phase_since, "phase_usual": self.phase_usual,
+            "step": self.step, "total": self.total,
             "eta": self.eta, "step_seconds": self.step_seconds, "rollout": self.rollout,
             "stalled": stall is not None, "stall": stall, "verdict": str(self.checklist.verdict),
             "flags": [row.rule for row in rows if row.level >= Level.NOTICE and not row.muted],
             "checks": [row.to_json() for row in rows],
         }  # fmt: skip
+
+    @property
+    def phase_usual(self) -> float | None:
+        """Median seconds of the present phase over the recent steps, None when they do not tell."""
+        taken = self._taken.get(self.phase)
+        return statistics.median(taken) if taken else None
 
     def stall(self, now: float) -> str | None:
         """Why the run seems to stand still, in one sentence; None while it moves."""
@@ -166,6 +183,7 @@ class Monitor:
         match event:
             case console.StepLine():
                 self._begun = True
+                self.phase_since = now  # the next step's rollout, of which no line tells
                 self._three_decimals = event.three_decimals
                 self._merger.console(event.step, event.data, event.offset, now)
                 self.rollout = None
@@ -217,6 +235,10 @@ class Monitor:
             if self._last_t is not None and record.t > self._last_t:
                 self._durations.append(record.t - self._last_t)
             self._last_t, self.step = record.t, record.step
+            for phase, keys in _TIMINGS.items():
+                seconds = sum(record.data.get(key, 0.0) for key in keys)
+                if seconds > 0:  # neither missing nor nan
+                    self._taken[phase].append(seconds)
             changes = self.checklist.step(
                 record.step, record.data, t=record.t, three_decimals=self._three_decimals
             )

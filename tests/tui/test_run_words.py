@@ -89,3 +89,11 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     )
     assert "x stops it" in said("lost", driver_alive=True)
     assert "x stops it" not in said("lost", driver_alive=False)
+
+
+def test_a_slow_phase_says_how_long_of_how_long() -> None:
+    state = {"state": "running", "phase": "rollout", "phase_since": 100.0, "phase_usual": 31.4}
+    assert state_words(state, 123.0)[1][0] == " · rollout 20s of ~31s"
+    assert state_words(state)[1][0] == " · rollout"
+    quick = {**state, "phase_usual": 2.0}
+    assert state_words(quick, 123.0)[1][0] == " · rollout", "a clock would only flicker"

@@ -114,3 +114,15 @@ def test_a_mute_outlives_the_configuration_dump_and_takes_its_flag_away() -> Non
     assert [row["rule"] for row in told["checks"] if row["muted"]] == ["KL-4"]
     quiet.mute("KL-4", False)
     assert quiet.to_json(1.0)["flags"] == loud.to_json(1.0)["flags"]
+
+
+def test_a_phase_is_timed_from_the_last_step_and_measured_by_the_steps_before() -> None:
+    monitor = make(Heard())
+    cut = TOY.index(b"step:41 -")
+    monitor.feed_console(TOY[:cut], 100.0)
+    monitor.settle(100.0)
+    monitor.feed_console(TOY[cut : TOY.index(b"\n", cut) + 1], 250.0)
+    monitor.settle(250.0)
+    told = monitor.to_json(251.0)
+    assert told["phase"] == "rollout" and told["phase_since"] == 250.0
+    assert 0.5 < told["phase_usual"] < 3.0, "median of timing_s/gen"

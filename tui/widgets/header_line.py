@@ -9,6 +9,7 @@ from tui.drawing.rows import Row, crop, put, spread, width
 from tui.run_words import state_words, uptime, verdict_words
 from tui.widgets.painted import Painted
 
+WIDE = 100  # columns that leave room for how long a phase takes
 SHORT_ID = 4  # cells of an id that tell runs apart
 
 
@@ -32,7 +33,8 @@ class HeaderLine(Painted):
     def draw(self, columns: int, rows: int) -> list[Row]:
         if rows > 1:
             return [[(line, "text")] for line in wrap(self._sentence(), max(columns, 1))]
-        state, verdict = state_words(self.state), verdict_words(self.state)
+        now = self.now if columns >= WIDE else None
+        state, verdict = state_words(self.state, now), verdict_words(self.state)
         name: Row = [(" ", "text"), (self.run_name, "title"), (f" · {self.run_id[:SHORT_ID]}", "dim")]
         right: Row = [("watching  ", "notice")] if self.read_only else []
         right += [(f"{uptime(self.state, self.now)} ", "dim")]
