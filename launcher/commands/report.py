@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from launcher.commands.launch import Run
 from launcher.commands.output import Json, put, put_json, put_table, say
 from launcher.format import duration, number
 from launcher.run import directory
@@ -11,7 +12,6 @@ from launcher.run.directory import RunDir
 from launcher.run.state import current
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
 _SHOWN = ("critic/score/mean", "actor/reward_kl_penalty", "actor/kl_loss", "actor/entropy", "perf/throughput")
 
 
@@ -30,7 +30,7 @@ def runs(json: Json = False) -> None:
             put_json({"run": run.id, "name": info.get("name"), "dir": str(run.path), **_headline(state)})
             continue
         step = f"{state.get('step') if state.get('step') is not None else '–'}/{state.get('total') or '–'}"
-        word = f"{state['state']} ({state['outcome']})" if state.get("outcome") else state["state"]
+        word = _word(state)
         rows.append((run.id, word, str(state.get("verdict") or "–"), step, str(info.get("name"))))
     if json:
         return
@@ -64,7 +64,7 @@ def status(run: Run, json: Json = False) -> None:
     if json:
         put_json(state)
         return
-    word = f"{state['state']} ({state['outcome']})" if state.get("outcome") else state["state"]
+    word = _word(state)
     put(f"run      {found.id}")
     put(f"state    {word}" + _phase(state))
     if state["state"] == "lost":
@@ -84,6 +84,11 @@ def status(run: Run, json: Json = False) -> None:
         if check["rule"] in (state.get("flags") or []):
             put(f"         {check['level']} {check['rule']} {check['question']} {check['message']}")
     put(f"folder   {found.path}")
+
+
+def _word(state: dict[str, Any]) -> str:
+    """The state; of an imported run also how it ended."""
+    return f"{state['state']} ({state['outcome']})" if state.get("outcome") else str(state["state"])
 
 
 def _phase(state: dict[str, Any]) -> str:

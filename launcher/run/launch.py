@@ -96,6 +96,7 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
         raise
     write_launch(run, attempt, launch, created=time.time(), run_created=info["created"], resume_step=step)
     EventLog(run.events).add("action", verb="resume", by="user", step=step, settings=list(settings))
+    control.take(run)  # what was asked of the attempt that ended is not meant for this one
     narrate(f"resuming from step {step} in attempt {attempt.number}")
     spawn_supervisor(run)
     return run

@@ -118,25 +118,23 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
         read_attempt(monitor, console, metrics, clock)
         return monitor.checklist, sink.changes
     info = source.read_info()
-    monitor = Monitor(sink, checklist_maker(info, sizes), {}, file_logger=False)
+    make = checklist_maker(info, sizes)
+    checklist = make(pinned)
     for number in source.attempt_numbers():
         attempt = source.attempt(number)
         launch = read_json(attempt.launch)
         metrics = attempt.metrics if attempt.metrics.exists() else None
         monitor = Monitor(
-            sink,
-            checklist_maker(info, sizes),
-            launch.get("keys") or {},
-            file_logger=metrics is not None,
-            pinned=pinned,
+            sink, make, launch.get("keys") or {}, file_logger=metrics is not None, pinned=pinned
         )
         monitor.history(earlier_steps(source, number, launch.get("resume_step")))
         console = attempt.console if attempt.console.exists() else None
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))
+        checklist = monitor.checklist
         if ended := read_json(attempt.exit):
-            monitor.checklist.ended(ended.get("code"))
-    return monitor.checklist, sink.changes
+            checklist.ended(ended.get("code"))
+    return checklist, sink.changes
 
 
 def diagnosis(source: RunDir | LogFile) -> Diagnosis:

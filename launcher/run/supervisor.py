@@ -68,6 +68,7 @@ class Supervisor:
         self.process: subprocess.Popen[bytes] | None = None
         self.driver: ProcessId | None = None
         self.state = "queued"
+        self.exit: dict[str, Any] | None = None
         self.requested_by: str | None = None
         self.stopping_since: float | None = None
         self.pids: list[int] = []
@@ -83,12 +84,17 @@ class Supervisor:
             self._finish()
         self.sampler.close()
 
-    def stop(self, by: str) -> None:
-        """Asks the driver to end; `_look` kills its session when it takes too long."""
-        if self.stopping_since is None and self.process is not None:
-            self.requested_by, self.stopping_since = by, time.time()
-            self.process.terminate()
-            self._enter("stopping")
+    def stop(self, by: str) -> bool:
+        """Asks the driver to end; `_look` kills its session when it takes too long.
+
+        False when it is ending already, or has ended by itself: that end must not pass for a stop.
+        """
+        if self.stopping_since is not None or self.process is None or self.process.poll() is not None:
+            return False
+        self.requested_by, self.stopping_since = by, time.time()
+        self.process.terminate()
+        self._enter("stopping")
+        return True
 
     def _spawn(self) -> bool:
         """Starts the driver; a command that cannot be started ends the run as failed."""
@@ -147,9 +153,9 @@ class Supervisor:
             self.monitor.feed_file(lines, now)
         for record in self.monitor.settle(now):
             levels = {row.rule: row.level for row in self.monitor.checklist.rows() if not row.muted}
-            if reason := self.stop_rule.due(levels, record.step):
+            reason = self.stop_rule.due(levels, record.step)
+            if reason and self.stop(reason):
                 self.events.add("action", now, verb="stop", by=reason, step=record.step)
-                self.stop(reason)
 
     def _alert(self, change: Change, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the user's command hears of it."""
@@ -161,9 +167,8 @@ class Supervisor:
         self.alert_command.send({"run": self.run.id, "name": self.name, "dir": str(self.run.path), **event})
 
     def _sample(self, now: float) -> None:
-        if (
-            self.driver is not None and int(now) % 10 == 0
-        ):  # a scan of /proc, dear on a machine full of processes
+        # finding them scans /proc, which is dear on a machine full of processes
+        if self.driver is not None and int(now) % 10 == 0:
             self.pids = [process.pid for process in session_members(self.driver)]
         sample = self.sampler.sample(self.pids)
         self.memory.add(sample)
@@ -192,6 +197,7 @@ class Supervisor:
             "t": time.time(),
         }
         write_json(self.attempt.exit, record)
+        self.exit = record
         self.monitor.checklist.ended(code)
         self.events.add("exit", code=code, signal=name, requested_by=self.requested_by)
         ended = outcome.judge(self.attempt, record)
@@ -210,7 +216,7 @@ class Supervisor:
             "state": self.state, "outcome": None, "attempt": self.attempt.number,
             "created": self.launch["run_created"], "started": self.launch["created"],
             "supervisor": _ME.to_json(), "driver": self.driver.to_json() if self.driver else None,
-            "exit": read_json(self.attempt.exit) or None, "error": None, "cause": None,
+            "exit": self.exit, "error": None, "cause": None,
             **self.monitor.to_json(time.time()), **more,
         })  # fmt: skip
 

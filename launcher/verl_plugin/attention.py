@@ -21,9 +21,8 @@ def install() -> None:
     try:
         from transformers.modeling_utils import PreTrainedModel
 
-        load = (
-            PreTrainedModel.from_pretrained.__func__
-        )  # the Auto classes have copies of theirs, and end here
+        # the Auto classes have copies of theirs, and end here
+        load = PreTrainedModel.from_pretrained.__func__
     except (ImportError, AttributeError):
         _say(f"this transformers loads models in another way than expected; {FLASH} stays.")
         return

@@ -4,19 +4,18 @@ import gzip
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from launcher.preset.translate import Launch
 from launcher.run import control
-from launcher.run.directory import RunDir, create
+from launcher.run.directory import create
 from launcher.run.events import EventLog, read_events
 from launcher.run.launch import stop
 from launcher.run.spawn import spawn_supervisor, write_launch
-from launcher.run.state import current
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -24,14 +23,6 @@ LOGS = Path(__file__).parents[1] / "data" / "logs"
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-
-
-def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
-    deadline = time.monotonic() + seconds
-    while not good(state := current(run)):
-        assert time.monotonic() < deadline, state
-        time.sleep(0.05)
-    return state
 
 
 def muted(state: dict[str, Any]) -> set[str]:

@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from launcher import plain
 from launcher.files import read_json
@@ -30,14 +30,6 @@ LOGS = Path(__file__).parents[1] / "data" / "logs"
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-
-
-def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
-    deadline = time.monotonic() + seconds
-    while not good(state := current(run)):
-        assert time.monotonic() < deadline, state
-        time.sleep(0.05)
-    return state
 
 
 def driver_of(run: RunDir) -> ProcessId:
@@ -156,3 +148,18 @@ def test_stop_on_and_on_alert_act_without_a_screen(tmp_path: Path) -> None:
     assert state["state"] == "stopped" and "NUM-1" in state["exit"]["requested_by"]
     told = [json.loads(line) for line in heard.read_text().splitlines()]
     assert told[0]["run"] == run.id and {event["rule"] for event in told} >= {"NUM-1"}
+
+
+def test_a_driver_that_ended_by_itself_was_not_stopped_by_what_its_last_step_showed(tmp_path: Path) -> None:
+    run = create("nan")
+    attempt = run.add_attempt()
+    now = time.time()
+    preset = {"health": {"stop_on": ["NUM-1"]}}
+    run.write_info({"id": run.id, "name": "nan", "created": now, "preset": preset})
+    step = "step:1 - actor/pg_loss:nan - critic/score/mean:0.5"
+    launch = Launch(argv=[sys.executable, "-c", f"print({step!r})"], env={}, unset=[], keys={})
+    write_launch(run, attempt, launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    state = wait_for(run, lambda s: s["state"] not in ALIVE)
+    assert state["state"] == "finished" and state["exit"]["requested_by"] is None
+    assert "NUM-1" in state["flags"]
