@@ -1,0 +1,1 @@
+"""Preflight: what can be known about a run before it starts."""

@@ -1,0 +1,44 @@
+"""What a check has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Group = Literal["config", "data", "model", "hardware", "software"]
+Level = Literal["error", "warning", "info"]
+
+GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
+LEVELS: tuple[Level, ...] = ("error", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that stops a run (error), harms it (warning) or should be known (info).
+
+    `id` names the rule (verl.md's V3 and P12, or the module's own DATA-2), `keys` the veRL keys it is about.
+    `fix` is a sentence with a value that works. `change` is the one safe change, if there is one: preset
+    field -> value.
+    """
+
+    id: str
+    group: Group
+    level: Level
+    keys: tuple[str, ...]
+    message: str
+    fix: str
+    change: Mapping[str, Any] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of `check --json`; `change` only where there is one."""
+        change = {"change": dict(self.change)} if self.change else {}
+        return {
+            "id": self.id, "group": self.group, "level": self.level, "keys": list(self.keys),
+            "message": self.message, "fix": self.fix, **change,
+        }  # fmt: skip
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings as people read them: errors first, then by group."""
+    return sorted(findings, key=lambda each: (LEVELS.index(each.level), GROUPS.index(each.group)))
