@@ -62,6 +62,13 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     return _finish(path.stem, path, origin, _read(path, ()), settings)
 
 
+def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
+    """The preset that the file `path` would be with this text; it need not be there yet. Raises UserError."""
+    data, place = parse(path, text)
+    own = layers.from_mapping(data, place, path.parent)
+    return _finish(path.stem, path, "file", layers.over(own, base_layer(path, data, place)), settings)
+
+
 def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()) -> LoadedPreset:
     """A preset from what `LoadedPreset.snapshot` gave, with further settings: a run that is resumed."""
     layer = layers.from_mapping(snapshot, lambda _: f"snapshot of {name}", Path.cwd())
@@ -129,29 +136,36 @@ def _read(path: Path, below: tuple[Path, ...]) -> Layer:
     if real in below:
         chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
         raise UserError(f"{path}: presets extend each other in a circle: {chain}")
-    data, place = _parse(path)
-    layer: Layer = {}
+    data, place = parse(path)
+    return layers.over(layers.from_mapping(data, place, path.parent), base_layer(path, data, place, below))
+
+
+def base_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...] = ()) -> Layer:
+    """The layer of what a file extends, itself extended by the chain `below`; empty when it extends nothing."""
     parent = data.get("extends")
-    if parent is not None:
-        source = place(("extends",))
-        if not isinstance(parent, str):
-            raise UserError(f"{source}: extends names a preset or a file, not {parent!r}")
-        try:
-            base, _ = _find(parent, path.parent, asking=real)
-        except UserError as error:
-            raise UserError(f"{source}: {error}") from None
-        layer = _read(base, (*below, real))
-    return layers.over(layers.from_mapping(data, place, path.parent), layer)
+    if parent is None:
+        return {}
+    source, real = place(("extends",)), path.resolve()
+    if not isinstance(parent, str):
+        raise UserError(f"{source}: extends names a preset or a file, not {parent!r}")
+    try:
+        base, _ = _find(parent, path.parent, asking=real)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
+    return _read(base, (*below, real))
 
 
-def _parse(path: Path) -> tuple[dict[Any, Any], Place]:
-    """The file's mapping in Python's own types, and what names the place of a path in it."""
+def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
+    """The file's mapping in Python's own types, and what names the place of a path in it.
+
+    `text` is read in the place of what is on the disk. Raises UserError.
+    """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
         # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
-        document = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
+        document = YAML(typ="rt").load(path.read_text(encoding="utf-8") if text is None else text)
     except MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{line}: not valid YAML: {_first_line(error.problem or error)}") from None
