@@ -63,9 +63,13 @@ class PpoTui(App[None]):
         theme = self.current_theme
         if theme.ansi:
             dim, faint = "ansi_bright_black", "ansi_bright_black"
+            others = ("ansi_magenta", "ansi_cyan", "ansi_default")
+        elif theme.dark:
+            dim, faint, others = "#8a8a8a", "#5f5f5f", ("#d787d7", "#5fd7af", "#eeeeee")
         else:
-            dim, faint = ("#8a8a8a", "#5f5f5f") if theme.dark else ("#6c6c6c", "#bcbcbc")
-        return {"dim": dim, "faint": faint, "curve": theme.primary}
+            dim, faint, others = "#6c6c6c", "#bcbcbc", ("#8700af", "#008787", "#303030")
+        curves = {f"curve-{number}": colour for number, colour in enumerate(others, 2)}
+        return {"dim": dim, "faint": faint, "curve": theme.primary, **curves}
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key of the screen as an entry of the command palette, and the choice of a theme."""

@@ -11,7 +11,7 @@ from launcher.format import number
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from tui import glyphs
-from tui.drawing.chart import Curve, Mark, Plot
+from tui.drawing.plot import Curve, Mark, Plot
 from tui.drawing.rows import Row, Span
 from tui.drawing.scale import step_limit
 from tui.run_words import LEVELS, ORDER, is_live, level_sign

@@ -9,7 +9,7 @@ from launcher.health.levels import Bound
 from launcher.metrics.store import Series, SeriesStore
 from tui import glyphs
 from tui.charts import finite, trend
-from tui.drawing.chart import Curve, Limit, Mark, Plot
+from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
 from tui.run_words import LEVELS, ORDER

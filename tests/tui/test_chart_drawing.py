@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.metrics.store import Series
-from tui.drawing.chart import GUTTER, Curve, Limit, Mark, Plot, draw
+from tui.drawing.chart import GUTTER, draw
+from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import change, width
 from tui.drawing.scale import step_limit
 

@@ -5,85 +5,18 @@ numbers, so one more step changes a few cells. Spikes stay: a column shows its l
 A value that is not finite leaves a gap.
 """
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from textwrap import wrap
-from typing import Protocol
 
 from tui.drawing import scale
 from tui.drawing.braille import Canvas
-from tui.drawing.rows import Row, Span, fit, joined, spread, width
-from tui.glyphs import AXIS, BASE, DOWN, LIMIT, UP
+from tui.drawing.plot import Curve, Limit, Plot
+from tui.drawing.rows import Row, Span, crop, fit, joined, spread, width
+from tui.drawing.trace import Window, trace
+from tui.glyphs import AXIS, BASE, DOT, DOWN, LIMIT, SEAM, UP
 
 GUTTER = scale.LABEL + 1  # label and axis
 _LEAST = 8  # columns of curve below which labels give way
-
-
-class Stretch(Protocol):
-    """Lowest, highest and last finite value of a stretch of steps."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def last(self) -> float: ...
-
-
-class Points(Protocol):
-    """What a curve is drawn from; `launcher.metrics.store.Series` is one."""
-
-    @property
-    def steps(self) -> Sequence[int]: ...
-    @property
-    def values(self) -> Sequence[float]: ...
-    def columns(self, first: int, last: int, count: int) -> Sequence[Stretch | None]: ...
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One series and the role it is drawn in."""
-
-    points: Points
-    role: str = "curve"
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A sign on the step axis: a health flag that rose, an attempt that began."""
-
-    step: int
-    sign: str
-    role: str
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A level line across the chart.
-
-    `label` stands on its right end; of a limit out of range at the edge nearest to it, with an arrow.
-    `reach`: the range is widened to hold it.
-    """
-
-    value: float
-    role: str = "limit"
-    label: str = ""
-    reach: bool = False
-
-
-@dataclass
-class Plot:
-    """Everything a chart shows. `note` is a sentence that stands in the place of curves."""
-
-    title: str
-    headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out
-    curves: list[Curve] = field(default_factory=list)
-    last: int = 10  # right end of the step axis; the left one is step 0
-    limits: list[Limit] = field(default_factory=list)  # the most important first
-    marks: list[Mark] = field(default_factory=list)
-    note: str | None = None
-    flag: Span | None = None  # sign of the worst flag that concerns this figure
+_LEGEND = 5  # rows of curve below which the legend gives way
 
 
 def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
@@ -96,11 +29,13 @@ def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
         return [title]
     if plot.note is not None or not plot.curves:
         return [title, *_note(plot.note or "", columns, body)]
+    legend = _legend(plot, columns) if body > _LEGEND else []
+    body -= len(legend)
     labelled = columns >= GUTTER + _LEAST
     gutter = GUTTER if labelled else 0
     based = labelled and body >= 3
     plotted = _plot(plot, columns - gutter, body - based, gutter)
-    return [title, *plotted, *([_base(plot, columns - gutter, gutter)] if based else [])]
+    return [title, *legend, *plotted, *([_base(plot, columns - gutter, gutter)] if based else [])]
 
 
 def _title(plot: Plot, columns: int) -> Row:
@@ -114,6 +49,18 @@ def _title(plot: Plot, columns: int) -> Row:
     return spread(left, [*right, (" ", "text")] if right else [], columns)
 
 
+def _legend(plot: Plot, columns: int) -> list[Row]:
+    """One row that names the curves, each in its colour, when there are two with a name."""
+    named = [curve for curve in plot.curves if curve.label]
+    if len(named) < 2:
+        return []
+    room = max((columns - 1) // len(named) - 2, 1)
+    row: Row = [(" ", "text")]
+    for curve in named:
+        row += [*crop([(f"{curve.sign or BASE} {curve.label}", curve.role)], room), ("  ", "text")]
+    return [fit(row, columns)]
+
+
 def _note(text: str, columns: int, rows: int) -> list[Row]:
     lines = wrap(text, max(columns - 2 * 3, 8))[:rows]
     above = (rows - len(lines)) // 2
@@ -125,39 +72,82 @@ def _note(text: str, columns: int, rows: int) -> list[Row]:
 
 def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     canvas = Canvas(columns, rows)
-    traces = [_trace(curve.points, plot.last, canvas.width) for curve in plot.curves]
-    lows = [low for trace in traces for part in trace for _, low, _ in part]
-    highs = [high for trace in traces for part in trace for _, _, high in part]
+    traces = [
+        trace(
+            curve.points,
+            Window(curve.axis or plot.axis, plot.first, plot.last, canvas.width),
+            positive=plot.log,
+        )
+        for curve in plot.curves
+    ]
+    lows = [low for parts in traces for part in parts for _, low, _ in part]
+    highs = [high for parts in traces for part in parts for _, _, high in part]
     if not lows:
-        return _note("no finite value yet", columns + gutter, rows)
+        return _note(_empty(plot), columns + gutter, rows)
     reached = [limit.value for limit in plot.limits if limit.reach]
-    low, high, ticks = scale.value_scale(min(lows + reached), max(highs + reached), rows)
+    if plot.log:
+        lows = [low if low > 0 else high for low, high in zip(lows, highs, strict=True)]
+        reached = [value for value in reached if value > 0]
+    of_values = scale.log_scale if plot.log else scale.value_scale
+    low, high, ticks = of_values(min(lows + reached), max(highs + reached), rows)
 
     def y_of(value: float) -> int:
-        share = (high - min(max(value, low), high)) / (high - low)
-        return round(share * (canvas.height - 1))
+        return round(scale.share(value, low, high, log=plot.log) * (canvas.height - 1))
 
-    for curve, trace in zip(plot.curves, traces, strict=True):
-        for part in trace:
-            _draw(canvas, [(x, y_of(bottom), y_of(top)) for x, bottom, top in part], curve.role)
-    label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, scale.labels(ticks), strict=True)}
+    signs: dict[tuple[int, int], Span] = {}  # by row and column
+    for curve, parts in zip(plot.curves, traces, strict=True):
+        placed = [[(x, y_of(bottom), y_of(top)) for x, bottom, top in part] for part in parts]
+        if not curve.points_only:
+            for part in placed:
+                _draw(canvas, part, curve.role)
+        _sign(signs, curve, placed)
+    texts = [scale.labels([tick])[0] for tick in ticks] if plot.log else scale.labels(ticks)
+    label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, texts, strict=True)}
     limit_at = {
         y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high
     }
     above = [limit for limit in plot.limits if limit.value > high and limit.label]
     below = [limit for limit in plot.limits if limit.value < low and limit.label]
+    at = _cursor(plot, columns)
     drawn: list[Row] = []
     for row in range(rows):
-        cells = _cells(canvas.row(row), limit_at.get(row))
+        dots = [signs.get((row, column), cell) for column, cell in enumerate(canvas.row(row))]
+        cells = _cells(dots, limit_at.get(row))
         if row == 0 and above:
             nearest = min(above, key=lambda limit: limit.value)
             cells = _labelled(cells, f"{UP} {nearest.label}", nearest.role)
         if row == rows - 1 and below:
             nearest = max(below, key=lambda limit: limit.value)
             cells = _labelled(cells, f"{DOWN} {nearest.label}", nearest.role)
+        if at is not None and cells[at][0] in (" ", LIMIT):
+            cells[at] = (SEAM, "text")
         axis: Row = [(f"{label_at.get(row, ''):>{scale.LABEL}}{AXIS}", "axis")] if gutter else []
         drawn.append([*axis, *joined(cells)])
     return drawn
+
+
+def _empty(plot: Plot) -> str:
+    """Why there is nothing to draw."""
+    finite = any(curve.points.span(0, curve.points.steps[-1]) for curve in plot.curves if curve.points.steps)
+    if not finite:
+        return "no finite value yet"
+    return "no value above 0 here: a log scale cannot show it" if plot.log else "no value in this stretch"
+
+
+def _cursor(plot: Plot, columns: int) -> int | None:
+    """The column of cells that the cursor is in."""
+    if plot.cursor is None:
+        return None
+    return Window(plot.axis, plot.first, plot.last, columns).column(plot.cursor)
+
+
+def _sign(signs: dict[tuple[int, int], Span], curve: Curve, parts: list[list[tuple[int, int, int]]]) -> None:
+    """The signs of a curve: one at each point of a curve of points, else one at the newest."""
+    points = [((bottom + top) // 8, x // 2) for part in parts for x, bottom, top in part]
+    if curve.points_only:
+        signs.update(dict.fromkeys(points, (curve.sign or DOT, curve.role)))
+    elif curve.sign and points:
+        signs[points[-1]] = (curve.sign, curve.role)
 
 
 def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
@@ -175,35 +165,6 @@ def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
     if start <= 0 or any(char not in (" ", LIMIT) for char, _ in cells[start : start + len(text)]):
         return cells
     return [*cells[:start], *((char, role) for char in text), *cells[start + len(text) :]]
-
-
-Part = list[tuple[int, float, float]]  # dot column, lowest and highest value
-
-
-def _trace(points: Points, last: int, width: int) -> list[Part]:
-    """The unbroken parts of a curve. Few points are drawn one by one, many as columns of extremes."""
-    if len(points.steps) <= width:
-        found = (
-            (_column(step, last, width), value, value)
-            for step, value in zip(points.steps, points.values, strict=True)
-        )
-        return _parts([entry if math.isfinite(entry[1]) else None for entry in found])
-    columns = points.columns(0, last, width)
-    return _parts([(x, part.low, part.high) if part else None for x, part in enumerate(columns)])
-
-
-def _column(step: int, last: int, width: int) -> int:
-    return min(step * width // (last + 1), width - 1)
-
-
-def _parts(entries: Sequence[tuple[int, float, float] | None]) -> list[Part]:
-    parts: list[Part] = [[]]
-    for entry in entries:
-        if entry is not None:
-            parts[-1].append(entry)
-        elif parts[-1]:
-            parts.append([])
-    return parts if parts[-1] else parts[:-1]
 
 
 def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
@@ -224,14 +185,16 @@ def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
 
 
 def _base(plot: Plot, columns: int, gutter: int) -> Row:
-    """The step axis: 0, the last step, and the marks between."""
-    right = str(plot.last)
-    if len(right) + 2 > columns:
+    """The x axis: its ends, and the marks between."""
+    left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
+    first, final = len(left), columns - len(right) - 1
+    if first > final:
         return fit([], columns + gutter)
-    cells: list[Span] = [(char, "axis") for char in "0" + BASE * (columns - 1 - len(right)) + right]
-    first, final = 1, columns - len(right) - 1
+    cells: list[Span] = [(char, "axis") for char in left + BASE * (final + 1 - first) + right]
+    window = Window(plot.axis, plot.first, plot.last, columns)
     for mark in plot.marks:
-        if first <= final:
-            at = _column(mark.step, plot.last, columns)
+        if (at := window.column(mark.step)) is not None:
             cells[min(max(at, first), final)] = (mark.sign, mark.role)
+    if (at := _cursor(plot, columns)) is not None:
+        cells[min(max(at, first), final)] = (UP, "title")
     return [(" " * gutter, "axis"), *joined(cells)]

@@ -56,6 +56,33 @@ def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...
         tick *= 10
 
 
+def log_scale(low: float, high: float, rows: int) -> Scale:
+    """The tightest range from one of 1, 2, 5, 10, ... to another around values above 0.
+
+    Its ticks are all of those when each finds rows of its own, else powers of ten.
+    """
+    low, high = sorted(max(_TINY, min(value, _HUGE)) for value in (low, high))
+    first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
+    rungs = [mantissa * 10.0**power for power in range(first, last + 1) for mantissa in (1, 2, 5)]
+    start = max(i for i, rung in enumerate(rungs) if rung <= low * (1 + 1e-9))
+    stop = max(min(i for i, rung in enumerate(rungs) if rung >= high * (1 - 1e-9)), start + 1)
+    ticks = rungs[start : stop + 1]
+    most = max(rows // 2, 2)
+    if len(ticks) > most:
+        powers = [rung for i, rung in enumerate(rungs) if i % 3 == 0 and start < i < stop]
+        inner = powers[:: -(-len(powers) // max(most - 2, 1))] if powers and most > 2 else []
+        ticks = [ticks[0], *inner, ticks[-1]]
+    return Scale(ticks[0], ticks[-1], tuple(ticks))
+
+
+def share(value: float, low: float, high: float, *, log: bool) -> float:
+    """How far below `high` a value lies: 0 at `high`, 1 at `low` and whatever is lower."""
+    value = min(max(value, low), high)
+    if log:
+        low, high, value = math.log10(low), math.log10(high), math.log10(value)
+    return (high - value) / (high - low)
+
+
 def step_limit(last: int, total: int | None) -> int:
     """The right end of the step axis: the planned total, else the next rung of a ladder above `last`.
 

@@ -2,7 +2,7 @@
 
 import statistics
 
-from tui.drawing.chart import Points
+from tui.drawing.plot import Points
 from tui.drawing.rows import Row
 from tui.glyphs import SPARK
 

@@ -1,6 +1,7 @@
 """A chart of one figure over the steps of a run."""
 
-from tui.drawing.chart import Plot, draw
+from tui.drawing.chart import draw
+from tui.drawing.plot import Plot
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 

@@ -9,7 +9,8 @@ from tui.drawing.rows import Row, change, fit, joined
 from tui.glyphs import to_ascii
 
 ROLES = (
-    "text", "dim", "title", "axis", "curve", "limit", "bar", "bar-rest",
+    "text", "dim", "title", "axis", "curve", "curve-2", "curve-3", "curve-4", "raw", "point",
+    "limit", "bar", "bar-rest",
     "live", "ok", "notice", "warn", "critical",
 )  # fmt: skip
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
