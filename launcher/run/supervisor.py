@@ -98,7 +98,7 @@ class Supervisor:
 
     def _spawn(self) -> bool:
         """Starts the driver; a command that cannot be started ends the run as failed."""
-        env = {**os.environ, **self.launch["env"]}
+        env = {**os.environ, **self.launch["env"], "PPO_TUI_RUN": self.run.id}
         for name in self.launch["unset"]:
             env.pop(name, None)
         try:
