@@ -2,8 +2,8 @@
 
 veRL hands new weights to vLLM through a socket in /tmp whose name holds Ray's job id. A run starts a Ray of
 its own, whose first job has the same id as every other's: two runs on one host, each on its own GPU, share
-the name. The sender deletes the file before it binds, so nobody is told; a rollout engine then waits for ever,
-or takes the weights of the other run.
+the name. The sender deletes the file before it binds, so nobody is told; a rollout engine then waits for
+ever, or takes the weights of the other run.
 
 The module with the two ends cannot be imported early (its package wants vLLM), so it is changed when veRL
 imports it. In versions that have no such module nothing happens.
