@@ -38,9 +38,9 @@ class _Printer:
         self._last: int | None = None
 
     def print_new(self) -> None:
-        for event in self._reader.events[self._events :]:
+        for event in self._reader.events_since(self._events):
             self._event(event)
-        self._events = len(self._reader.events)
+        self._events = self._reader.event_count
         steps = self._reader.series.steps
         for step in steps[bisect_right(steps, self._last) if self._last is not None else 0 :]:
             self._step(step)

@@ -31,7 +31,7 @@ class Notices:
 
     def __init__(self, reader: RunReader) -> None:
         self._reader = reader
-        self._told = len(reader.events)
+        self._told = reader.event_count
         self._live = is_live(reader.state)
         self.ways = notify_ways(reader.info)
 
@@ -39,8 +39,9 @@ class Notices:
         """New flags that reached WARN or CRITICAL, and the end of the run."""
         reader = self._reader
         muted = {check.get("rule") for check in reader.state.get("checks") or [] if check.get("muted")}
-        rises = [event for event in reader.events[self._told :] if rose(event) and event["rule"] not in muted]
-        self._told = len(reader.events)
+        fresh = reader.events_since(self._told)
+        rises = [event for event in fresh if rose(event) and event["rule"] not in muted]
+        self._told = reader.event_count
         rises.sort(key=lambda event: event["to"] != str(Level.CRITICAL))
         found = [_flag(event) for event in rises[:_MOST]]
         if len(rises) > _MOST:

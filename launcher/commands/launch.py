@@ -1,6 +1,5 @@
 """Commands that start, follow and end runs."""
 
-import shutil
 import sys
 from typing import Annotated
 
@@ -79,15 +78,16 @@ def resume(
 
 def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Remove a run with its checkpoints."""
+    from launcher.run.delete import check
+    from launcher.run.delete import delete as remove
+
     found = find(run)
-    state = current(found)
-    if state["state"] in ALIVE or state.get("driver_alive"):
-        raise UserError(f"run {found.id} is still going ({state['state']}): stop it first")
+    check(found)
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"deleting run {found.id} needs --yes where nobody can be asked")
         typer.confirm(f"Delete run {found.id} ({found.path}) with its checkpoints?", abort=True, err=True)
-    shutil.rmtree(found.path)
+    remove(found)
     say(f"run {found.id} is deleted")
 
 

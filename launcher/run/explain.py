@@ -6,13 +6,12 @@ from typing import Any
 
 from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.files import read_json
-from launcher.format import GIB
 from launcher.health.checklist import Checklist
 from launcher.health.explain import Explanation
-from launcher.metrics.records import StepRecord, parse_object
+from launcher.metrics.records import StepRecord
 from launcher.run.directory import AttemptDir, RunDir
-from launcher.run.health import checklist_maker, earlier_steps
-from launcher.run.source import chunks, records
+from launcher.run.health import checklist_maker, earlier_steps, recorded_sizes
+from launcher.run.source import chunks
 from launcher.tail import LineTail
 
 _BATCH = 1 << 18  # bytes of steps between two looks whether anybody still wants to know
@@ -67,7 +66,7 @@ class Explainer:
         """A checklist as the supervisor makes it: same keys, settings and sizes, and the earlier steps."""
         launch = read_json(attempt.launch)
         keys = {**(launch.get("keys") or {}), **_printed(attempt)}
-        self._checklist = checklist_maker(self._run.read_info(), _sizes(self._run))(keys)
+        self._checklist = checklist_maker(self._run.read_info(), recorded_sizes(self._run))(keys)
         for record in earlier_steps(self._run, attempt.number, launch.get("resume_step")):
             self._checklist.step(record.step, record.data, t=record.t)
         self._attempt, self._steps = attempt.number, LineTail(attempt.steps)
@@ -85,14 +84,3 @@ def _printed(attempt: AttemptDir) -> Mapping[str, Any]:
             if isinstance(event, StepLine):
                 return {}
     return {}
-
-
-def _sizes(run: RunDir) -> dict[str, float]:
-    """Memory of the run's machine in GiB, from its first sample."""
-    sample = (parse_object(next(records(run.memory), b"")) if run.memory.exists() else None) or {}
-    totals = {
-        "host_total_gb": [(sample.get("host") or {}).get("total")],
-        "gpu_total_gb": [gpu.get("total") for gpu in sample.get("gpus") or []],
-    }
-    known = {name: [total for total in found if total] for name, found in totals.items()}
-    return {name: min(found) / GIB for name, found in known.items() if found}

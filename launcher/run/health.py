@@ -7,9 +7,10 @@ from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health import settings as limits
 from launcher.health.checklist import Checklist
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_object
 from launcher.run.alerts import AlertSettings
 from launcher.run.directory import RunDir
+from launcher.run.source import records
 
 
 def check_health(settings: Mapping[str, Any]) -> None:
@@ -39,6 +40,17 @@ def machine_sizes(sampler: Sampler) -> dict[str, float]:
     if gpu := sampler.smallest_gpu:
         sizes["gpu_total_gb"] = gpu / GIB
     return sizes
+
+
+def recorded_sizes(run: RunDir) -> dict[str, float]:
+    """Memory of the run's machine in GiB, from its first sample; empty without one."""
+    sample = (parse_object(next(records(run.memory), b"")) if run.memory.exists() else None) or {}
+    totals = {
+        "host_total_gb": [(sample.get("host") or {}).get("total")],
+        "gpu_total_gb": [gpu.get("total") for gpu in sample.get("gpus") or []],
+    }
+    known = {name: [total for total in found if total] for name, found in totals.items()}
+    return {name: min(found) / GIB for name, found in known.items() if found}
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:

@@ -18,7 +18,7 @@ from launcher.health.rows import Change
 from launcher.metrics.filelog import parse_record
 from launcher.metrics.records import StepRecord
 from launcher.run.directory import RunDir
-from launcher.run.health import checklist_maker, earlier_steps
+from launcher.run.health import checklist_maker, earlier_steps, recorded_sizes
 from launcher.run.monitor import Monitor
 from launcher.run.player import seconds_of
 from launcher.run.source import LogFile, chunks, lines, records
@@ -106,7 +106,8 @@ class _Collector:
 def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, list[Change]]:
     """The checklist after the last step of a source, and every change on the way.
 
-    `config` holds KEY=VALUE settings that beat the console's own dump of the configuration.
+    `config` holds KEY=VALUE settings that beat the console's own dump of the configuration, and memory sizes
+    that beat those of the run's machine.
     """
     pinned = dict(_setting(text) for text in config)
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
@@ -118,7 +119,7 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
         read_attempt(monitor, console, metrics, clock)
         return monitor.checklist, sink.changes
     info = source.read_info()
-    make = checklist_maker(info, sizes)
+    make = checklist_maker(info, recorded_sizes(source) | sizes)
     checklist = make(pinned)
     for number in source.attempt_numbers():
         attempt = source.attempt(number)

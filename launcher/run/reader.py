@@ -9,18 +9,21 @@ from launcher.metrics.records import StepRecord, parse_object
 from launcher.metrics.store import SeriesStore
 from launcher.run.directory import AttemptDir, RunDir
 from launcher.run.state import derive
+from launcher.run.step_tail import StepTail
 from launcher.tail import LineTail, Tail
 
 LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
 _LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
 _SAMPLES = 3600
+_EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memory
 
 
 class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
     `state` is state.json with `lost` derived; `series` joins all attempts; `samples` are memory samples;
-    `log` holds clean lines of the newest attempt's console.
+    `log` holds clean lines of the newest attempt's console. `events` and `log` are the newest ones;
+    `event_count` and `log_count` count those that fell out of them, too.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -30,14 +33,15 @@ class RunReader:
         self.name = str(self.info.get("name") or self.id)
         self.state: dict[str, Any] = {}
         self.series = SeriesStore()
-        self.events: list[dict[str, Any]] = []
+        self.events: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
+        self.event_count = 0
         self.samples: deque[dict[str, Any]] = deque(maxlen=_SAMPLES)
         self.log: deque[str] = deque(maxlen=LOG_LINES)
-        self.log_count = 0  # lines seen, those that fell out of `log` included
+        self.log_count = 0
         self._events = LineTail(self.dir.events)
         self._memory = LineTail(self.dir.memory)
-        self._attempt: AttemptDir | None = None
-        self._steps: LineTail | None = None
+        self._steps = StepTail(self.dir)
+        self._logged: AttemptDir | None = None  # whose console is read
         self._console: Tail | None = None
         self._splitter = LineSplitter()
 
@@ -49,7 +53,8 @@ class RunReader:
         if told != self.state:
             self.state = told
             changed.add("state")
-        if self._follow(self._events, self.events):
+        if found := self._follow(self._events, self.events):
+            self.event_count += found
             changed.add("events")
         if self._follow(self._memory, self.samples):
             changed.add("memory")
@@ -59,38 +64,37 @@ class RunReader:
             changed.add("log")
         return changed
 
-    def _follow(self, tail: LineTail, into: "list[dict[str, Any]] | deque[dict[str, Any]]") -> bool:
-        found = False
+    def events_since(self, count: int) -> list[dict[str, Any]]:
+        """The events after the first `count`."""
+        fresh = min(self.event_count - count, len(self.events))
+        return [self.events[index] for index in range(-fresh, 0)]
+
+    def _follow(self, tail: LineTail, into: "deque[dict[str, Any]]") -> int:
+        """Takes in what is new; how many objects."""
+        found = 0
         while lines := tail.read():
             for line in lines:
                 if (value := parse_object(line)) is not None:  # None: a killed writer's half line
                     into.append(value)
-                    found = True
+                    found += 1
         return found
 
     def _read_steps(self) -> bool:
         found = False
-        while True:
-            attempt = self._attempt.number if self._attempt else 0
-            while self._steps is not None and (lines := self._steps.read()):
-                for line in lines:
-                    record = StepRecord.from_line(line)
-                    if record is not None:
-                        self.series.add(record, attempt)
-                        found = True
-            later = [number for number in self.dir.attempt_numbers() if number > attempt]
-            if not later:
-                return found
-            self._attempt = self.dir.attempt(later[0])
-            self._steps = LineTail(self._attempt.steps)
-            self._console = None
+        for attempt, line in self._steps.read():
+            record = StepRecord.from_line(line)
+            if record is not None:
+                self.series.add(record, attempt)
+                found = True
+        return found
 
     def _read_log(self) -> bool:
-        if self._attempt is None:
+        attempt = self._steps.attempt
+        if attempt is None:
             return False
-        if self._console is None:
-            size = self._attempt.console.stat().st_size if self._attempt.console.exists() else 0
-            self._console = Tail(self._attempt.console, max(0, size - _LOG_TAIL))
+        if self._console is None or attempt is not self._logged:
+            size = attempt.console.stat().st_size if attempt.console.exists() else 0
+            self._console, self._logged = Tail(attempt.console, max(0, size - _LOG_TAIL)), attempt
             self._splitter = LineSplitter()
         before = self.log_count
         while chunk := self._console.read():

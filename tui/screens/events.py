@@ -23,9 +23,12 @@ class EventsScreen(Screen[None]):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,v,q", "dismiss", "back", tooltip="Back to the dashboard", key_display="v"),
-        Binding("right,f,tab", "narrow(1)", "narrow", key_display="←→", tooltip="All events, or some kinds"),
-        Binding("left,shift+tab", "narrow(-1)", show=False),
+        Binding("escape,backspace,v,q", "dismiss", "back", id="events.back", key_display="v",
+                tooltip="Back to the dashboard"),
+        Binding("right,f,tab", "narrow(1)", "narrow", id="events.narrow", key_display="←→",
+                tooltip="All events, or some kinds"),
+        Binding("left,shift+tab", "narrow(-1)", id="events.narrow-back", show=False, key_display="←→",
+                tooltip="All events, or some kinds"),
     ]  # fmt: skip
 
     def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
@@ -67,7 +70,7 @@ class EventsScreen(Screen[None]):
     def _show(self) -> None:
         reader = self.reader
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        shown = (len(reader.events), self.size.width, self._only)
+        shown = (reader.event_count, self.size.width, self._only)
         if shown == self._shown:
             return
         self._shown = shown

@@ -1,0 +1,38 @@
+"""Removing a run with everything it wrote."""
+
+import shutil
+
+from launcher.errors import UserError
+from launcher.run.directory import RunDir
+from launcher.run.state import ALIVE, current
+
+_DOOMED = ".deleted-"
+
+
+def check(run: RunDir) -> None:
+    """Raises UserError while anything of the run still goes."""
+    state = current(run)
+    if state["state"] in ALIVE or state.get("driver_alive"):
+        raise UserError(f"run {run.id} is still going ({state['state']}): stop it first")
+
+
+def delete(run: RunDir) -> None:
+    """Removes an ended run; raises UserError for one that goes.
+
+    It leaves the list at once: checkpoints of hundreds of gigabytes take their time. What a delete that was
+    killed left behind goes with the next one.
+    """
+    check(run)
+    try:
+        run.path.rename(run.path.with_name(_DOOMED + run.id))
+    except OSError as error:
+        raise UserError(f"run {run.id} cannot be deleted: {error.strerror}") from None
+    for doomed in run.path.parent.glob(f"{_DOOMED}*"):
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
+def size(run: RunDir) -> int:
+    """Bytes that deleting a run frees."""
+    return sum(
+        path.stat().st_size for path in run.path.rglob("*") if path.is_file() and not path.is_symlink()
+    )

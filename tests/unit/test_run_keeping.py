@@ -1,0 +1,108 @@
+"""Runs over weeks and by the hundred: scores read alone, events bounded, runs removed."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from launcher.errors import UserError
+from launcher.files import write_json
+from launcher.metrics.records import StepRecord
+from launcher.run import reader as reading
+from launcher.run.delete import delete
+from launcher.run.directory import RunDir, all_runs, create
+from launcher.run.importer import import_logs
+from launcher.run.offline import judge, steps
+from launcher.run.reader import RunReader
+from launcher.run.scores import Scores
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    return tmp_path
+
+
+def run_with(*lines: bytes) -> RunDir:
+    run = create("made")
+    run.write_info({"name": "made"})
+    run.add_attempt().steps.write_bytes(b"".join(lines))
+    return run
+
+
+def test_scores_are_those_of_the_whole_record() -> None:
+    (run,) = import_logs([str(LOGS / f"{name}.log.gz") for name in ("learning", "resume")])
+    reader, scores = RunReader(run.path), Scores(run)
+    reader.poll()
+    assert scores.poll() and not scores.poll()
+    expected = reader.series.get("critic/score/mean")
+    assert expected is not None and len(run.attempt_numbers()) == 2
+    assert (scores.series.steps, scores.series.values) == (expected.steps, expected.values)
+    assert scores.best == max(expected.values)
+
+
+@given(st.integers(0, 10**9), st.floats())
+def test_any_score_is_read_as_it_was_written(step: int, value: float) -> None:
+    run = run_with(StepRecord(step, 1.0, None, {"a": 1.0, "critic/score/mean": value}).to_line())
+    scores = Scores(run)
+    scores.poll()
+    assert list(scores.series.steps) == [step]
+    (found,) = scores.series.values
+    assert found == value or (math.isnan(found) and math.isnan(value))
+    assert (scores.best is None) == (not math.isfinite(value))
+
+
+def test_lines_of_other_writers_and_broken_ones_do_no_harm() -> None:
+    run = run_with(
+        b'{"step": 1, "data": {"critic/score/mean": 0.25, "x": 1}}\n', b'{"step":2,"data":{"critic/sc\n',
+        b'{"step":3,"t":1,"log_offset":null,"data":{"critic/score/mean":null}}\n', b"nonsense\n",
+        b'{"step":4,"t":1,"log_offset":null,"data":{"critic/rewards/mean":0.5}}\n',
+    )  # fmt: skip
+    scores = Scores(run)
+    scores.poll()
+    assert list(scores.series.steps) == [1, 3, 4] and scores.best == 0.5
+
+
+def test_the_events_of_a_reader_are_bounded_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_EVENTS", 5)
+    run = run_with()
+    reader = RunReader(run.path)
+    run.events.write_text("".join(json.dumps({"kind": "note", "n": n}) + "\n" for n in range(8)))
+    assert "events" in reader.poll()
+    assert [event["n"] for event in reader.events] == [3, 4, 5, 6, 7] and reader.event_count == 8
+    assert [event["n"] for event in reader.events_since(6)] == [6, 7]
+    assert len(reader.events_since(0)) == 5 and reader.events_since(8) == []
+    assert "events" not in reader.poll()
+
+
+def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Path) -> None:
+    run, other = run_with(), run_with()
+    write_json(run.state, {"state": "queued", "updated": 4e9})
+    with pytest.raises(UserError, match=r"is still going \(queued\): stop it first"):
+        delete(run)
+    write_json(run.state, {"state": "finished"})
+    left = home / "runs" / ".deleted-before"  # a delete that was killed
+    left.mkdir()
+    delete(run)
+    assert [found.id for found in all_runs()] == [other.id]
+    assert [path.name for path in (home / "runs").iterdir()] == [other.id]
+    with pytest.raises(UserError, match="cannot be deleted"):
+        delete(run)
+
+
+def test_a_run_is_judged_with_the_memory_of_its_own_machine() -> None:
+    (run,) = import_logs([str(LOGS / "two-gpus.log.gz")])
+    reserved = max(record.data.get("actor/perf/max_memory_reserved_gb", 0.0) for _, record in steps(run))
+
+    def memory_level() -> str:
+        return {row.rule: str(row.level) for row in judge(run, [])[0].rows()}["MEM-1"]
+
+    assert memory_level() == "N-A"
+    sample = {"t": 1.0, "host": {"used": 1, "total": 64 << 30}, "gpus": [{"total": int(reserved * 2**30)}]}
+    run.memory.write_text(json.dumps(sample) + "\n")
+    assert memory_level() in ("WARN", "CRITICAL")
