@@ -10,7 +10,7 @@ from typing import Any
 
 from launcher import verl_env
 from launcher.errors import UserError
-from launcher.preflight import defaults, machine
+from launcher.preflight import facts, machine
 from launcher.preflight.machine import Gpu, Machine
 from launcher.preset import versions
 from launcher.preset.files import LoadedPreset
@@ -40,7 +40,7 @@ class Subject:
     verl: Path | None = None
 
     def value(self, key: str, default: Any = None) -> Any:
-        """What veRL will see under `key` (as the newest version calls it): what was set, else its own default.
+        """What veRL will see under `key` (as the newest version calls it): what was set, else its default.
 
         `default` where this version has no such key, or its defaults are not known. Never raises.
         """
@@ -61,9 +61,9 @@ class Subject:
         return versions.number(self.version) >= versions.number(version)
 
     @property
-    def defaults(self) -> defaults.Tree:
-        """veRL's configuration without any setting, references unresolved; empty when it is not known."""
-        return defaults.tree(self.version, self.verl)
+    def facts(self) -> facts.Facts:
+        """What this veRL says about itself; empty when it is not installed."""
+        return facts.read(self.version, self.verl)
 
     @property
     def cpu(self) -> bool:
@@ -82,10 +82,10 @@ class Subject:
         parent, _, last = name.rpartition(".")
         if isinstance(self.keys.get(parent), Mapping):  # a whole block was given
             return self.keys[parent].get(last, default)
-        found, value = defaults.leaf(self.defaults, name)
+        found, value = facts.leaf(self.facts.config, name)
         if not found or value == "???":
             return default
-        return defaults.resolve(value, name, self._look_up)
+        return facts.resolve(value, name, self._look_up)
 
 
 def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | None = None) -> Subject:

@@ -1,0 +1,246 @@
+"""How much memory a run needs, phase by phase, with the formula.
+
+Two figures for each phase. The certain one holds what is there whatever the data are: weights, Adam, gradients
+and what the engine reserves. The likely one adds activations and logits for micro-batches that are full of the
+longest rows, CUDA's own memory and what a sleeping engine keeps. Calibrated on real runs: docs/memory.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from launcher.format import GIB, gib, number
+from launcher.preflight.models import Architecture
+from launcher.preflight.sizing import Plan, Trained, plan
+from launcher.preflight.subject import Subject
+
+CONTEXT = int(1.3 * GIB)  # CUDA context, cuBLAS and NCCL of the training process (an H200 run)
+ASLEEP_EAGER = int(0.85 * GIB)  # what the process of a sleeping vLLM keeps (same run)
+ASLEEP = 2 * GIB  # with CUDA graphs
+PROCESS = int(0.7 * GIB)  # a Python process that imported torch
+TRAINER = 3 * GIB  # a worker that trains, or an engine
+OWN = (CONTEXT, ASLEEP_EAGER)
+
+
+class Part(NamedTuple):
+    """A share of a phase."""
+
+    label: str
+    bytes: int
+    certain: bool
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase on one GPU. `gpu` is what it needs for certain, `gpu_high` what it is likely to need at most."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def gpu(self) -> int:
+        return sum(part.bytes for part in self.parts if part.certain)
+
+    @property
+    def gpu_high(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "gpu": self.gpu, "gpu_high": self.gpu_high,
+            "parts": [part._asdict() for part in self.parts],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes on each GPU by phase and on the host; `gpu_total` is the smallest GPU, None without one."""
+
+    plan: Plan
+    phases: tuple[Phase, ...]
+    host_parts: tuple[Part, ...]
+    gpu_total: int | None
+    formula: tuple[str, ...]
+
+    @property
+    def host(self) -> int:
+        return sum(part.bytes for part in self.host_parts if part.certain)
+
+    @property
+    def host_high(self) -> int:
+        return sum(part.bytes for part in self.host_parts)
+
+    @property
+    def worst(self) -> Phase | None:
+        """The phase that is likely to need most."""
+        return max(self.phases, key=lambda phase: phase.gpu_high, default=None)
+
+    def as_json(self) -> dict[str, Any]:
+        """`memory` of `check --json`; bytes."""
+        facts = self.plan.facts
+        return {
+            "model": {"name": facts.name, "parameters": facts.parameters, "source": facts.source},
+            "gpu_total": self.gpu_total,
+            "phases": [phase.as_json() for phase in self.phases],
+            "host": self.host,
+            "host_high": self.host_high,
+            "host_parts": [part._asdict() for part in self.host_parts],
+            "formula": list(self.formula),
+        }
+
+
+def estimate(subject: Subject) -> Estimate | None:
+    """The memory of a run; None when nothing is known about its model. Without a GPU only the host's."""
+    sizes = plan(subject)
+    if sizes is None:
+        return None
+    gpus = subject.machine.gpus[: subject.gpus]
+    total = min((gpu.total for gpu in gpus), default=None)
+    phases = () if subject.cpu else _phases(sizes, total)
+    return Estimate(sizes, phases, _host(subject, sizes), total, _formula(sizes, total))
+
+
+def kv_bytes(sizes: Plan) -> int:
+    """Bytes that the engine keeps for one token, on one GPU."""
+    shape = sizes.facts.sizes
+    return 2 * 2 * shape.layers * shape.kv // min(sizes.tensor_parallel, max(1, shape.kv_heads))
+
+
+def engine_weights(sizes: Plan) -> int:
+    """The engine's copy of the model, in bf16, on one GPU."""
+    return 2 * sizes.facts.parameters // sizes.tensor_parallel
+
+
+def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
+    actor, critic = sizes.actor, sizes.critic
+    models = [model for model in (actor, critic) if model]
+    awake = []
+    if sizes.utilisation is not None and total is not None:
+        awake = [Part("engine", int(sizes.utilisation * total), True)]
+    asleep = awake
+    if sizes.sleeps:
+        asleep = [Part("engine asleep", ASLEEP_EAGER if sizes.eager else ASLEEP, False)] if awake else []
+    context = Part("CUDA context", CONTEXT, False)
+    shape = sizes.facts.sizes
+
+    def working(model: Trained, label: str, activations: int, logits: int) -> tuple[Part, ...]:
+        """The update of one model, while the other one idles."""
+        others = [Part(f"{other.name} idle", other.idle(), True) for other in models if other is not model]
+        own = 0 if model.offload_policy else 1
+        copies = 2 * (shape.embedding * (1 if shape.tied else 2) + 2 * sum(a * b for a, b in shape.linear))
+        adam_step = model.gradients * own  # one more temporary of that size, after the activations are gone
+        moving = Part("activations", activations, False), Part("logits", logits, False)
+        if adam_step > activations + logits:
+            moving = (Part("Adam's temporaries", adam_step, False),) * 1  # type: ignore[assignment]
+        return (
+            *others,
+            Part(f"{label} weights", model.weights * own, True),
+            Part(f"{label} Adam", model.adam * own, True),
+            Part(f"{label} gradients", model.gradients * own, True),
+            Part("bf16 copies of the largest layers", copies, False),
+            *moving, *asleep, context,
+        )  # fmt: skip
+
+    idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
+    start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
+    loaded = Part("actor weights back", actor.weights * actor.param_offload * (not actor.offload_policy), True)
+    phases = [
+        Phase("engine start", (*start, *awake, context)),
+        Phase("rollout", (*idle, *awake, context)),
+        Phase("log-probabilities", (
+            *idle, loaded,
+            Part("logits and layers", max(
+                logits(shape, sizes.log_prob_tokens, sizes.log_prob_logit),
+                sizes.log_prob_tokens * layer_bytes(shape),
+            ), False),
+            *asleep, context,
+        )),
+    ]  # fmt: skip
+    if critic and sizes.critic_facts:
+        kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
+        phases.append(Phase("update critic", working(critic, "critic", kept, 0)))
+    kept = activations(shape, sizes.update_tokens, sizes)
+    scores = logits(shape, sizes.update_tokens, sizes.update_logit)
+    phases += [
+        Phase("update actor", working(actor, "actor", kept, scores)),
+        Phase("checkpoint", (*idle, *asleep, context)),
+    ]
+    return tuple(phases)
+
+
+def logits(shape: Architecture, tokens: int, bytes_each: float) -> int:
+    """Bytes of one micro-batch's logits with all their copies."""
+    return int(tokens * shape.vocab * bytes_each)
+
+
+def layer_bytes(shape: Architecture) -> int:
+    """Bytes that one layer works with for one token: bf16, the two norms in fp32 too."""
+    bf16 = 6 * shape.hidden + 2 * shape.query + 2 * shape.kv + 4 * shape.intermediate
+    return 2 * bf16 + 4 * 4 * shape.hidden
+
+
+def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
+    """Bytes that a backward pass finds again: every layer's input, and one layer's inside; or all insides."""
+    if not sizes.checkpointing:
+        return tokens * shape.layers * layer_bytes(shape)
+    inputs = 0 if sizes.activation_offload else shape.layers * 2 * shape.hidden
+    return tokens * (inputs + layer_bytes(shape))
+
+
+def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
+    """What the machine keeps: what was moved off the GPUs, the reference, and the processes."""
+    on_node = sizes.gpus // max(1, int(subject.value("trainer.nnodes", 1) or 1)) or 1
+    parts = []
+    for model in (sizes.actor, sizes.critic):
+        if model and subject.cpu:
+            parts.append(Part(f"{model.name}", model.weights + model.adam + model.gradients, True))
+        elif model and model.host():
+            parts.append(Part(f"{model.name} moved off the GPUs", model.host() * on_node, True))
+    if sizes.reference:
+        parts.append(Part("reference", sizes.reference * 4, True))
+    largest = max(model.weights + model.adam for model in (sizes.actor, sizes.critic) if model) * on_node
+    if int(subject.value("trainer.save_freq", -1) or -1) > 0:
+        parts.append(Part("copy for a checkpoint", largest, False))
+    workers = [
+        subject.value("actor_rollout_ref.rollout.agent.num_workers", 8),
+        subject.value("reward.num_workers", 8),
+        subject.value("transfer_queue.backend.SimpleStorage.num_data_storage_units", 8),
+        2 * int(subject.value("data.dataloader_num_workers", 8) or 0),
+    ]
+    count = 4 + sum(each for each in workers if isinstance(each, int))
+    parts.append(Part(f"{count} processes of Ray, rewards and data", count * PROCESS, False))
+    if not subject.cpu:
+        parts.append(Part("trainers and engines", 2 * on_node * TRAINER, False))
+    return tuple(parts)
+
+
+def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
+    shape = sizes.facts.sizes
+    lines = []
+    for model in (sizes.actor, sizes.critic):
+        if model:
+            part = f", {number(model.trainable)} of them trained" if model.trainable < model.parameters else ""
+            over = f" over {model.shards} GPUs" if model.shards > 1 else ""
+            lines.append(
+                f"{model.name}: {number(model.parameters)} parameters{part} x {model.element} B weights, "
+                f"{2 * model.element} B Adam, {model.element} B gradients{over} = {gib(model.weights)} + "
+                f"{gib(model.adam)} + {gib(model.gradients)} GiB"
+            )
+    if sizes.utilisation is not None and total is not None:
+        share = int(sizes.utilisation * total)
+        lines.append(f"engine: {sizes.utilisation:g} x {gib(total)} = {gib(share)} GiB")
+    for name, tokens, each in (
+        ("log-probabilities", sizes.log_prob_tokens, sizes.log_prob_logit),
+        ("update", sizes.update_tokens, sizes.update_logit),
+    ):
+        lines.append(
+            f"logits, {name}: {tokens} tokens x {shape.vocab} words x {each:g} B = "
+            f"{gib(logits(shape, tokens, each))} GiB"
+        )
+    kept = activations(shape, sizes.update_tokens, sizes)
+    lines.append(f"activations, update: {sizes.update_tokens} tokens x {shape.layers} layers = {gib(kept)} GiB")
+    if sizes.critic and sizes.critic_facts:
+        kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
+        lines.append(f"activations, critic: {sizes.critic_tokens} tokens = {gib(kept)} GiB")
+    return tuple(lines)

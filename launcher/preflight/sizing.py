@@ -1,0 +1,228 @@
+"""What a preset makes big: the trained models with their states, and the tokens that a pass handles at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from launcher import verl_env
+from launcher.errors import UserError
+from launcher.preflight import models
+from launcher.preflight.models import ModelFacts
+from launcher.preflight.subject import Subject
+
+_ACTOR, _REF, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.ref", "actor_rollout_ref.rollout"
+_MODEL = "actor_rollout_ref.model"
+_BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2}
+CRITIC_TOKENS = 32768  # veRL's own budget from 0.8 on, which no key of its configuration tree names
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that is trained, on one GPU. Bytes are of one GPU's shard.
+
+    `element` is the width of a master weight in bytes (veRL's default is fp32, whatever the checkpoint holds);
+    Adam keeps two numbers of that width for each trainable one, and the gradient is one more.
+    """
+
+    name: str  # "actor" or "critic"
+    parameters: int
+    trainable: int
+    element: int
+    shards: int
+    param_offload: bool
+    optimizer_offload: bool
+    offload_policy: bool
+
+    @property
+    def weights(self) -> int:
+        return self.parameters * self.element // self.shards
+
+    @property
+    def adam(self) -> int:
+        return 2 * self.trainable * self.element // self.shards
+
+    @property
+    def gradients(self) -> int:
+        return self.trainable * self.element // self.shards
+
+    def idle(self, *, with_adam: bool = True) -> int:
+        """Bytes on the GPU while something else works there."""
+        if self.offload_policy:
+            return 0
+        adam = self.adam if with_adam and not self.optimizer_offload else 0
+        return (0 if self.param_offload else self.weights) + adam
+
+    def host(self) -> int:
+        """Bytes in host memory, for one GPU's shard; offloaded gradients come with the policy only."""
+        if self.offload_policy:
+            return self.weights + self.adam + self.gradients
+        return self.weights * self.param_offload + self.adam * self.optimizer_offload
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the estimate is made of. Tokens are those of the largest micro-batch on one GPU."""
+
+    facts: ModelFacts
+    actor: Trained
+    critic: Trained | None
+    critic_facts: ModelFacts | None
+    reference: int  # parameters of the reference policy, which lies in host memory; 0 without one
+    gpus: int
+    longest: int  # tokens of the longest prompt and response together
+    update_tokens: int
+    log_prob_tokens: int
+    critic_tokens: int
+    update_logit: float  # bytes for each token and word of the vocabulary
+    log_prob_logit: float
+    checkpointing: bool  # activations are computed again instead of kept
+    activation_offload: bool
+    utilisation: float | None  # None: no engine that reserves
+    sleeps: bool  # the engine gives its memory back outside of rollouts
+    eager: bool
+    tensor_parallel: int
+    max_model_len: int
+
+
+def plan(subject: Subject) -> Plan | None:
+    """Reads the subject; None when nothing is known about its model."""
+    env = subject.loaded.preset.env
+    facts = models.facts(str(subject.value(f"{_MODEL}.path")), env=_environment(env))
+    if facts is None:
+        return None
+    critic_facts = None
+    if has_critic(subject):
+        path = str(subject.value("critic.model.path") or facts.name)
+        critic_facts = facts if path == facts.name else models.facts(path, env=_environment(env))
+        critic_facts = critic_facts or facts
+    prompt, response = _int(subject, "data.max_prompt_length", 512), _int(subject, "data.max_response_length", 512)
+    longest = prompt + response
+    sharing = _int(subject, f"{_ACTOR}.ulysses_sequence_parallel_size", 1)
+    data_parallel = max(1, subject.gpus // sharing)
+    n = _int(subject, f"{_ROLLOUT}.n", 1)
+    mini = _int(subject, f"{_ACTOR}.ppo_mini_batch_size", 256)
+    batch = max(_int(subject, "data.train_batch_size", 1024), mini)
+    dynamic = bool(subject.value(f"{_ACTOR}.use_dynamic_bsz", False))
+
+    def tokens(rows: int, budget: str, default: int, micro: str, by_tokens: bool = dynamic) -> int:
+        rows = max(1, rows * n // data_parallel)
+        if by_tokens:
+            return min(max(_int(subject, budget, default), longest), rows * longest) // sharing
+        return min(_int(subject, micro, 1), rows) * longest // sharing
+
+    always_dynamic = subject.at_least("0.8.0")
+    critic_dynamic = always_dynamic or bool(subject.value("critic.use_dynamic_bsz", dynamic))
+    lora = _int(subject, f"{_MODEL}.lora_rank", 0)
+    engine = str(subject.value(f"{_ROLLOUT}.name", "vllm"))
+    utilisation = subject.value(f"{_ROLLOUT}.gpu_memory_utilization", 0.5)
+    reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.cpu
+    update_logit, log_prob_logit = logit_bytes(subject)
+    return Plan(
+        facts=facts,
+        actor=_trained(subject, "actor", facts, facts.parameters, f"{_ACTOR}.fsdp_config", lora),
+        critic=_trained(
+            subject, "critic", critic_facts, critic_facts.critic_parameters, "critic.fsdp",
+            _int(subject, "critic.model.lora_rank", 0),
+        ) if critic_facts else None,
+        critic_facts=critic_facts,
+        # with LoRA the reference is the base model without its adapter
+        reference=facts.parameters if has_reference(subject) and not lora else 0,
+        gpus=subject.gpus,
+        longest=longest,
+        update_tokens=tokens(
+            mini, f"{_ACTOR}.ppo_max_token_len_per_gpu", 16384, f"{_ACTOR}.ppo_micro_batch_size_per_gpu"
+        ),
+        log_prob_tokens=tokens(
+            batch, f"{_ROLLOUT}.log_prob_max_token_len_per_gpu", 16384,
+            f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu",
+        ),
+        critic_tokens=tokens(
+            mini, "critic.ppo_infer_max_token_len_per_gpu", CRITIC_TOKENS,
+            "critic.ppo_micro_batch_size_per_gpu", critic_dynamic,
+        ),
+        update_logit=update_logit,
+        log_prob_logit=log_prob_logit,
+        checkpointing=bool(subject.value(f"{_MODEL}.enable_gradient_checkpointing", True)),
+        activation_offload=bool(subject.value(f"{_MODEL}.enable_activation_offload", False)),
+        utilisation=float(utilisation) if reserves else None,
+        sleeps=bool(subject.value(f"{_ROLLOUT}.free_cache_engine", True)),
+        eager=bool(subject.value(f"{_ROLLOUT}.enforce_eager", False)),
+        tensor_parallel=max(1, _int(subject, f"{_ROLLOUT}.tensor_model_parallel_size", 1)),
+        max_model_len=_int(subject, f"{_ROLLOUT}.max_model_len", facts.sizes.context),
+    )  # fmt: skip
+
+
+def has_critic(subject: Subject) -> bool:
+    """Whether this run trains a critic."""
+    enabled = subject.value("critic.enable")
+    return bool(enabled) if isinstance(enabled, bool) else subject.value("algorithm.adv_estimator") == "gae"
+
+
+def has_reference(subject: Subject) -> bool:
+    """Whether this run needs the reference policy."""
+    return bool(subject.value("algorithm.use_kl_in_reward") or subject.value(f"{_ACTOR}.use_kl_loss"))
+
+
+def logit_bytes(subject: Subject) -> tuple[float, float]:
+    """Bytes that the actor's update and its log-probability pass need for each token and word.
+
+    One bf16 copy of the logits is 2. Without remove-padding the log-probability pass takes 14: entropy is
+    computed outside of torch.compile, from the logits, their softmax and the product in fp32 (measured on
+    real runs, see docs/memory.md). The other figures are read off veRL 0.9.1's code, not measured.
+    """
+    if subject.value(f"{_MODEL}.use_fused_kernels", False):
+        return 0.5, 0.5
+    warm = subject.value(f"{_ROLLOUT}.temperature", 1.0) != 1
+    if not subject.value(f"{_MODEL}.use_remove_padding", False):
+        return 14 + 2 * warm, 14 + 2 * warm
+    entropy = bool(
+        subject.value(f"{_ACTOR}.entropy_coeff", 0) or subject.value(f"{_ACTOR}.calculate_entropy", False)
+    )
+    update = (8 if entropy else 4) if _flash_attn(subject) else 10
+    compiled = bool(subject.value(f"{_ACTOR}.use_torch_compile", True))
+    chunked = bool(subject.value(f"{_ACTOR}.entropy_from_logits_with_chunking", False))
+    return update + 2 * warm, (4 if chunked else 6 if compiled else 14) + 2 * warm
+
+
+def _flash_attn(subject: Subject) -> bool:
+    """Whether flash-attn's cross entropy, which needs no second copy of the logits, will be used."""
+    if subject.machine.assumed:
+        return subject.value(f"{_MODEL}.override_config.attn_implementation") in (None, "flash_attention_2")
+    try:
+        return "flash-attn" in verl_env.probe(subject.python).packages
+    except UserError:
+        return False
+
+
+def _trained(
+    subject: Subject, name: str, facts: ModelFacts, parameters: int, config: str, lora: int
+) -> Trained:
+    size = subject.value(f"{config}.fsdp_size", -1)
+    shards = size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
+    adapter = facts.lora_parameters(lora)
+    policy = bool(subject.value(f"{config}.offload_policy", False))
+    strategy = subject.value("critic.strategy" if name == "critic" else f"{_ACTOR}.strategy", "fsdp")
+    return Trained(
+        name=name,
+        parameters=parameters + adapter,
+        trainable=adapter or parameters,
+        element=_BYTES.get(str(subject.value(f"{config}.model_dtype", "fp32")), 4),
+        shards=shards,
+        param_offload=bool(subject.value(f"{config}.param_offload", False)),
+        optimizer_offload=bool(subject.value(f"{config}.optimizer_offload", False)),
+        offload_policy=policy and strategy == "fsdp2",
+    )
+
+
+def _int(subject: Subject, key: str, default: int) -> int:
+    """A whole number above 0, else the default: wrong values are told by the checks of the configuration."""
+    value: Any = subject.value(key, default)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
+
+
+def _environment(env: Mapping[str, str]) -> dict[str, str]:
+    import os
+
+    return {**os.environ, **env}
