@@ -11,6 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 Kind = Literal["", "path", "path or name"]
+Scale = Literal["", "125", "double", "divisor", "step"]
+"""How a stepper goes from one value to the next: 1-2-5 of each power of ten, times two, the divisors that the
+batch allows, a fixed step. "" has no next value: text, switches, choices.
+"""
 
 
 class Group(BaseModel):
@@ -28,6 +32,9 @@ def verl(
     follows: str = "",
     kind: Kind = "",
     names: dict[str, str] | None = None,
+    essential: bool = False,
+    scale: Scale = "",
+    step: float = 1,
     **limits: float,
 ) -> Any:
     """A field of a preset.
@@ -36,9 +43,13 @@ def verl(
     versions have it already), or "" when the field is ours. A default of None means veRL's own default, which
     is then not passed. `follows` names the field whose value is taken while this one is None. `kind` says
     that the value is a path, or may also be a name (on the Hugging Face hub, a command). `names` turns our
-    values into veRL's. `limits` are pydantic's: gt, ge, lt, le.
+    values into veRL's. A form shows what is `essential` first. `scale` is a stepper's (numbers have "125",
+    whole ones "step"), `step` the distance of "step". `limits` are pydantic's: gt, ge, lt, le.
     """
-    extra: Any = {"verl": key, "unit": unit, "follows": follows, "kind": kind, "names": names or {}}
+    extra: Any = {
+        "verl": key, "unit": unit, "follows": follows, "kind": kind, "names": names or {},
+        "essential": essential, "scale": scale, "step": step,
+    }  # fmt: skip
     return Field(default, description=about, json_schema_extra=extra, **limits)  # type: ignore[call-overload]
 
 
@@ -58,11 +69,19 @@ class Spec:
     allowed: str
     choices: tuple[str, ...]
     types: tuple[Any, ...]
+    essential: bool
+    scale: Scale
+    step: float
 
     @property
     def name(self) -> str:
         """`actor.lr`."""
         return ".".join(self.path)
+
+    @property
+    def nullable(self) -> bool:
+        """Whether it may be null, which leaves the value to veRL."""
+        return type(None) in self.types
 
 
 def specs(model: type[BaseModel], path: tuple[str, ...] = ()) -> dict[str, Spec]:
@@ -95,7 +114,16 @@ def _spec(path: tuple[str, ...], info: FieldInfo) -> Spec:
         allowed=_allowed(parts, info.metadata),
         choices=choices,
         types=parts,
+        essential=extra["essential"],
+        scale=extra["scale"] or _scale(parts),
+        step=extra["step"],
     )
+
+
+def _scale(parts: tuple[Any, ...]) -> Scale:
+    if int in parts:
+        return "step"
+    return "125" if float in parts else ""
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:

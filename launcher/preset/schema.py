@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from launcher.preset.course import Cluster, Trainer
+from launcher.preset.critic import Critic, Ref
 from launcher.preset.fields import Group, Spec, specs, verl
-from launcher.preset.policy import Actor, Advantage, Critic, Kl, Model, Ref
-from launcher.preset.task import Cluster, Data, Reward, Rollout, Trainer
+from launcher.preset.objective import Advantage, Correction, Filter, Kl
+from launcher.preset.policy import Actor, Model
+from launcher.preset.rollout import Rollout
+from launcher.preset.task import Data, Reward
 
 
 class Preset(Group):
@@ -20,6 +24,7 @@ class Preset(Group):
         "PPO learns a critic; GRPO compares the responses to one prompt.",
         "ppo",
         names={"ppo": "gae"},
+        essential=True,
     )
     model: Model = Model()
     data: Data = Data()
@@ -28,6 +33,8 @@ class Preset(Group):
     ref: Ref = Ref()
     kl: Kl = Kl()
     advantage: Advantage = Advantage()
+    filter: Filter = Filter()
+    correction: Correction = Correction()
     rollout: Rollout = Rollout()
     reward: Reward = Reward()
     trainer: Trainer = Trainer()
@@ -49,6 +56,20 @@ GROUPS = tuple(
     for name, info in Preset.model_fields.items()
     if isinstance(info.annotation, type) and issubclass(info.annotation, Group)
 )
+
+GENERAL = ""
+"""The group of the fields that stand in no group, in `TITLES`."""
+
+TITLES: dict[str, str] = {
+    GENERAL: "General",
+    **{name: str(vars(Preset())[name].model_config["title"]) for name in GROUPS},
+}
+"""The title of each group, in the order of a form."""
+
+
+def fields_of(group: str) -> list[Spec]:
+    """The fields of a group in their order; those of no group for `GENERAL`."""
+    return [spec for spec in FIELDS.values() if ("" if len(spec.path) == 1 else spec.path[0]) == group]
 
 
 def value_of(preset: Preset, spec: Spec) -> Any:
