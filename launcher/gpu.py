@@ -5,15 +5,33 @@ Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.missing` 
 
 import contextlib
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from launcher import gpu_holders
+from launcher.gpu_holders import Owner
+
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
 _CGROUP_STAT = Path("/sys/fs/cgroup/memory.stat")
+_DETAILS = 10.0  # seconds between two samples that also tell limits and holders
+_SLOWED = {  # bits of NVML's reasons for lower clocks; idling and set clocks are none
+    0x04: "power limit", 0x08: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Device:
+    """A GPU, or one MIG slice of it. A slice has memory and processes, the `whole` GPU power and heat."""
+
+    index: int | str
+    name: str
+    handle: Any
+    whole: Any
 
 
 class Sampler:
@@ -23,71 +41,145 @@ class Sampler:
         """`visible`: indices or UUIDs from CUDA_VISIBLE_DEVICES; None samples all devices."""
         self.missing: str | None = None
         self._nvml: Any = None
-        self._devices: list[tuple[int, str, Any]] = []
+        self._devices: list[_Device] = []
+        self._detailed = 0.0
+        self._owners: dict[int, Owner] = {}
+        self._pids: dict[int | str, set[int]] = {}
         try:
             import pynvml
 
             pynvml.nvmlInit()
             self._nvml = pynvml
-            for index in range(pynvml.nvmlDeviceGetCount()):
-                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                if visible is None or {str(index), _text(pynvml.nvmlDeviceGetUUID(handle))} & set(visible):
-                    self._devices.append((index, _text(pynvml.nvmlDeviceGetName(handle)), handle))
+            count = pynvml.nvmlDeviceGetCount()
+            for index in range(count):
+                with contextlib.suppress(pynvml.NVMLError):  # one broken GPU hides no other
+                    self._devices += _slices(pynvml, index, visible)
+            if not self._devices:
+                why = (
+                    f"CUDA_VISIBLE_DEVICES leaves none of the {count} GPUs" if count else "NVML finds no GPU"
+                )
+                self.missing = f"no GPU figures: {why} here"
         except ImportError:
             self.missing = (
                 "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
             )
         except Exception as error:  # NVML's errors are its own class, made at import
             self.missing = (
-                f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver"
+                f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver, "
+                "and a container must be started with its GPUs (docker: --gpus all)"
             )
 
     @property
     def smallest_gpu(self) -> int | None:
         """Bytes of the smallest sampled GPU, None without one."""
-        totals = [gpu["total"] for index, name, handle in self._devices
-                  if (gpu := self._gpu(index, name, handle, ()))["total"]]  # fmt: skip
+        totals = [total for device in self._devices if (total := self._memory(device)[1])]
         return min(totals, default=None)
 
-    def sample(self, pids: Collection[int] = ()) -> dict[str, Any]:
-        """One line of gpu.jsonl: bytes, per cent, watts, °C. `pids` are the run's own processes."""
+    def sample(self, pids: Collection[int] = (), session: int | None = None) -> dict[str, Any]:
+        """One line of gpu.jsonl: bytes, per cent, watts, °C.
+
+        The run's own processes are `pids` and the members of the process session `session`. What seldom
+        changes (limits, `holders`, why there are no GPUs) is in a sample every ten seconds, and the holders
+        of a device also when they are not the ones that they were.
+        """
+        now = time.time()
+        detailed = now - self._detailed >= _DETAILS
+        if detailed:
+            self._detailed = now
+            self._owners.clear()
         used, total = host_memory()
-        return {
-            "t": round(time.time(), 2),
+        sample = {
+            "t": round(now, 2),
             "host": {"used": used, "total": total},
             "run": {"rss": _private(pids)},
-            "gpus": [self._gpu(index, name, handle, pids) for index, name, handle in self._devices],
+            "gpus": [self._gpu(device, pids, session, detailed) for device in self._devices],
         }
+        return {**sample, "missing": self.missing} if detailed and self.missing else sample
 
-    def _gpu(self, index: int, name: str, handle: Any, pids: Collection[int]) -> dict[str, Any]:
-        nvml = self._nvml
+    def _gpu(
+        self, device: _Device, pids: Collection[int], session: int | None, detailed: bool
+    ) -> dict[str, Any]:
+        nvml, handle, whole = self._nvml, device.handle, device.whole
+        used, total = self._memory(device)
         gpu: dict[str, Any] = {
-            "index": index,
-            "name": name,
-            "used": None,
-            "total": None,
-            "util": None,
-            "power": None,
-        }
-        gpu |= {"temp": None, "run_used": None}
-        with contextlib.suppress(nvml.NVMLError):
-            memory = nvml.nvmlDeviceGetMemoryInfo(handle)
-            gpu["used"], gpu["total"] = int(memory.used), int(memory.total)
+            "index": device.index, "name": device.name, "used": used, "total": total,
+            "util": None, "power": None, "temp": None, "run_used": None,
+        }  # fmt: skip
         with contextlib.suppress(nvml.NVMLError):
             gpu["util"] = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
         with contextlib.suppress(nvml.NVMLError):
-            gpu["power"] = round(nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
+            gpu["power"] = round(nvml.nvmlDeviceGetPowerUsage(whole) / 1000)
         with contextlib.suppress(nvml.NVMLError):
-            gpu["temp"] = int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+            gpu["temp"] = int(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))
         with contextlib.suppress(nvml.NVMLError):
-            processes = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
-            gpu["run_used"] = sum(int(p.usedGpuMemory or 0) for p in processes if p.pid in pids)
+            bits = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(whole))
+            if slowed := sorted({word for bit, word in _SLOWED.items() if bits & bit}):
+                gpu["slowed"] = slowed
+        if detailed:
+            with contextlib.suppress(nvml.NVMLError):
+                gpu["power_limit"] = round(nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1000)
+            with contextlib.suppress(nvml.NVMLError):
+                kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
+                gpu["slow_at"] = int(nvml.nvmlDeviceGetTemperatureThreshold(whole, kind))
+        with contextlib.suppress(nvml.NVMLError):
+            sizes = self._processes(handle)
+            for pid in sizes.keys() - self._owners.keys():
+                self._owners[pid] = gpu_holders.owner(
+                    pid, lambda pid: pid in pids or gpu_holders.in_session(pid, session)
+                )
+            found = {pid: (self._owners[pid], size) for pid, size in sizes.items()}
+            gpu["run_used"] = gpu_holders.run_share(found.values(), used)
+            if detailed or self._pids.get(device.index) != sizes.keys():
+                gpu["holders"] = [gpu_holders.as_json(pid, *what) for pid, what in found.items()]
+            self._pids[device.index] = set(sizes)
         return gpu
+
+    def _memory(self, device: _Device) -> tuple[int | None, int | None]:
+        """Used and total bytes."""
+        with contextlib.suppress(self._nvml.NVMLError):
+            memory = self._nvml.nvmlDeviceGetMemoryInfo(device.handle)
+            return int(memory.used), int(memory.total)
+        return None, None
+
+    def _processes(self, handle: Any) -> dict[int, int | None]:
+        """Bytes by pid. A desktop holds memory as well, by processes that compute nothing."""
+        processes = [*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+        with contextlib.suppress(self._nvml.NVMLError):
+            processes += self._nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
+        return {
+            int(each.pid): None if each.usedGpuMemory is None else int(each.usedGpuMemory)
+            for each in processes
+        }
 
     def close(self) -> None:
         if self._nvml is not None:
             with contextlib.suppress(self._nvml.NVMLError):
                 self._nvml.nvmlShutdown()
+
+
+def _slices(nvml: Any, index: int, visible: Collection[str] | None) -> Iterator[_Device]:
+    """A GPU, or its MIG slices (`0:1`), as far as they are visible."""
+    whole = nvml.nvmlDeviceGetHandleByIndex(index)
+    shown = _shown(visible, index, _text(nvml.nvmlDeviceGetUUID(whole)))
+    sliced = False
+    with contextlib.suppress(nvml.NVMLError):  # most GPUs know no MIG
+        sliced = nvml.nvmlDeviceGetMigMode(whole)[0] == 1
+    if not sliced:
+        if shown:
+            yield _Device(index, _text(nvml.nvmlDeviceGetName(whole)), whole, whole)
+        return
+    for part in range(nvml.nvmlDeviceGetMaxMigDeviceCount(whole)):
+        with contextlib.suppress(nvml.NVMLError):  # there may be fewer
+            handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(whole, part)
+            if shown or _shown(visible, None, _text(nvml.nvmlDeviceGetUUID(handle))):
+                yield _Device(f"{index}:{part}", _text(nvml.nvmlDeviceGetName(handle)), handle, whole)
+
+
+def _shown(visible: Collection[str] | None, index: int | None, uuid: str) -> bool:
+    """Whether CUDA_VISIBLE_DEVICES names a device: by its index, or by the beginning of its UUID."""
+    return visible is None or any(
+        word == str(index) or (word[:4] in ("GPU-", "MIG-") and uuid.startswith(word)) for word in visible
+    )
 
 
 def host_memory() -> tuple[int, int]:

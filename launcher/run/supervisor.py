@@ -170,7 +170,7 @@ class Supervisor:
         # finding them scans /proc, which is dear on a machine full of processes
         if self.driver is not None and int(now) % 10 == 0:
             self.pids = [process.pid for process in session_members(self.driver)]
-        sample = self.sampler.sample(self.pids)
+        sample = self.sampler.sample(self.pids, self.driver.pid if self.driver else None)
         self.memory.add(sample)
         gpus = [(g["used"], g["total"]) for g in sample["gpus"] if g["total"] and g["used"] is not None]
         fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
@@ -185,7 +185,7 @@ class Supervisor:
         now = time.time()
         self._guard(self._read, now)
         self._guard(self.monitor.close, now)
-        self.memory.add(self.sampler.sample())  # shows that the memory came back
+        self.memory.add(self.sampler.sample(session=self.driver.pid))  # shows that the memory came back
         self._end(*driver.exit_status(self.process.returncode))
 
     def _end(self, code: int, name: str | None) -> None:

@@ -1,0 +1,116 @@
+"""NVML where there is no NVIDIA GPU: the functions that the sampler calls, over plain data."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+class NVMLError(Exception):
+    """What a missing feature raises."""
+
+
+@dataclass
+class FakeGpu:
+    """One device; None is what it does not support. `slices`: its MIG devices. Power in milliwatts."""
+
+    uuid: str = "GPU-aaaa-1"
+    name: str = "NVIDIA H200"
+    used: int | None = 0
+    total: int = 144 << 30
+    util: int | None = 0
+    power: int | None = 120_000
+    limit: int | None = 700_000
+    temp: int | None = 30
+    slow_at: int | None = 87
+    reasons: int | None = 0
+    processes: "list[tuple[int, int | None]] | None" = field(default_factory=list)
+    graphics: "list[tuple[int, int | None]]" = field(default_factory=list)
+    slices: "list[FakeGpu]" = field(default_factory=list)
+    lost: bool = False
+
+
+class FakeNvml:
+    """Stands for the module `pynvml`."""
+
+    NVMLError = NVMLError
+    NVML_TEMPERATURE_GPU = 0
+    NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1
+
+    def __init__(self, gpus: list[FakeGpu], broken: str | None = None) -> None:
+        self.gpus, self.broken, self.open = gpus, broken, False
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> "FakeNvml":
+        monkeypatch.setitem(__import__("sys").modules, "pynvml", self)
+        return self
+
+    def nvmlInit(self) -> None:
+        if self.broken:
+            raise NVMLError(self.broken)
+        self.open = True
+
+    def nvmlShutdown(self) -> None:
+        self.open = False
+
+    def nvmlDeviceGetCount(self) -> int:
+        return len(self.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> FakeGpu:
+        if self.gpus[index].lost:
+            raise NVMLError("GPU is lost")
+        return self.gpus[index]
+
+    def nvmlDeviceGetUUID(self, gpu: FakeGpu) -> str:
+        return gpu.uuid
+
+    def nvmlDeviceGetName(self, gpu: FakeGpu) -> str:
+        return gpu.name
+
+    def nvmlDeviceGetMemoryInfo(self, gpu: FakeGpu) -> Any:
+        return SimpleNamespace(used=_told(gpu.used), total=gpu.total)
+
+    def nvmlDeviceGetUtilizationRates(self, gpu: FakeGpu) -> Any:
+        return SimpleNamespace(gpu=_told(gpu.util))
+
+    def nvmlDeviceGetPowerUsage(self, gpu: FakeGpu) -> int:
+        return _told(gpu.power)
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, gpu: FakeGpu) -> int:
+        return _told(gpu.limit)
+
+    def nvmlDeviceGetTemperature(self, gpu: FakeGpu, _: int) -> int:
+        return _told(gpu.temp)
+
+    def nvmlDeviceGetTemperatureThreshold(self, gpu: FakeGpu, _: int) -> int:
+        return _told(gpu.slow_at)
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, gpu: FakeGpu) -> int:
+        return _told(gpu.reasons)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, gpu: FakeGpu) -> list[Any]:
+        if gpu.processes is None:
+            raise NVMLError("Not Supported")
+        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in gpu.processes]
+
+    def nvmlDeviceGetGraphicsRunningProcesses(self, gpu: FakeGpu) -> list[Any]:
+        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in gpu.graphics]
+
+    def nvmlDeviceGetMigMode(self, gpu: FakeGpu) -> tuple[int, int]:
+        if not gpu.slices:
+            raise NVMLError("Not Supported")
+        return 1, 1
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, gpu: FakeGpu) -> int:
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, gpu: FakeGpu, index: int) -> FakeGpu:
+        if index >= len(gpu.slices):
+            raise NVMLError("Not Found")
+        return gpu.slices[index]
+
+
+def _told(value: int | None) -> int:
+    if value is None:
+        raise NVMLError("Not Supported")
+    return value

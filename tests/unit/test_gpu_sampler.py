@@ -1,0 +1,202 @@
+"""What the sampler makes of NVML, on a fake one: the hardware is not here, its recorded figures are."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from fake_nvml import FakeGpu, FakeNvml
+
+from launcher import gpu_holders
+from launcher.gpu import Sampler
+
+GIB = 1 << 30
+RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
+NOBODY = 2**22 + 7  # above the largest pid of Linux
+
+
+@pytest.fixture
+def other() -> Iterator[int]:
+    """A process of a session of its own, with a secret in its command line."""
+    process = subprocess.Popen([sys.executable, "-c", "input()", "--token=hunter2"], stdin=subprocess.PIPE,
+                               start_new_session=True)  # fmt: skip
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pids of NVML are pids of ours, wherever the tests run."""
+    here = str(Path("/proc/self/ns/pid").readlink()) if Path("/proc/self/ns/pid").exists() else ""
+    monkeypatch.setattr(gpu_holders, "_FIRST_NAMESPACE", here)
+
+
+def sampled(
+    monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu, visible: list[str] | None = None, **more: Any
+) -> Any:
+    FakeNvml(list(gpus)).install(monkeypatch)
+    return Sampler(visible).sample(**more)["gpus"]
+
+
+def test_the_run_is_told_from_others_by_its_session_before_its_pids_are_known(
+    monkeypatch: pytest.MonkeyPatch, other: int
+) -> None:
+    gpu = FakeGpu(used=12 * GIB, processes=[(os.getpid(), 8 * GIB)], graphics=[(other, 3 * GIB)])
+    (found,) = sampled(monkeypatch, gpu, session=os.getsid(0))
+    assert found["run_used"] == 8 * GIB
+    holders = {each["pid"]: each for each in found["holders"]}
+    assert holders[os.getpid()]["whose"] == "run" and holders[other]["whose"] == "others"
+    assert holders[other]["user"] == psutil.Process().username() and holders[other]["used"] == 3 * GIB
+
+
+def test_of_a_process_only_its_short_name_is_written_down(
+    monkeypatch: pytest.MonkeyPatch, other: int
+) -> None:
+    (found,) = sampled(monkeypatch, FakeGpu(used=GIB, processes=[(other, GIB)]))
+    assert "hunter2" not in json.dumps(found)
+    assert 0 < len(found["holders"][0]["name"]) <= 15
+
+
+def test_pids_of_another_namespace_are_unknown_and_not_others(
+    monkeypatch: pytest.MonkeyPatch, other: int
+) -> None:
+    monkeypatch.setattr(gpu_holders, "_FIRST_NAMESPACE", "pid:[1]")  # a container
+    for pid in (NOBODY, other):  # `other` exists here, but has no GPU open: it is not the one NVML means
+        (found,) = sampled(monkeypatch, FakeGpu(used=9 * GIB, processes=[(pid, 8 * GIB)]))
+        assert found["holders"] == [
+            {"pid": pid, "whose": "unknown", "name": None, "user": None, "used": 8 * GIB}
+        ]
+        assert found["run_used"] is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "run_used"),
+    [
+        (FakeGpu(used=9 * GIB, processes=[]), None),  # a container hides the list
+        (FakeGpu(used=GIB // 2, processes=[]), 0),  # nobody is there: that is the driver's own
+        (FakeGpu(used=9 * GIB, processes=None), None),  # the driver does not tell
+        (FakeGpu(used=9 * GIB, processes=[(os.getpid(), None)]), None),  # it tells pids, but no bytes
+        (FakeGpu(used=None, util=None, power=None, temp=None, limit=None, slow_at=None, reasons=None), 0),
+    ],
+)
+def test_what_cannot_be_known_is_none(
+    monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, run_used: int | None
+) -> None:
+    (found,) = sampled(monkeypatch, gpu, pids=[os.getpid()])
+    assert found["run_used"] == run_used
+    assert found["used"] == gpu.used and found["util"] == gpu.util and found["temp"] == gpu.temp
+
+
+def test_slow_clocks_are_told_with_their_reason_but_idling_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    heat, idle = sampled(monkeypatch, FakeGpu(reasons=0x04 | 0x20 | 0x40), FakeGpu(reasons=0x01))
+    assert heat["slowed"] == ["heat", "power limit"] and "slowed" not in idle
+    assert heat["power"] == 120 and heat["power_limit"] == 700 and heat["slow_at"] == 87
+
+
+def test_limits_and_holders_come_every_ten_seconds_and_holders_when_they_change(
+    monkeypatch: pytest.MonkeyPatch, other: int
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    gpu = FakeGpu(used=5 * GIB)
+    FakeNvml([gpu]).install(monkeypatch)
+    sampler = Sampler()
+    told = []
+    for second in range(12):
+        now[0] = 1000.0 + second
+        if second == 4:
+            gpu.processes = [(other, 4 * GIB)]
+        (found,) = sampler.sample()["gpus"]
+        told.append((second, "power_limit" in found, "holders" in found))
+    assert [entry for entry in told if entry[1] or entry[2]] == [
+        (0, True, True),
+        (4, False, True),
+        (10, True, True),
+    ]
+
+
+def test_mig_slices_are_devices_of_their_own_with_the_heat_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    halves = [
+        FakeGpu(
+            uuid=f"MIG-{n}",
+            name="NVIDIA H100 MIG 3g.40gb",
+            used=n * GIB,
+            total=40 * GIB,
+            util=None,
+            power=None,
+        )
+        for n in (1, 2)
+    ]
+    whole = FakeGpu(uuid="GPU-w", slices=halves, temp=61)
+    found = sampled(monkeypatch, FakeGpu(), whole)
+    assert [gpu["index"] for gpu in found] == [0, "1:0", "1:1"]
+    assert [gpu["total"] for gpu in found[1:]] == [40 * GIB] * 2
+    assert found[1]["temp"] == 61 and found[1]["power"] == 120 and found[1]["util"] is None
+    (one,) = sampled(monkeypatch, FakeGpu(), whole, visible=["MIG-2"])
+    assert one["index"] == "1:1" and one["used"] == 2 * GIB
+
+
+@pytest.mark.parametrize(
+    ("visible", "indices"),
+    [(None, [0, 1]), (["1"], [1]), (["GPU-bbbb"], [1]), (["GPU-"], [0, 1]), (["0", "GPU-bbbb-2"], [0, 1])],
+)
+def test_the_devices_that_the_run_may_use(
+    monkeypatch: pytest.MonkeyPatch, visible: list[str] | None, indices: list[int]
+) -> None:
+    found = sampled(monkeypatch, FakeGpu(uuid="GPU-aaaa-1"), FakeGpu(uuid="GPU-bbbb-2"), visible=visible)
+    assert [gpu["index"] for gpu in found] == indices
+
+
+def test_a_gpu_that_fell_off_the_bus_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [gpu["index"] for gpu in sampled(monkeypatch, FakeGpu(lost=True), FakeGpu())] == [1]
+
+
+@pytest.mark.parametrize(
+    ("nvml", "visible", "why"),
+    [
+        (FakeNvml([], broken="Driver Not Loaded"), None, "does not start here (Driver Not Loaded)"),
+        (FakeNvml([]), None, "NVML finds no GPU"),
+        (FakeNvml([FakeGpu()]), ["-1"], "CUDA_VISIBLE_DEVICES leaves none of the 1 GPUs"),
+    ],
+)
+def test_why_there_are_no_figures_is_in_the_samples(
+    monkeypatch: pytest.MonkeyPatch, nvml: FakeNvml, visible: list[str] | None, why: str
+) -> None:
+    nvml.install(monkeypatch)
+    sampler = Sampler(visible)
+    first, second = sampler.sample(), sampler.sample()
+    sampler.close()
+    assert why in first["missing"] and first["gpus"] == [] and sampler.smallest_gpu is None
+    assert "missing" not in second and not nvml.open
+
+
+def test_recorded_figures_of_a_real_run_come_out_as_they_went_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four H200 with an engine and a trainer each: what is used is theirs, and the driver's."""
+    rows = [json.loads(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
+    gpus = [FakeGpu(uuid=f"GPU-{n}", total=rows[0]["total"]) for n in range(4)]
+    FakeNvml(gpus).install(monkeypatch)
+    sampler = Sampler()
+    assert sampler.smallest_gpu == rows[0]["total"]
+    ours = {pid for row in rows for pid, _ in row["procs"]}
+    busy = 0
+    for row in rows:
+        gpu = gpus[row["gpu"]]
+        gpu.used, gpu.util, gpu.temp, gpu.power = row["used"], row["util"], row["temp"], row["power"]
+        gpu.reasons, gpu.processes = row["thr"], [(pid, size) for pid, size in row["procs"]]
+        found = sampler.sample(ours)["gpus"][row["gpu"]]
+        held = sum(size for _, size in row["procs"])
+        assert (found["used"], found["util"], found["run_used"]) == (row["used"], row["util"], held)
+        assert "slowed" not in found  # their only reason was idling
+        assert abs(found["used"] - held) < 2 * GIB  # asked one after the other: either may be ahead
+        busy += bool(held)
+    assert busy > 400
