@@ -58,12 +58,13 @@ class Series:
     """One key's values over the steps of a run.
 
     `steps` (ascending) and `values` (nan and inf as logged) are parallel arrays; steps without the key are
-    simply not there.
+    simply not there. `cuts` counts how often values were forgotten: while it stays, the series only grew.
     """
 
-    __slots__ = ("_levels", "steps", "values")
+    __slots__ = ("_levels", "cuts", "steps", "values")
 
     def __init__(self) -> None:
+        self.cuts = 0
         self.steps: array[int] = array("i")
         self.values: array[float] = array("d")
         self._levels: list[_Level] = []
@@ -81,6 +82,7 @@ class Series:
         keep = bisect_left(self.steps, step)
         del self.steps[keep:], self.values[keep:]
         self._levels.clear()
+        self.cuts += 1
 
     @property
     def last(self) -> float | None:

@@ -96,6 +96,13 @@ def step_limit(last: int, total: int | None) -> int:
     return next(rung for rung in rungs if rung >= last)
 
 
+def fit_limit(last: int) -> int:
+    """The right end of a step axis that ends where the data does, in strides of a tenth: 212 gives 220."""
+    last = max(last, 10)
+    stride: int = 10 ** (math.floor(math.log10(last)) - 1)
+    return -(-last // stride) * stride
+
+
 def labels(ticks: Sequence[float]) -> list[str]:
     """Ticks as text of at most six cells, all with the same unit and the same decimals."""
     size = max((abs(tick) for tick in ticks), default=0.0)

@@ -1,0 +1,65 @@
+"""x axes of a run other than its steps: the time and the tokens that it took until then."""
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+from launcher.format import duration, number
+from launcher.metrics.store import SeriesStore
+
+TOKENS_KEY = "perf/total_num_tokens"
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_CLOCK = [n * _MINUTE for n in (1, 2, 5, 10, 15, 20, 30, 45)] + [
+    n * _HOUR for n in (1, 2, 3, 4, 6, 8, 12, 18)
+]
+
+
+class SpentAxis:
+    """x is what was spent until a step: `spent` grows with `steps`. Between steps lies nothing."""
+
+    unit = 0.0
+
+    def __init__(self, steps: Sequence[int], spent: Sequence[float], label: Callable[[float], str]) -> None:
+        self.steps, self.spent, self.label = steps, spent, label
+
+    @property
+    def end(self) -> float:
+        return self.spent[-1]
+
+    def place(self, step: int) -> float:
+        at = bisect_left(self.steps, step)
+        return self.spent[min(at, len(self.spent) - 1)]
+
+    def step_at(self, x: float) -> int:
+        at = bisect_left(self.spent, x)
+        return self.steps[at] if at < len(self.steps) else self.steps[-1] + 1
+
+
+def time_axis(store: SeriesStore) -> SpentAxis | None:
+    """Seconds of training; the pause before a resumed attempt is left out. None when the log has no times."""
+    seams = set(store.seams)
+    spent, total, usual = array("d", [0.0]), 0.0, 0.0
+    for step, (before, now) in zip(store.steps[1:], pairwise(store.times), strict=True):
+        if step not in seams:
+            usual = max(now - before, 0.0)
+        total += usual
+        spent.append(total)
+    return SpentAxis(store.steps, spent, duration) if store.steps and total > 0 else None
+
+
+def token_axis(store: SeriesStore) -> SpentAxis | None:
+    """Tokens trained on; None for a run that does not log them."""
+    series = store.get(TOKENS_KEY)
+    if series is None:
+        return None
+    counts = (value if math.isfinite(value) and value > 0 else 0.0 for value in series.values)
+    spent = array("d", accumulate(counts))
+    return SpentAxis(series.steps, spent, number) if spent and spent[-1] > 0 else None
+
+
+def time_limit(seconds: float) -> float:
+    """The right end of an axis of time: the next round duration."""
+    days = math.ceil(seconds / _DAY)
+    return float(next((rung for rung in _CLOCK if rung >= seconds), days * _DAY))

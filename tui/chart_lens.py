@@ -1,0 +1,106 @@
+"""Shows the plots of a screen through its view: window, x axis, smoothing, log scale, cursor."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import Any
+
+from launcher.format import number
+from launcher.metrics.store import Series, SeriesStore
+from tui.chart_axes import SpentAxis, time_axis, time_limit, token_axis
+from tui.chart_view import STEP, TIME, TOKENS, Stretch, View
+from tui.drawing.axis import STEPS
+from tui.drawing.plot import Curve, Plot
+from tui.drawing.rows import Row
+from tui.drawing.scale import fit_limit, step_limit
+from tui.smoothing import Smoothing
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The axis of a run, and the steps it was made of."""
+
+    across: str
+    steps: int
+    newest: int | None
+    axis: SpentAxis | None
+
+
+class Lens:
+    """Keeps what is costly to make: averages, and the axes of time and tokens."""
+
+    def __init__(self) -> None:
+        self.view = View()
+        self._smoothing = Smoothing()
+        self._axes: dict[int, _Known] = {}  # by the identity of the store
+
+    def whole(self, store: SeriesStore, total: Any) -> Stretch:
+        """The steps that a run has, or is to have."""
+        newest = store.last_step or 0
+        if self.view.fitted:
+            return (store.steps[0] if store.steps else 0), fit_limit(newest)
+        return 0, step_limit(newest, total if isinstance(total, int) else None)
+
+    def axis(self, store: SeriesStore, across: str) -> SpentAxis | None:
+        """The axis of time or tokens of a run; None when it has no such figures."""
+        known = self._axes.get(id(store))
+        made_of = (across, len(store.steps), store.last_step)
+        if known is None or (known.across, known.steps, known.newest) != made_of:
+            axis = time_axis(store) if across == TIME else token_axis(store)
+            known = self._axes[id(store)] = _Known(*made_of, axis)
+        return known.axis
+
+    def look(self, plot: Plot, store: SeriesStore, total: Any) -> Plot:
+        """The plot of a run, changed into what the view shows of it."""
+        view = self.view
+        plot.log, plot.cursor = view.log, view.cursor
+        spent = self.axis(store, view.across) if view.across != STEP else None
+        first, last = view.shown(self.whole(store, total))
+        plot.axis, plot.first, plot.last = spent or STEPS, first, last
+        if spent is not None:
+            plot.first, plot.last = _spent_ends(spent, view, first, last)
+        if view.cursor is not None and plot.curves:
+            plot.headline = cursor_headline(plot.curves, view.cursor)
+        plot.curves = self.smoothed(plot.curves)
+        return plot
+
+    def smoothed(self, curves: list[Curve]) -> list[Curve]:
+        """The averages of the curves; behind a single curve the raw one stays."""
+        weight = self.view.smoothing
+        if not weight:
+            return curves
+        lines = [curve for curve in curves if not curve.points_only]
+        raw = [replace(curve, role="raw", label="", sign="") for curve in lines] if len(lines) == 1 else []
+        return [*raw, *(curve if curve.points_only else self._average(curve, weight) for curve in curves)]
+
+    def _average(self, curve: Curve, weight: float) -> Curve:
+        assert isinstance(curve.points, Series)
+        return replace(curve, points=self._smoothing.of(curve.points, weight))
+
+
+def cursor_headline(curves: list[Curve], step: int) -> list[Row]:
+    """`at 120: 0.412`, and the values of the other curves in their colours."""
+    parts: list[Row] = []
+    for curve in curves:
+        value = _at(curve, step)
+        if parts and value is None:
+            continue
+        name = f"{curve.sign} " if curve.sign and len(curves) > 1 else ""
+        before = "" if parts else f"at {step}: "
+        role = curve.role if len(curves) > 1 else "title"
+        parts.append([(before, "dim"), (f"{name}{number(value)}", role)])
+    return parts
+
+
+def _at(curve: Curve, step: int) -> float | None:
+    steps = curve.points.steps
+    at = bisect_right(steps, step) - 1
+    return curve.points.values[at] if at >= 0 and steps[at] == step else None
+
+
+def _spent_ends(axis: SpentAxis, view: View, first: int, last: int) -> tuple[float, float]:
+    """The ends of an axis of time or tokens: round ones for all of it, so that columns stay."""
+    if view.window is not None or view.fitted:
+        return axis.place(first), axis.place(last)
+    if view.across == TOKENS:
+        return 0.0, float(step_limit(int(axis.end) + 1, None))
+    return 0.0, time_limit(axis.end)
