@@ -1,6 +1,7 @@
 """Read-only view of a run directory that follows it: what the screen and `--plain` show."""
 
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,20 +9,20 @@ from launcher.console.lines import LineSplitter
 from launcher.metrics.records import StepRecord, parse_object
 from launcher.metrics.store import SeriesStore
 from launcher.run.directory import AttemptDir, RunDir
+from launcher.run.memory_history import MemoryHistory
 from launcher.run.state import derive
 from launcher.run.step_tail import StepTail
 from launcher.tail import LineTail, Tail
 
 LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
 _LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
-_SAMPLES = 3600
 _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memory
 
 
 class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
-    `state` is state.json with `lost` derived; `series` joins all attempts; `samples` are memory samples;
+    `state` is state.json with `lost` derived; `series` joins all attempts; `memory` has the memory samples;
     `log` holds clean lines of the newest attempt's console. `events` and `log` are the newest ones;
     `event_count` and `log_count` count those that fell out of them, too.
     """
@@ -35,11 +36,11 @@ class RunReader:
         self.series = SeriesStore()
         self.events: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
         self.event_count = 0
-        self.samples: deque[dict[str, Any]] = deque(maxlen=_SAMPLES)
+        self.memory = MemoryHistory()
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.log_count = 0
         self._events = LineTail(self.dir.events)
-        self._memory = LineTail(self.dir.memory)
+        self._samples = LineTail(self.dir.memory)
         self._steps = StepTail(self.dir)
         self._logged: AttemptDir | None = None  # whose console is read
         self._console: Tail | None = None
@@ -53,10 +54,10 @@ class RunReader:
         if told != self.state:
             self.state = told
             changed.add("state")
-        if found := self._follow(self._events, self.events):
+        if found := _follow(self._events, self.events.append):
             self.event_count += found
             changed.add("events")
-        if self._follow(self._memory, self.samples):
+        if _follow(self._samples, self.memory.add):
             changed.add("memory")
         if self._read_steps():
             changed.add("steps")
@@ -68,16 +69,6 @@ class RunReader:
         """The events after the first `count`."""
         fresh = min(self.event_count - count, len(self.events))
         return [self.events[index] for index in range(-fresh, 0)]
-
-    def _follow(self, tail: LineTail, into: "deque[dict[str, Any]]") -> int:
-        """Takes in what is new; how many objects."""
-        found = 0
-        while lines := tail.read():
-            for line in lines:
-                if (value := parse_object(line)) is not None:  # None: a killed writer's half line
-                    into.append(value)
-                    found += 1
-        return found
 
     def _read_steps(self) -> bool:
         found = False
@@ -104,3 +95,14 @@ class RunReader:
                 self.log.append(f"({line.source}) {line.text}" if line.source else line.text)
                 self.log_count += 1
         return self.log_count != before
+
+
+def _follow(tail: LineTail, take: Callable[[dict[str, Any]], None]) -> int:
+    """Takes in what is new; how many objects."""
+    found = 0
+    while lines := tail.read():
+        for line in lines:
+            if (value := parse_object(line)) is not None:  # None: a killed writer's half line
+                take(value)
+                found += 1
+    return found

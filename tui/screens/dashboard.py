@@ -43,46 +43,36 @@ class DashboardScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter",
-            "explain",
-            "explain a check",
-            show=False,
-            tooltip="Explain the chosen check, or the worst",
-        ),
-        Binding(
-            "down,j", "choose(1)", "choose a check", show=False, key_display="↑↓", tooltip="Choose a check"
-        ),
-        Binding("up,k", "choose(-1)", show=False),
-        Binding("escape", "calm", show=False),
-        Binding("h", "checks", "checks", tooltip="All health checks, with their figures"),
-        Binding("v", "events", "events", tooltip="What happened, with times"),
-        Binding("m", "metrics", "metrics", tooltip="Every metric: find, chart, pin one"),
-        Binding("tab", "page", "pinned", show=False, tooltip="The pinned charts, or the four of every run"),
-        Binding("s", "samples", "samples", show=False, tooltip="What the model answers, step by step"),
-        Binding("l", "log", "log", tooltip="The console of the run, full screen"),
-        Binding("r", "runs", "runs", tooltip="The list of runs and presets"),
-        Binding(
-            "left_square_bracket",
-            "neighbour(1)",
-            "older run",
-            key_display="[",
-            show=False,
-            tooltip="The run before this one",
-        ),
-        Binding(
-            "right_square_bracket",
-            "neighbour(-1)",
-            "newer run",
-            key_display="]",
-            show=False,
-            tooltip="The run after this one",
-        ),
-        Binding("x", "stop", "stop", tooltip="Stop the run; asks first"),
-        Binding("x", "refuse", "read-only", tooltip="This is `ppo-tui watch`: it never stops a run"),
-        Binding("q", "leave", "leave running", tooltip="Close the screen; the run goes on"),
-        Binding("q", "app.quit", "quit", tooltip="Close the screen"),
-    ]
+        Binding("enter", "explain", "explain a check", id="dashboard.explain", show=False,
+                tooltip="Explain the chosen check, or the worst"),
+        Binding("down,j", "choose(1)", "choose a check", id="dashboard.next-check", show=False,
+                key_display="↑↓", tooltip="Choose a check"),
+        Binding("up,k", "choose(-1)", id="dashboard.previous-check", show=False, key_display="↑↓",
+                tooltip="Choose a check"),
+        Binding("escape", "calm", id="dashboard.calm", show=False,
+                tooltip="Close the note, or choose no check any more"),
+        Binding("h", "checks", "checks", id="dashboard.checks",
+                tooltip="All health checks, with their figures"),
+        Binding("v", "events", "events", id="dashboard.events", tooltip="What happened, with times"),
+        Binding("m", "metrics", "metrics", id="dashboard.metrics",
+                tooltip="Every metric: find, chart, pin one"),
+        Binding("tab", "page", "pinned", id="dashboard.page", show=False,
+                tooltip="The pinned charts, or the four of every run"),
+        Binding("s", "samples", "samples", id="dashboard.samples", show=False,
+                tooltip="What the model answers, step by step"),
+        Binding("l", "log", "log", id="dashboard.log", tooltip="The console of the run, full screen"),
+        Binding("r", "runs", "runs", id="dashboard.runs", tooltip="The list of runs and presets"),
+        Binding("left_square_bracket", "neighbour(1)", "older run", id="dashboard.older", show=False,
+                key_display="[", tooltip="The run before this one"),
+        Binding("right_square_bracket", "neighbour(-1)", "newer run", id="dashboard.newer", show=False,
+                key_display="]", tooltip="The run after this one"),
+        Binding("x", "stop", "stop", id="dashboard.stop", tooltip="Stop the run; asks first"),
+        Binding("x", "refuse", "read-only", id="dashboard.stop",
+                tooltip="This is `ppo-tui watch`: it never stops a run"),
+        Binding("q", "leave", "leave running", id="dashboard.quit",
+                tooltip="Close the screen; the run goes on"),
+        Binding("q", "app.quit", "quit", id="dashboard.quit", tooltip="Close the screen"),
+    ]  # fmt: skip
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__()
@@ -169,8 +159,7 @@ class DashboardScreen(Screen[None]):
                 self._was_live = self.live
                 self.refresh_bindings()
         if "memory" in changed:
-            sample = reader.samples[-1] if reader.samples else None
-            self.query_one(Memory).show(sample, on_cpu=_on_cpu(reader))
+            self.query_one(Memory).show(reader.memory.latest, on_cpu=_on_cpu(reader))
         if "log" in changed:
             self.query_one(LogTail).show(reader.log)
 
@@ -295,7 +284,7 @@ class DashboardScreen(Screen[None]):
 def _latest(reader: RunReader) -> float | None:
     """The latest time that the supervisor wrote down; samples come each second, state when it changes."""
     times = [float(reader.state["updated"])] if reader.state.get("updated") else []
-    times += [float(sample.get("t") or 0) for sample in list(reader.samples)[-1:]]
+    times += reader.memory.times[-1:]
     return max(times, default=None)
 
 
