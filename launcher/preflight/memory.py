@@ -1,8 +1,8 @@
 """How much memory a run needs, phase by phase, with the formula.
 
-Two figures for each phase. The certain one holds what is there whatever the data are: weights, Adam, gradients
-and what the engine reserves. The likely one adds activations and logits for micro-batches that are full of the
-longest rows, CUDA's own memory and what a sleeping engine keeps. Calibrated on real runs: docs/memory.md.
+Two figures for each phase. The certain one is there whatever the data are: weights, Adam, gradients, what the
+engine reserves. The likely one adds activations and logits for micro-batches full of the longest rows, CUDA's
+own memory and what a sleeping engine keeps. docs/memory.md compares both with real runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ ASLEEP_EAGER = int(0.85 * GIB)  # what the process of a sleeping vLLM keeps (sam
 ASLEEP = 2 * GIB  # with CUDA graphs
 PROCESS = int(0.7 * GIB)  # a Python process that imported torch
 TRAINER = 3 * GIB  # a worker that trains, or an engine
-OWN = (CONTEXT, ASLEEP_EAGER)
 
 
 class Part(NamedTuple):
@@ -33,7 +32,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase on one GPU. `gpu` is what it needs for certain, `gpu_high` what it is likely to need at most."""
+    """One phase on one GPU: `gpu` is certainly needed, `gpu_high` is the likely upper end."""
 
     name: str
     parts: tuple[Part, ...]
@@ -124,15 +123,15 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     context = Part("CUDA context", CONTEXT, False)
     shape = sizes.facts.sizes
 
-    def working(model: Trained, label: str, activations: int, logits: int) -> tuple[Part, ...]:
+    def working(model: Trained, activations: int, logits: int) -> tuple[Part, ...]:
         """The update of one model, while the other one idles."""
+        label = model.name
         others = [Part(f"{other.name} idle", other.idle(), True) for other in models if other is not model]
         own = 0 if model.offload_policy else 1
         copies = 2 * (shape.embedding * (1 if shape.tied else 2) + 2 * sum(a * b for a, b in shape.linear))
-        adam_step = model.gradients * own  # one more temporary of that size, after the activations are gone
-        moving = Part("activations", activations, False), Part("logits", logits, False)
-        if adam_step > activations + logits:
-            moving = (Part("Adam's temporaries", adam_step, False),) * 1  # type: ignore[assignment]
+        moving = [Part("activations", activations, False), Part("logits", logits, False)]
+        if model.gradients * own > activations + logits:  # Adam's step comes when those are gone
+            moving = [Part("Adam's temporaries", model.gradients, False)]
         return (
             *others,
             Part(f"{label} weights", model.weights * own, True),
@@ -144,7 +143,8 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
 
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
-    loaded = Part("actor weights back", actor.weights * actor.param_offload * (not actor.offload_policy), True)
+    moved = actor.param_offload and not actor.offload_policy
+    loaded = Part("actor weights back", actor.weights * moved, True)
     phases = [
         Phase("engine start", (*start, *awake, context)),
         Phase("rollout", (*idle, *awake, context)),
@@ -159,11 +159,11 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     ]  # fmt: skip
     if critic and sizes.critic_facts:
         kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
-        phases.append(Phase("update critic", working(critic, "critic", kept, 0)))
+        phases.append(Phase("update critic", working(critic, kept, 0)))
     kept = activations(shape, sizes.update_tokens, sizes)
     scores = logits(shape, sizes.update_tokens, sizes.update_logit)
     phases += [
-        Phase("update actor", working(actor, "actor", kept, scores)),
+        Phase("update actor", working(actor, kept, scores)),
         Phase("checkpoint", (*idle, *asleep, context)),
     ]
     return tuple(phases)
@@ -220,7 +220,8 @@ def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
     lines = []
     for model in (sizes.actor, sizes.critic):
         if model:
-            part = f", {number(model.trainable)} of them trained" if model.trainable < model.parameters else ""
+            lora = model.trainable < model.parameters
+            part = f", {number(model.trainable)} of them trained" if lora else ""
             over = f" over {model.shards} GPUs" if model.shards > 1 else ""
             lines.append(
                 f"{model.name}: {number(model.parameters)} parameters{part} x {model.element} B weights, "
@@ -239,7 +240,7 @@ def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
             f"{gib(logits(shape, tokens, each))} GiB"
         )
     kept = activations(shape, sizes.update_tokens, sizes)
-    lines.append(f"activations, update: {sizes.update_tokens} tokens x {shape.layers} layers = {gib(kept)} GiB")
+    lines.append(f"activations, actor: {sizes.update_tokens} tokens = {gib(kept)} GiB")
     if sizes.critic and sizes.critic_facts:
         kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
         lines.append(f"activations, critic: {sizes.critic_tokens} tokens = {gib(kept)} GiB")

@@ -1,7 +1,8 @@
-"""What a preset makes big: the trained models with their states, and the tokens that a pass handles at once."""
+"""What a preset makes big: the models with their training states, and the tokens of one pass."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ CRITIC_TOKENS = 32768  # veRL's own budget from 0.8 on, which no key of its conf
 class Trained:
     """A model that is trained, on one GPU. Bytes are of one GPU's shard.
 
-    `element` is the width of a master weight in bytes (veRL's default is fp32, whatever the checkpoint holds);
+    `element` is the width of a master weight in bytes (fp32 unless set, whatever the files hold);
     Adam keeps two numbers of that width for each trainable one, and the gradient is one more.
     """
 
@@ -97,8 +98,7 @@ def plan(subject: Subject) -> Plan | None:
         path = str(subject.value("critic.model.path") or facts.name)
         critic_facts = facts if path == facts.name else models.facts(path, env=_environment(env))
         critic_facts = critic_facts or facts
-    prompt, response = _int(subject, "data.max_prompt_length", 512), _int(subject, "data.max_response_length", 512)
-    longest = prompt + response
+    longest = _int(subject, "data.max_prompt_length", 512) + _int(subject, "data.max_response_length", 512)
     sharing = _int(subject, f"{_ACTOR}.ulysses_sequence_parallel_size", 1)
     data_parallel = max(1, subject.gpus // sharing)
     n = _int(subject, f"{_ROLLOUT}.n", 1)
@@ -223,6 +223,4 @@ def _int(subject: Subject, key: str, default: int) -> int:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    import os
-
     return {**os.environ, **env}
