@@ -34,3 +34,8 @@ def presets_dir() -> Path:
 def layout_file() -> Path:
     """What the user pinned to the dashboard."""
     return presets_dir().parent / "layout.json"
+
+
+def settings_file() -> Path:
+    """How the user wants the screen: theme, mouse, keys."""
+    return presets_dir().parent / "config.yaml"

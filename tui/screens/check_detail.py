@@ -34,15 +34,22 @@ class CheckDetailScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,q", "dismiss", "back", key_display="esc"),
-        Binding("left", "neighbour(-1)", "other checks", key_display="←→", tooltip="The next check"),
-        Binding("right", "neighbour(1)", show=False),
-        Binding("up,k", "scroll(-1)", "scroll", key_display="↑↓", tooltip="Page up, page down too"),
-        Binding("down,j", "scroll(1)", show=False),
-        Binding("pageup", "scroll(-8)", show=False),
-        Binding("pagedown", "scroll(8)", show=False),
-        Binding("e", "edit", "edit preset", tooltip="Open the preset on the first thing to try"),
-        Binding("m", "mute", "mute", tooltip="Leave it out of this run's verdict, or in again"),
+        Binding("escape,backspace,q", "dismiss", "back", id="check.back", key_display="esc",
+                tooltip="Back to where you came from"),
+        Binding("left", "neighbour(-1)", "other checks", id="check.previous", key_display="←→",
+                tooltip="Another check"),
+        Binding("right", "neighbour(1)", id="check.next", show=False, key_display="←→",
+                tooltip="Another check"),
+        Binding("up,k", "scroll(-1)", "scroll", id="move.up", key_display="↑↓", tooltip="Up, down"),
+        Binding("down,j", "scroll(1)", id="move.down", show=False, key_display="↑↓", tooltip="Up, down"),
+        Binding("pageup", "scroll(-8)", id="move.page-up", show=False, key_display="pgup pgdn",
+                tooltip="A page up, a page down"),
+        Binding("pagedown", "scroll(8)", id="move.page-down", show=False, key_display="pgup pgdn",
+                tooltip="A page up, a page down"),
+        Binding("e", "edit", "edit preset", id="check.edit",
+                tooltip="Open the preset on the first thing to try"),
+        Binding("m", "mute", "mute", id="check.mute",
+                tooltip="Leave it out of this run's verdict, or in again"),
     ]  # fmt: skip
 
     def __init__(self, reader: RunReader, explainer: Explainer, rule: str, *, read_only: bool) -> None:

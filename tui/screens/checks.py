@@ -22,8 +22,9 @@ class ChecksScreen(Screen[None]):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,h,q", "dismiss", "back", tooltip="Back to the dashboard", key_display="h"),
-    ]
+        Binding("escape,h,q", "dismiss", "back", id="checks.back", key_display="h",
+                tooltip="Back to the dashboard"),
+    ]  # fmt: skip
 
     def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
         super().__init__()

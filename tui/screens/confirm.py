@@ -9,17 +9,18 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from tui.keys import moves
+
 
 class ConfirmScreen(ModalScreen[bool]):
     """Asks; answers True only for `y` or the button that says so. The safe button has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "yes"),
-        Binding("n,escape", "answer(False)", "no"),
-        Binding("up", "scroll(-1)", show=False),
-        Binding("down", "scroll(1)", show=False),
-        Binding("pageup", "scroll(-10)", show=False),
-        Binding("pagedown", "scroll(10)", show=False),
+        Binding("y", "answer(True)", "yes", id="confirm.yes", tooltip="Do it"),
+        Binding("n,escape", "answer(False)", "no", id="confirm.no", tooltip="Leave everything as it is"),
+        *moves(
+            letters=False, up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"
+        ),
     ]
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  no") -> None:

@@ -24,11 +24,15 @@ class MetricScreen(Screen[None]):
     """Chart, figures and meaning; left and right show the other metrics of the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,q,m", "dismiss", "back", key_display="esc"),
-        Binding("left,up", "neighbour(-1)", "other metrics", key_display="←→", tooltip="The next metric"),
-        Binding("right,down", "neighbour(1)", show=False),
-        Binding("p", "pin", "pin", tooltip="Put the metric on the dashboard, or take it off"),
-    ]
+        Binding("escape,backspace,q,m", "dismiss", "back", id="metric.back", key_display="esc",
+                tooltip="Back to where you came from"),
+        Binding("left,up", "neighbour(-1)", "other metrics", id="metric.previous", key_display="←→",
+                tooltip="Another metric"),
+        Binding("right,down", "neighbour(1)", id="metric.next", show=False, key_display="←→",
+                tooltip="Another metric"),
+        Binding("p", "pin", "pin", id="metric.pin",
+                tooltip="Put the metric on the dashboard, or take it off"),
+    ]  # fmt: skip
 
     def __init__(self, reader: RunReader, key: str, keys: Sequence[str]) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ from launcher.metrics.pins import pinned
 from launcher.run.reader import RunReader
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
+from tui.keys import moves
 from tui.matching import ranked
 from tui.metric_rows import column_heads, meaning_rows, metric_row, title
 from tui.pinning import pin
@@ -26,20 +27,16 @@ class MetricsScreen(Screen[None]):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(  # with priority: letters that came along with the key are for the filter, too
-            "slash",
-            "filter",
-            "filter",
-            key_display="/",
-            tooltip="Look for a name, a unit, a meaning",
-            priority=True,
-        ),
-        Binding("p", "pin", "pin", tooltip="Put the metric on the dashboard, or take it off"),
-        Binding("escape", "back", show=False),
-        Binding("m,backspace,q", "dismiss", "back", key_display="m", tooltip="Back to the dashboard"),
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-    ]
+        # with priority: letters that came along with the key are for the filter, too
+        Binding("slash", "filter", "filter", id="metrics.filter", key_display="/", priority=True,
+                tooltip="Look for a name, a unit, a meaning"),
+        Binding("p", "pin", "pin", id="metrics.pin",
+                tooltip="Put the metric on the dashboard, or take it off"),
+        Binding("escape", "back", id="metrics.leave", show=False, tooltip="Empty the filter, or go back"),
+        Binding("m,backspace,q", "dismiss", "back", id="metrics.back", key_display="m",
+                tooltip="Back to the dashboard"),
+        *moves(letters=False, up="move(-1)", down="move(1)"),
+    ]  # fmt: skip
 
     def __init__(self, reader: RunReader) -> None:
         super().__init__()

@@ -32,9 +32,10 @@ class RunsScreen(Screen[None]):
     """Enter opens a run, or asks and starts a preset. It opens on the current run, else the last live one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,r", "back", "back", tooltip="Back to the run you came from", key_display="r"),
-        Binding("q", "app.quit", "quit", tooltip="Close the screen; runs go on"),
-    ]
+        Binding("escape,r", "back", "back", id="runs.back", key_display="r",
+                tooltip="Back to the run you came from"),
+        Binding("q", "app.quit", "quit", id="runs.quit", tooltip="Close the screen; runs go on"),
+    ]  # fmt: skip
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
         super().__init__()

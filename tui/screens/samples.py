@@ -26,27 +26,36 @@ class Answers(MetricTable, inherit_bindings=False):
     """The answers of a step, a line each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "answer", show=False, key_display="↑↓", tooltip="Choose an answer"),
-        Binding("down,j", "move(1)", show=False),
-        Binding("home", "move(-100000)", show=False),
-        Binding("end", "move(100000)", show=False),
-    ]
+        Binding("up,k", "move(-1)", "answer", id="move.up", show=False, key_display="↑↓", tooltip="Up, down"),
+        Binding("down,j", "move(1)", id="move.down", show=False, key_display="↑↓", tooltip="Up, down"),
+        Binding("home", "move(-100000)", id="move.first", show=False, key_display="home end",
+                tooltip="To the first, to the last"),
+        Binding("end", "move(100000)", id="move.last", show=False, key_display="home end",
+                tooltip="To the first, to the last"),
+    ]  # fmt: skip
 
 
 class SamplesScreen(Screen[None]):
     """One step's answers with their scores, the chosen one in full below. It opens on the newest step."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s,backspace,q", "dismiss", "back", key_display="s", tooltip="Back to the dashboard"),
-        Binding("escape", "leave", show=False),
-        Binding("left", "step(-1)", "step", key_display="←→", tooltip="The step before, the step after"),
-        Binding("right", "step(1)", show=False),
-        Binding("v", "kind", "rollout/validation", tooltip="Answers of training, or of the validation"),
-        Binding("o", "order", "order", tooltip="As dumped, best, worst, longest first"),
-        Binding("slash", "find", "find", key_display="/", tooltip="Only those that contain a text"),
-        Binding("pageup", "read(-1)", "read", show=False, key_display="pgup pgdn", tooltip="Read on"),
-        Binding("pagedown", "read(1)", show=False),
-    ]
+        Binding("s,backspace,q", "dismiss", "back", id="samples.back", key_display="s",
+                tooltip="Back to the dashboard"),
+        Binding("escape", "leave", id="samples.leave", show=False, tooltip="End the search, or go back"),
+        Binding("left", "step(-1)", "step", id="samples.earlier", key_display="←→",
+                tooltip="The step before, the step after"),
+        Binding("right", "step(1)", id="samples.later", show=False, key_display="←→",
+                tooltip="The step before, the step after"),
+        Binding("v", "kind", "rollout/validation", id="samples.kind",
+                tooltip="Answers of training, or of the validation"),
+        Binding("o", "order", "order", id="samples.order", tooltip="As dumped, best, worst, longest first"),
+        Binding("slash", "find", "find", id="samples.find", key_display="/",
+                tooltip="Only those that contain a text"),
+        Binding("pageup", "read(-1)", "read", id="samples.page-up", show=False, key_display="pgup pgdn",
+                tooltip="Read on"),
+        Binding("pagedown", "read(1)", id="samples.page-down", show=False, key_display="pgup pgdn",
+                tooltip="Read on"),
+    ]  # fmt: skip
 
     def __init__(self, reader: RunReader) -> None:
         super().__init__()

@@ -10,6 +10,7 @@ from textual.widgets.option_list import Option
 
 from tui.drawing.rows import Row, crop
 from tui.glyphs import to_ascii
+from tui.keys import moves
 from tui.widgets.painted import ASCII_CLASS
 
 _STYLES = {
@@ -24,16 +25,10 @@ class Choices(OptionList, inherit_bindings=False):
     """Shows lines and keeps the choice; paints nothing when they are the same as before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "select", "open / start", key_display="enter",
-            tooltip="Open the run, or start the preset after a question",
-        ),
-        Binding("up,k", "cursor_up", "up", show=False),
-        Binding("down,j", "cursor_down", "down", show=False),
-        Binding("pageup", "page_up", "page up", show=False),
-        Binding("pagedown", "page_down", "page down", show=False),
-        Binding("home", "first", "first", show=False),
-        Binding("end", "last", "last", show=False),
+        Binding("enter", "select", "open / start", id="runs.open", key_display="enter",
+                tooltip="Open the run, or start the preset after a question"),
+        *moves(up="cursor_up", down="cursor_down", page_up="page_up", page_down="page_down",
+               first="first", last="last"),
     ]  # fmt: skip
 
     def __init__(self) -> None:

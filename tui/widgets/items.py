@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from tui.drawing.rows import Row
 from tui.glyphs import CURSOR
+from tui.keys import moves
 from tui.widgets.painted import Painted
 
 
@@ -27,14 +28,11 @@ class Items(Painted, can_focus=True):
     """Stands in a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "explain", key_display="enter", tooltip="Explain the check"),
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("pageup", "move(-8)", "page up", show=False),
-        Binding("pagedown", "move(8)", "page down", show=False),
-        Binding("home", "move(-100000)", "first", show=False),
-        Binding("end", "move(100000)", "last", show=False),
-    ]
+        Binding("enter", "choose", "explain", id="checks.explain", key_display="enter",
+                tooltip="Explain the check"),
+        *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
+               first="move(-100000)", last="move(100000)"),
+    ]  # fmt: skip
 
     class Chosen(Message):
         """Enter was pressed on the entry of this name."""

@@ -11,6 +11,7 @@ from launcher.console.pager import Entry, Keep, LogPager
 from launcher.console.search import is_trouble
 from tui.drawing.rows import Row, crop, spread
 from tui.glyphs import AXIS, CURSOR, ELLIPSIS
+from tui.keys import moves
 from tui.widgets.painted import Painted
 
 
@@ -18,14 +19,12 @@ class LogView(Painted, can_focus=True):
     """Holds only the entries on the screen; follows the end of the log until the cursor leaves it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "choose a line", show=False, key_display="↑↓", tooltip="Choose a line"),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup,b", "leaf(-1)", "leaf", show=False, key_display="pgup pgdn", tooltip="Page up, down"),
-        Binding("pagedown", "leaf(1)", show=False),
-        Binding("home", "first", "first line", show=False, tooltip="The first line"),
-        Binding("left", "sideways(-1)", "sideways", show=False, key_display="←→", tooltip="Long lines"),
-        Binding("right", "sideways(1)", show=False),
-    ]
+        *moves(up="move(-1)", down="move(1)", page_up="leaf(-1)", page_down="leaf(1)", first="first"),
+        Binding("left", "sideways(-1)", "sideways", id="log.left", show=False, key_display="←→",
+                tooltip="Move long lines sideways"),
+        Binding("right", "sideways(1)", id="log.right", show=False, key_display="←→",
+                tooltip="Move long lines sideways"),
+    ]  # fmt: skip
 
     class Moved(Message):
         """Another line is chosen, or others are shown."""

@@ -1,31 +1,30 @@
-"""The table of metrics: as many lines as there is room for, with a cursor."""
+"""A table of metrics, or of other things with a name: as many lines as there is room for, with a cursor."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Click
 from textual.message import Message
 
 from tui.drawing.rows import Row
 from tui.glyphs import CURSOR
+from tui.keys import moves
 from tui.widgets.painted import Painted
 
 
 class MetricTable(Painted, can_focus=True):
     """Asks for the lines in sight alone: a thousand metrics cost what a screenful does.
 
-    The first cell of a line is the cursor's.
+    The first cell of a line is the cursor's. A click moves it, a second one chooses.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "chart", key_display="enter", tooltip="The metric's chart, full screen"),
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("pageup", "move(-8)", "page up", show=False),
-        Binding("pagedown", "move(8)", "page down", show=False),
-        Binding("home", "move(-100000)", "first", show=False),
-        Binding("end", "move(100000)", "last", show=False),
-    ]
+        Binding("enter", "choose", "chart", id="metrics.chart", key_display="enter",
+                tooltip="The metric's chart, full screen"),
+        *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
+               first="move(-100000)", last="move(100000)"),
+    ]  # fmt: skip
 
     class Moved(Message):
         """The cursor is on another metric."""
@@ -48,14 +47,20 @@ class MetricTable(Painted, can_focus=True):
         """Replaces the keys. A cursor whose key has gone moves to the first one."""
         self.keys = keys
         if self.cursor not in keys:
-            self.cursor = keys[0] if keys else None
+            self.cursor = next(filter(self.choosable, keys), None)
         self.redraw()
 
+    def choosable(self, key: str) -> bool:
+        """Whether the cursor can stand on a line; it passes headings over."""
+        return True
+
     def draw(self, columns: int, rows: int) -> list[Row]:
-        if self.cursor is None:
+        if not self.keys:
             return [[(self._nothing, "dim")]]
-        at = self.keys.index(self.cursor)
-        self._top = max(min(self._top, at, len(self.keys) - rows), at - rows + 1, 0)
+        at = above = self.keys.index(self.cursor) if self.cursor is not None else 0
+        while above and not self.choosable(self.keys[above - 1]):
+            above -= 1  # a heading comes into sight with its first line
+        self._top = max(min(self._top, above, len(self.keys) - rows), at - rows + 1, 0)
         drawn = []
         for key in self.keys[self._top : self._top + rows]:
             row = self._line(key, columns)
@@ -73,10 +78,22 @@ class MetricTable(Painted, can_focus=True):
 
     def action_move(self, distance: int) -> None:
         if self.cursor is not None:
-            at = self.keys.index(self.cursor) + distance
-            self.cursor = self.keys[min(max(at, 0), len(self.keys) - 1)]
-            self.redraw()
-            self.post_message(self.Moved())
+            keys = [key for key in self.keys if self.choosable(key)]
+            at = keys.index(self.cursor) + distance
+            self._move_to(keys[min(max(at, 0), len(keys) - 1)])
+
+    def on_click(self, event: Click) -> None:
+        at = self._top + event.y
+        key = self.keys[at] if at < len(self.keys) else None
+        if key is not None and key == self.cursor:
+            self.action_choose()
+        elif key is not None and self.choosable(key):
+            self._move_to(key)
+
+    def _move_to(self, key: str) -> None:
+        self.cursor = key
+        self.redraw()
+        self.post_message(self.Moved())
 
     def action_choose(self) -> None:
         if self.cursor is not None:
