@@ -1,0 +1,306 @@
+"""Changing one value in the text of a YAML file: every other line stays as it is, byte for byte.
+
+A round trip through ruamel keeps comments, but lays out again what a person laid out. So a value is replaced
+where it stands in the text. What is unusual (anchors, several lines in braces) is checked by reading the
+result, and done by ruamel when it does not say what was wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+Path = tuple[str, ...]
+
+_COMMENT = re.compile(r"([ \t]+)(#[^\n]*)")
+_LINE_COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
+_EXPONENT = re.compile(r"e([+-])0+(?=\d)")
+
+
+def text_of(value: Any) -> str:
+    """`value` as it stands on one line of YAML, in braces and brackets too: `1e-6`, `'null'`, `[a, b]`."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(text_of, value)) + "]"
+    if isinstance(value, float):
+        return _EXPONENT.sub(lambda found: "e" + found[1].lstrip("+"), repr(value)).replace("inf", ".inf")
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if not value.isprintable():
+        escaped = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08X}" for c in value)
+        return '"' + "".join(escaped) + '"'
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style, yaml.allow_unicode, yaml.width = True, True, 1 << 24
+    text = io.StringIO()
+    yaml.dump([value], text)  # in brackets: what they would end gets quotes
+    return text.getvalue().strip()[1:-1]
+
+
+def read(text: str) -> Any:
+    """What the text says, in YAML 1.2 as presets are read. Raises YAMLError."""
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def value_of(text: str) -> Any:
+    """The value that a person means with `text`: YAML where it is, else the text itself."""
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return read(text) if text.strip() else ""
+    except (YAMLError, ValueError):
+        return text
+
+
+def put(text: str, path: Path, value: Any, order: Sequence[str] = (), about: str = "") -> str:
+    """The text with `value` at `path`.
+
+    A group that is not there yet is added behind the last one that comes before it in `order`; a new value
+    comes last in its group, with `about` as its comment.
+    """
+    wanted = _with(read(text) or {}, path, value)
+    try:
+        changed = _Text(text).put(path, value, order, about)
+    except _Unusual:
+        return _by_ruamel(text, path, value)
+    return changed if _says(changed, wanted) else _by_ruamel(text, path, value)
+
+
+def drop(text: str, path: Path) -> str:
+    """The text without the value at `path`; a group goes with its last value, unless it holds comments."""
+    data = read(text) or {}
+    if not _has(data, path):
+        return text
+    for names in dict.fromkeys((_emptied(data, path), path)):
+        with contextlib.suppress(_Unusual):
+            changed = _Text(text).drop(names)
+            if _says(changed, _without(data, names)):
+                return changed
+    return _by_ruamel(text, path, None, drop=True)
+
+
+class _Text:
+    """A text with the places of what it says."""
+
+    def __init__(self, text: str) -> None:
+        from ruamel.yaml import YAML
+
+        self.text = text
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self.root = YAML(typ="rt", pure=True).compose(text)
+
+    def put(self, path: Path, value: Any, order: Sequence[str], about: str) -> str:
+        holder, key, node, rest = self._find(path)
+        if node is not None and not rest:
+            return self._replace(holder, key, node, value)
+        if node is not None and node.tag.endswith(":null"):  # `env:` with nothing below it
+            inner = self._nested(rest, value, " " * (key.start_mark.column + 2), about)
+            return self._insert(self._line_end(self._colon(key)), inner)
+        if node is not None:
+            raise _Unusual
+        if holder is None:  # nothing but comments
+            before = self.text if not self.text or self.text.endswith("\n") else self.text + self.newline
+            return before + self._nested(rest, value, "", about) + self.newline
+        if holder.flow_style:
+            close = holder.end_mark.index - 1
+            comma = ", " if holder.value else ""
+            return self.text[:close] + comma + self._inline(rest, value) + self.text[close:]
+        at, blank = self._place(holder, rest[0], order)
+        indent = " " * holder.value[0][0].start_mark.column
+        lead = self.newline if blank and len(rest) > 1 else ""
+        return self._insert(at, lead + self._nested(rest, value, indent, about))
+
+    def drop(self, path: Path) -> str:
+        holder, key, node, rest = self._find(path)
+        if rest or holder is None:
+            raise _Unusual
+        index = next(i for i, (each, _) in enumerate(holder.value) if each is key)
+        if holder.flow_style:
+            if index + 1 < len(holder.value):
+                begin, end = key.start_mark.index, holder.value[index + 1][0].start_mark.index
+            elif index:
+                begin, end = holder.value[index - 1][1].end_mark.index, node.end_mark.index
+            else:
+                begin, end = key.start_mark.index, node.end_mark.index
+            return self.text[:begin] + self.text[end:]
+        begin = self.text.rfind("\n", 0, key.start_mark.index) + 1
+        end = self._line_end(self._end(key, node))
+        if _LINE_COMMENT.search(self.text, begin, end):
+            raise _Unusual
+        return self.text[:begin] + self.text[end:].removeprefix("\r").removeprefix("\n")
+
+    def _find(self, path: Path) -> tuple[Any, Any, Any, Path]:
+        """The deepest mapping on the path, the key and node found in it, and the names that are missing."""
+        holder, key, node = None, None, self.root
+        for depth, name in enumerate(path):
+            if node is None or node.id != "mapping":
+                return holder, key, node, path[depth:]
+            holder, key = node, None
+            pairs = [(each, value) for each, value in node.value if str(each.value) == name]
+            if not pairs:
+                return holder, None, None, path[depth:]
+            key, node = pairs[-1]
+        return holder, key, node, ()
+
+    def _replace(self, holder: Any, key: Any, node: Any, value: Any) -> str:
+        colon = self._colon(key)
+        empty = node.tag.endswith(":null") and not node.value
+        end = colon if empty else self._end(key, node)
+        begin = colon if empty else node.start_mark.index
+        new = text_of(value)
+        between = self.text[colon:begin]
+        if "\n" in between:  # the value began on a line of its own
+            comment = between.partition("\n")[0].rstrip("\r")
+            return self.text[:colon] + f" {new}" + comment + self.text[end:]
+        rest = self.text[end:]
+        if empty:
+            new = f" {new}"
+        elif found := _COMMENT.match(rest):  # the comment keeps its column
+            gap = max(len(found[1]) + (end - begin) - len(new), 1)
+            rest = " " * gap + rest[len(found[1]) :]
+        return self.text[:begin] + new + rest
+
+    def _place(self, holder: Any, name: str, order: Sequence[str]) -> tuple[int, bool]:
+        """Where a new entry goes, and whether a blank line stands before groups here."""
+        blank = holder is self.root and self._blanks()
+        entries = holder.value
+        if holder is self.root and name in order:
+            before = set(order[: order.index(name)])
+            earlier = [entry for entry in entries if str(entry[0].value) in before]
+            if not earlier:
+                return self.text.rfind("\n", 0, entries[0][0].start_mark.index), False
+            entries = earlier
+        return self._line_end(self._end(*entries[-1])), blank
+
+    def _blanks(self) -> bool:
+        starts = [key.start_mark.index for key, value in self.root.value[1:] if value.id == "mapping"]
+        return any(
+            re.search(r"\n[ \t\r]*\n(?:[ \t]*#[^\n]*\n)*$", self.text[:start]) is not None for start in starts
+        )
+
+    def _end(self, key: Any, node: Any) -> int:
+        """Behind the last character of a value; a block mapping's own mark is that of the next token."""
+        if getattr(node, "flow_style", True) is False and node.value:
+            last = node.value[-1]
+            return self._end(*last) if isinstance(last, tuple) else self._end(key, last)
+        if node.id == "scalar" and getattr(node, "style", None) in ("|", ">"):
+            return len(self.text[: node.end_mark.index].rstrip())
+        if node.tag.endswith(":null") and not node.value:
+            return self._colon(key)
+        return int(node.end_mark.index)
+
+    def _colon(self, key: Any) -> int:
+        return self.text.index(":", key.end_mark.index) + 1
+
+    def _line_end(self, index: int) -> int:
+        found = self.text.find("\n", index)
+        end = len(self.text) if found < 0 else found
+        return end - 1 if end > index and self.text[end - 1] == "\r" else end
+
+    def _insert(self, at: int, lines: str) -> str:
+        """`lines` behind the line that ends at `at`; -1 is the beginning of the text."""
+        if at < 0:
+            return lines + self.newline + self.text
+        return self.text[:at] + self.newline + lines + self.text[at:]
+
+    def _nested(self, names: Path, value: Any, indent: str, about: str) -> str:
+        lines = []
+        for depth, name in enumerate(names[:-1]):
+            lines.append(f"{indent}{'  ' * depth}{text_of(name)}:")
+        last = f"{indent}{'  ' * (len(names) - 1)}{text_of(names[-1])}: {text_of(value)}"
+        lines.append(f"{last}  # {about}" if about else last)
+        return self.newline.join(lines)
+
+    @staticmethod
+    def _inline(names: Path, value: Any) -> str:
+        for name in reversed(names[1:]):
+            value = {name: value}
+        return f"{text_of(names[0])}: {text_of(value)}"
+
+
+class _Unusual(Exception):
+    """The text is laid out in a way that is left to ruamel."""
+
+
+def _says(text: str, wanted: Any) -> bool:
+    """Whether the text says what was wanted. NaN equals itself here, and 1 is not true."""
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return repr(_sorted(read(text))) == repr(_sorted(wanted))
+    except (YAMLError, ValueError):
+        return False
+
+
+def _by_ruamel(text: str, path: Path, value: Any, *, drop: bool = False) -> str:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedMap
+
+    yaml = YAML()
+    yaml.preserve_quotes, yaml.width = True, 1 << 24
+    document = yaml.load(text)
+    if document is None:
+        document = CommentedMap()
+    node = document
+    for name in path[:-1]:
+        if not isinstance(node.get(name), dict):
+            node[name] = CommentedMap()
+        node = node[name]
+    if drop:
+        node.pop(path[-1], None)
+    else:
+        node[path[-1]] = value
+    written = io.StringIO()
+    yaml.dump(document, written)
+    return written.getvalue()
+
+
+def _with(data: Any, path: Path, value: Any) -> Any:
+    if not path:
+        return value
+    name, *rest = path
+    inner = data.get(name) if isinstance(data, dict) else None
+    new = _with(inner, tuple(rest), value)
+    return {**data, name: new} if isinstance(data, dict) else {name: new}
+
+
+def _without(data: Any, path: Path) -> Any:
+    name, *rest = path
+    if not rest:
+        return {key: item for key, item in data.items() if key != name}
+    return {**data, name: _without(data[name], tuple(rest))}
+
+
+def _has(data: Any, path: Path) -> bool:
+    for name in path:
+        if not isinstance(data, dict) or name not in data:
+            return False
+        data = data[name]
+    return True
+
+
+def _emptied(data: Any, path: Path) -> Path:
+    """The path of the outermost mapping that would be empty without `path`."""
+    while len(path) > 1:
+        holder = data
+        for name in path[:-1]:
+            holder = holder.get(name) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict) or set(holder) - {path[-1]}:
+            break
+        path = path[:-1]
+    return path
+
+
+def _sorted(data: Any) -> Any:
+    """Mappings by their names; an empty one is nothing."""
+    if isinstance(data, dict):
+        return {key: _sorted(data[key]) for key in sorted(data, key=str)} or None
+    return data

@@ -1,0 +1,145 @@
+"""Editing a value in the text of a preset."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from launcher.preset.files import shipped
+from launcher.preset.schema import FIELDS, Preset
+from launcher.preset.yaml_text import drop, put, read, text_of, value_of
+
+ORDER = tuple(Preset.model_fields)
+COMMENT = re.compile(r"(?:^|\s)#")
+PRESETS = {name: path.read_text() for name, path in shipped().items()}
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**12), 10**12), st.floats(allow_nan=False),
+    st.text(st.characters(codec="utf-8"), max_size=30),
+    st.lists(st.text(max_size=8), max_size=3),
+    st.dictionaries(st.text("abc._", min_size=1, max_size=4), st.integers(), max_size=3),
+)  # fmt: skip
+FIELD = st.sampled_from([tuple(name.split(".")) for name in FIELDS])
+
+
+@given(VALUES)
+def test_any_value_reads_back_as_it_was(value: Any) -> None:
+    found = read(f"key: {text_of(value)}\n")["key"]
+    assert repr(found) == repr(value)
+    assert repr(read(f"{{key: {text_of(value)}, next: 1}}")["key"]) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1e-6, "1e-6"), (0.4, "0.4"), (1.0, "1.0"), (True, "true"), (None, "null"), ("null", "'null'"),
+     ("~/data/train.parquet", "~/data/train.parquet"), (["a", "b, c"], "[a, 'b, c']"),
+     ({"dtype": "fp32"}, "{dtype: fp32}"), (math.inf, ".inf")],
+)  # fmt: skip
+def test_values_look_as_a_person_writes_them(value: Any, text: str) -> None:
+    assert text_of(value) == text
+
+
+def test_what_a_person_types_is_yaml_or_text() -> None:
+    assert [value_of(text) for text in ("1e-6", "true", "[a, b]", "null", "a: [", "", "x y")] == [
+        1e-6, True, ["a", "b"], None, "a: [", "", "x y"
+    ]  # fmt: skip
+
+
+def test_a_value_is_replaced_in_its_line_and_its_comment_keeps_its_column() -> None:
+    text = "actor:\n  lr: 1e-6                # sensitive\n  shuffle: true  # why\n"
+    assert put(text, ("actor", "lr"), 2.5e-6) == text.replace("1e-6  ", "2.5e-6")
+    assert put(text, ("actor", "shuffle"), False) == text.replace("true ", "false")
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "after"),
+    [
+        ("", ("actor", "lr"), "actor:\n  lr: 5\n"),
+        ("# only words", ("actor", "lr"), "# only words\nactor:\n  lr: 5\n"),
+        ("env:\n# tail\n", ("env", "A"), "env:\n  A: 5\n# tail\n"),
+        ("model: {path: x}\n", ("model", "lora_rank"), "model: {path: x, lora_rank: 5}\n"),
+        ("model: {}\n", ("model", "lora_rank"), "model: {lora_rank: 5}\n"),
+        ("{}\n", ("model", "lora_rank"), "{model: {lora_rank: 5}}\n"),
+        ("actor:\n    lr: 1 # a\n\n# of the critic\ncritic:\n    lr: 2\n", ("actor", "clip_ratio"),
+         "actor:\n    lr: 1 # a\n    clip_ratio: 5\n\n# of the critic\ncritic:\n    lr: 2\n"),
+        ("data:\n  train:  # both\n    - a\n    - b\n", ("data", "train"), "data:\n  train: 5  # both\n"),
+        ("actor:\n  lr: 1\n\n# rollout\nrollout:\n  n: 1\n", ("critic", "lr"),
+         "actor:\n  lr: 1\n\ncritic:\n  lr: 5\n\n# rollout\nrollout:\n  n: 1\n"),
+        ("trainer:\n  gpus: 1\n", ("algorithm",), "algorithm: 5\ntrainer:\n  gpus: 1\n"),
+        ("description: |\n  a\n  b\n\nkl:\n  coef: 1", ("description",), "description: 5\n\nkl:\n  coef: 1"),
+        ("actor:\r\n  lr: 1\r\n", ("actor", "n"), "actor:\r\n  lr: 1\r\n  n: 5\r\n"),
+        ("'actor':\n  \"lr\": 'x'  # q\n", ("actor", "lr"), "'actor':\n  \"lr\": 5    # q\n"),
+        ("kl:\n  a: &x 1\nref:\n  b: *x\n", ("kl", "a"), "kl:\n  a: 5\nref:\n  b: &x 1\n"),
+    ],
+)  # fmt: skip
+def test_where_a_new_value_goes(before: str, path: tuple[str, ...], after: str) -> None:
+    assert put(before, path, 5, order=ORDER) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "after"),
+    [
+        ("actor:\n  lr: 1 # a\n  n: 2\n", ("actor", "lr"), "actor:\n  n: 2\n"),
+        ("actor:\n  lr: 1\n\n# next\nkl:\n  coef: 1\n", ("actor", "lr"), "\n# next\nkl:\n  coef: 1\n"),
+        ("actor:\n  # about it\n  lr: 1\n", ("actor", "lr"), "actor:\n  # about it\n"),
+        ("m: {a: 1, b: 2, c: 3}\n", ("m", "b"), "m: {a: 1, c: 3}\n"),
+        ("m: {a: 1, b: 2}\n", ("m", "b"), "m: {a: 1}\n"),
+        ("m: {a: 1, b: 2}\n", ("m", "a"), "m: {b: 2}\n"),
+        ("m: {a: 1}\nn: 1\n", ("m", "a"), "n: 1\n"),
+        ("a: 1\n", ("b", "c"), "a: 1\n"),
+    ],
+)
+def test_what_goes_with_a_value(before: str, path: tuple[str, ...], after: str) -> None:
+    assert drop(before, path) == after
+
+
+@settings(max_examples=60, deadline=None, phases=(Phase.generate,))
+@given(st.sampled_from(sorted(PRESETS)), st.lists(st.tuples(FIELD, VALUES), min_size=1, max_size=5))
+def test_any_edit_of_a_shipped_preset_says_what_was_set_and_leaves_other_lines(
+    name: str, edits: list[tuple[tuple[str, ...], Any]]
+) -> None:
+    text = PRESETS[name]
+    for path, value in edits:
+        new = put(text, path, value, order=ORDER)
+        found = read(new)
+        for part in path:
+            found = found[part]
+        assert repr(found) == repr(value)
+        gone = [line for line in text.splitlines() if line not in new.splitlines()]
+        assert len(gone) <= 1
+        assert len(COMMENT.findall(drop(new, path))) >= len(COMMENT.findall(text)) - 1
+        text = new
+
+
+@settings(max_examples=150, deadline=None, phases=(Phase.generate,))
+@given(st.recursive(st.integers() | st.text(max_size=5), lambda inner: st.dictionaries(
+    st.text("abcd", min_size=1, max_size=2), inner, min_size=1, max_size=3), max_leaves=8).filter(
+    lambda value: isinstance(value, dict)), st.booleans(), st.lists(st.text("abcd", min_size=1, max_size=2),
+    min_size=1, max_size=3))  # fmt: skip
+def test_any_document_can_be_edited(data: dict[str, Any], flow: bool, path: list[str]) -> None:
+    import io
+
+    from ruamel.yaml import YAML
+
+    yaml, out = YAML(typ="safe", pure=True), io.StringIO()
+    yaml.default_flow_style = flow
+    yaml.dump(data, out)
+    names = tuple(path)
+    new = put(out.getvalue(), names, "v")
+    found = read(new)
+    for part in names:
+        found = found[part]
+    assert found == "v"
+    again = read(drop(new, names)) or {}
+    for part in names[:-1]:
+        again = again.get(part) or {}
+    assert names[-1] not in again
+
+
+def test_the_shipped_files_are_where_they_were(tmp_path: Path) -> None:
+    assert all(path.read_text() == PRESETS[name] for name, path in shipped().items())
