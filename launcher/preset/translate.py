@@ -90,7 +90,10 @@ def build(
         **_overrides(preset, ours),
     }
     _drop(preset, version, wanted)
-    named = {versions.at(key, version): argument for key, argument in wanted.items()}
+    named = {
+        versions.at(key, version): ("+" if versions.unlisted(key, version) else prefix, value)
+        for key, (prefix, value) in wanted.items()
+    }
     return Launch(
         argv=[
             str(python), "-u", "-m", MODULE,

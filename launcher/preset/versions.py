@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from launcher.errors import UserError
+from launcher.preset.defaults import life
+from launcher.preset.defaults import number as number
 
 OLDEST = "0.5.0"
 
@@ -24,6 +25,9 @@ MOVES = (
     Move("reward.reward_manager.name", "reward_model.reward_manager", "0.7.1"),
     Move("reward.reward_model.model_path", "reward_model.model.path", "0.7.1"),
     Move("reward.reward_model.enable", "reward_model.enable", "0.7.1"),
+    Move("reward.reward_model.enable_resource_pool", "reward_model.enable_resource_pool", "0.7.1"),
+    Move("reward.reward_model.n_gpus_per_node", "reward_model.n_gpus_per_node", "0.7.1"),
+    Move("reward.reward_model.nnodes", "reward_model.nnodes", "0.7.1"),
     Move("reward.sandbox_fusion.", "reward_model.sandbox_fusion.", "0.7.1"),
     Move("critic.fsdp.", "critic.model.fsdp_config.", "0.8.0"),
     # 0.9's trainer reads only the second name, which its config tree does not hold
@@ -31,6 +35,10 @@ MOVES = (
     # both names exist from 0.6 on, but each version reads only this one
     Move("actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip", "0.8.0"),
     Move("critic.optim.clip_grad", "critic.grad_clip", "0.8.0"),
+    Move("actor_rollout_ref.actor.fsdp_config.use_torch_compile",
+         "actor_rollout_ref.actor.use_torch_compile", "0.8.0"),
+    Move("actor_rollout_ref.ref.fsdp_config.use_torch_compile",
+         "actor_rollout_ref.ref.use_torch_compile", "0.8.0"),
     Move("actor_rollout_ref.actor.optim.lr_scheduler_type",
          "actor_rollout_ref.actor.optim.warmup_style", "0.6.0"),
     Move("critic.optim.lr_scheduler_type", "critic.optim.warmup_style", "0.6.0"),
@@ -41,49 +49,13 @@ MOVES = (
          "actor_rollout_ref.rollout.update_weights_bucket_megabytes", "0.7.1"),
 )  # fmt: skip
 
-SINCE = {
-    "critic.enable": "0.6.0",
-    "critic.optim.lr_warmup_steps": "0.6.0",
-    "data.seed": "0.6.1",
-    "data.train_max_samples": "0.6.1",
-    "data.val_max_samples": "0.6.1",
-    "actor_rollout_ref.model.lora_adapter_path": "0.6.1",
-    "actor_rollout_ref.model.tokenizer_path": "0.6.0",
+UNLISTED = {
     "actor_rollout_ref.actor.fsdp_config.model_dtype": "0.6.0",
-    "reward.num_workers": "0.7.1",
-    "trainer.v1.": "0.9.0",
-    "trainer.use_v1": "0.9.0",
-    "algorithm.filter_groups.": "0.9.0",
-    "skip.": "0.9.0",
-    "transfer_queue.backend.": "0.8.0",
+    "critic.fsdp.model_dtype": "0.6.0",
+    "actor_rollout_ref.actor.optim.betas": "0.6.0",
+    "critic.optim.betas": "0.6.0",
 }
-"""Keys that older versions do not have."""
-
-GONE = {
-    "data.sampler.": "0.8.0",
-    "data.datagen.": "0.8.0",
-    "trainer.use_legacy_worker_impl": "0.8.0",
-    "actor_rollout_ref.rollout.skip_rollout": "0.8.0",
-}
-"""Keys that newer versions do not have, and that have no successor."""
-
-IGNORED = {
-    "critic.ppo_micro_batch_size_per_gpu": (
-        "0.8.0",
-        "the critic always uses dynamic batches; only its presence is checked",
-    ),
-    "data.truncation": (
-        "0.8.0",
-        "over-long prompts are cut on the left unless data.filter_overlong_prompts is set",
-    ),
-}
-"""Keys that newer versions accept and do not use: since when, and why."""
-
-
-def number(version: str) -> tuple[int, ...]:
-    """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
-    found = [int(part) for part in re.findall(r"\d+", version)[:3]]
-    return (*found, *[0] * (3 - len(found)))
+"""Keys that versions before that one read although their configuration does not list them: with a `+`."""
 
 
 def newest(key: str) -> str:
@@ -94,19 +66,18 @@ def newest(key: str) -> str:
 def at(key: str, version: str) -> str:
     """The newest name `key` as `version` calls it. Raises UserError when that version has no such key."""
     have = number(version)
-    for name, since in SINCE.items():
-        if _matches(key, name) and have < number(since):
-            raise UserError(f"veRL {version} has no '{key}': it came with {since}")
-    for name, since in GONE.items():
-        if _matches(key, name) and have >= number(since):
-            raise UserError(f"veRL {version} has no '{key}' any more: it went with {since}")
-    return _renamed(key, [(move.new, move.old) for move in MOVES if have < number(move.since)])
+    name = _renamed(key, [(move.new, move.old) for move in MOVES if have < number(move.since)])
+    since, gone = life(name)
+    if since and have < number(since) and not unlisted(key, version):
+        raise UserError(f"veRL {version} has no '{key}': it came with {since}")
+    if gone and have >= number(gone):
+        raise UserError(f"veRL {version} has no '{key}' any more: it went with {gone}")
+    return name
 
 
-def ignored(key: str, version: str) -> str | None:
-    """Why `version` takes no notice of `key`, or None when it does."""
-    since, why = IGNORED.get(key, ("", ""))
-    return why if since and number(version) >= number(since) else None
+def unlisted(key: str, version: str) -> bool:
+    """Whether `version` reads the newest name `key` without listing it, so that it takes a `+`."""
+    return key in UNLISTED and number(version) < number(UNLISTED[key])
 
 
 def check(version: str) -> None:

@@ -143,9 +143,9 @@ def test_the_algorithm_is_known_by_both_names(write):
 
 
 def test_keys_without_a_field_are_kept_once_with_their_newest_prefix(write):
-    text = BASE + "overrides: {+critic.fsdp.x: 1, trainer.val_only: false}\n"
-    loaded = load(write(text), ["++critic.model.fsdp_config.x=2", "trainer.val_only=true"])
-    assert loaded.preset.overrides == {"++critic.fsdp.x": 2, "trainer.val_only": True}
+    text = BASE + "overrides: {+critic.fsdp.x: 1, trainer.x_timeout: 1}\n"
+    loaded = load(write(text), ["++critic.model.fsdp_config.x=2", "trainer.x_timeout=2"])
+    assert loaded.preset.overrides == {"++critic.fsdp.x": 2, "trainer.x_timeout": 2}
 
 
 def test_values_are_typed_as_hydra_types_them_and_text_fields_stay_text(write):

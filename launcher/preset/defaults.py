@@ -1,0 +1,177 @@
+"""veRL's own keys and defaults, without importing veRL.
+
+The installed veRL's configuration is composed by Hydra once and cached. Where there is none, a bundled list
+of the published versions answers (`tests/support/verl_wheels.py` writes it). Trees keep their references
+unresolved (`${oc.select:data.max_prompt_length,512}`), so that a key which follows another one can be
+answered for any settings.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import importlib.resources
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher import paths
+from launcher.files import write_atomic
+
+NEWEST = "0.9.1"
+"""The newest version that is known here; newer ones are taken for this one."""
+
+# Hydra keeps global state and takes 25 MB: it works in a process of its own.
+_COMPOSE = """
+import json, sys
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+with initialize_config_dir(config_dir=sys.argv[1], version_base=None):
+    print(json.dumps(OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)))
+"""
+_REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
+_WORDS = {"null": None, "true": True, "false": False, "[]": []}
+
+Tree = dict[str, Any]
+
+
+@functools.cache
+def tree(version: str, verl: Path | None = None) -> Tree:
+    """The configuration of veRL `version` below its folder `verl`, or the bundled one.
+
+    The first call takes half a second for each installed version, later ones a millisecond.
+    """
+    folder = verl / "trainer" / "config" if verl else None
+    if folder is None or not folder.is_dir():
+        return bundled(version)
+    mark = hashlib.sha256(f"{folder} {folder.stat().st_mtime_ns}".encode()).hexdigest()[:8]
+    cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
+    if not cache.is_file():
+        done = subprocess.run(
+            [sys.executable, "-c", _COMPOSE, str(folder)], capture_output=True, cwd="/", check=False,
+            stdin=subprocess.DEVNULL, timeout=60,
+        )  # fmt: skip
+        if done.returncode != 0:
+            return bundled(version)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(cache, done.stdout)
+    found: Tree = orjson.loads(cache.read_bytes())
+    return found
+
+
+@functools.cache
+def bundled(version: str) -> Tree:
+    """The configuration of the newest published version that is not newer than `version`."""
+    place, found = _index(version), Tree()
+    for key, spans in _bundle()["keys"].items():
+        for first, last, default in spans:
+            if first <= place <= last:
+                node = found
+                *above, name = key.split(".")
+                for part in above:
+                    node = node.setdefault(part, {})
+                node[name] = default
+    return found
+
+
+def life(key: str) -> tuple[str, str | None]:
+    """The version a key or block came with, and the one it was gone with; ("", None) for an unknown one.
+
+    What may be added below an empty block (`model.override_config`) lives as long as the block.
+    """
+    versions = _bundle()["versions"]
+    lives = [span for known, span in _lives().items() if known == key or known.startswith(f"{key}.")]
+    if not lives:
+        parent = key.rpartition(".")[0]
+        return life(parent) if parent in _lives() else ("", None)
+    first, last = min(span[0] for span in lives), max(span[1] for span in lives)
+    return versions[first], versions[last + 1] if last + 1 < len(versions) else None
+
+
+def leaf(tree: Tree, key: str) -> tuple[bool, Any]:
+    """Whether the tree has the key, and what stands there (a block is a mapping)."""
+    node: Any = tree
+    for name in key.split("."):
+        if not isinstance(node, dict) or name not in node:
+            return False, None
+        node = node[name]
+    return True, node
+
+
+def leaves(tree: Tree, above: str = "") -> Iterator[str]:
+    """The keys of everything that has a value; empty blocks are values, Hydra's own marks are none."""
+    for name, value in tree.items():
+        if name != "_target_":
+            key = f"{above}.{name}" if above else name
+            if isinstance(value, dict) and value:
+                yield from leaves(value, key)
+            else:
+                yield key
+
+
+def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
+    """The value that a default of `key` stands for; `look_up(key, otherwise)` answers for other keys."""
+    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    name, otherwise = match[1], match[2]
+    if name.startswith("."):
+        name = key.rpartition(".")[0] + name
+    return look_up(name, resolve(_literal(otherwise), key, look_up))
+
+
+def default_of(
+    key: str, version: str = NEWEST, verl: Path | None = None, keys: Mapping[str, Any] | None = None
+) -> Any:
+    """veRL's default for a key as `version` calls it, when `keys` are set; None when it has none."""
+
+    def look_up(name: str, otherwise: Any = None) -> Any:
+        if keys and name in keys:
+            return keys[name]
+        found, value = leaf(tree(version, verl), name)
+        return resolve(value, name, look_up) if found and value != "???" else otherwise
+
+    found, value = leaf(tree(version, verl), key)
+    return resolve(value, key, look_up) if found and value != "???" else None
+
+
+def number(version: str) -> tuple[int, ...]:
+    """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
+    found = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    return (*found, *[0] * (3 - len(found)))
+
+
+def _index(version: str) -> int:
+    """The place of a version among the published ones; that of the newest one before it."""
+    older = [number(known) <= number(version) for known in _bundle()["versions"]]
+    return max(0, sum(older) - 1)
+
+
+@functools.cache
+def _bundle() -> dict[str, Any]:
+    packed = importlib.resources.files("launcher.preset").joinpath("verl_keys.json.gz").read_bytes()
+    found: dict[str, Any] = orjson.loads(gzip.decompress(packed))
+    return found
+
+
+@functools.cache
+def _lives() -> dict[str, tuple[int, int]]:
+    return {key: (spans[0][0], spans[-1][1]) for key, spans in _bundle()["keys"].items()}
+
+
+def _literal(text: str | None) -> Any:
+    text = "null" if text is None else text.strip()
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip("\"'")

@@ -1,0 +1,85 @@
+"""The configuration trees of published veRL versions, composed by Hydra from their wheels.
+
+Wheels are downloaded once with pip into ppo-tui's test cache; nothing of them is in this repository but the
+names and defaults in `launcher/preset/verl_keys.json.gz`, which `python tests/support/verl_wheels.py` writes.
+"""
+
+import gzip
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+VERSIONS = ("0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.7.1", "0.8.0", "0.9.0", "0.9.1")
+CACHE = Path("~/.cache/ppo-tui-tests/verl-wheels").expanduser()
+BUNDLE = Path(__file__).parents[2] / "launcher" / "preset" / "verl_keys.json.gz"
+
+# One process composes for many runs: each start of Hydra takes a third of a second.
+COMPOSE = """
+import json, sys
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+root, resolve, runs = json.load(sys.stdin)
+with initialize_config_dir(config_dir=root, version_base=None):
+    for overrides in runs:
+        config = compose(config_name="ppo_trainer", overrides=overrides)
+        print(json.dumps(OmegaConf.to_container(config, resolve=resolve)))
+assert "verl" not in sys.modules
+"""
+
+
+def config_folder(version: str) -> Path | None:
+    """The folder of a version's configuration files; None when its wheel can be had from nowhere."""
+    folder = CACHE / version
+    if not (folder / "verl").is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        words = ["pip", "download", "-q", "--no-deps", f"verl=={version}", "-d", str(folder)]
+        try:
+            subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True, timeout=120)
+        except (subprocess.SubprocessError, OSError):
+            return None
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+            names = [name for name in wheel.namelist() if name.startswith("verl/trainer/config/")]
+            wheel.extractall(folder, names)
+    return folder / "verl" / "trainer" / "config"
+
+
+def compose(folder: Path, runs: list[list[str]], *, resolve: bool = True) -> list[dict]:
+    """The configuration for each list of overrides. Raises AssertionError with Hydra's words."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPOSE], input=json.dumps([str(folder), resolve, runs]),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def leaves(tree: dict, path: str = "") -> dict:
+    """Dotted key -> value of everything in a tree; empty mappings are values."""
+    found = {}
+    for name, value in tree.items():
+        key = f"{path}.{name}" if path else name
+        found.update(leaves(value, key) if isinstance(value, dict) and value else {key: value})
+    return found
+
+
+def bundle() -> dict:
+    """Every key with the spans of versions in which it has a default: [[first, last, default], ...]."""
+    keys: dict[str, list] = {}
+    for number, version in enumerate(VERSIONS):
+        folder = config_folder(version)
+        assert folder is not None, f"no wheel of veRL {version}"
+        for key, default in leaves(compose(folder, [[]], resolve=False)[0]).items():
+            spans = keys.setdefault(key, [])
+            if spans and spans[-1][1] == number - 1 and spans[-1][2] == default:
+                spans[-1][1] = number
+            else:
+                spans.append([number, number, default])
+    return {"schema": 1, "versions": VERSIONS, "keys": dict(sorted(keys.items()))}
+
+
+if __name__ == "__main__":
+    text = json.dumps(bundle(), separators=(",", ":")).encode()
+    BUNDLE.write_bytes(gzip.compress(text, mtime=0))
+    print(f"{BUNDLE}: {BUNDLE.stat().st_size} bytes")
