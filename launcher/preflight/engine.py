@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from launcher.preflight import config
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import LoadedPreset
 
 Check = Callable[[Subject], Iterable[Finding]]
 
-QUICK: tuple[Check, ...] = ()
+QUICK: tuple[Check, ...] = config.RULES
 """At most a second together; neither torch nor veRL is imported."""
 
 SLOW: tuple[tuple[str, Check], ...] = ()

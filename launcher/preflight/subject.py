@@ -12,14 +12,11 @@ from launcher import verl_env
 from launcher.errors import UserError
 from launcher.preflight import facts, machine
 from launcher.preflight.machine import Gpu, Machine
-from launcher.preset import versions
+from launcher.preset import defaults, versions
 from launcher.preset.files import LoadedPreset
 from launcher.preset.translate import RunFolders, build
 
 __all__ = ["Gpu", "Machine", "Subject", "subject"]
-
-NEWEST = "0.9.1"
-"""Judged for when no veRL is installed."""
 
 _BELOW = Path("/nonexistent/run")  # the run directory, which there is not yet
 
@@ -42,7 +39,7 @@ class Subject:
     def value(self, key: str, default: Any = None) -> Any:
         """What veRL will see under `key` (as the newest version calls it): what was set, else its default.
 
-        `default` where this version has no such key, or its defaults are not known. Never raises.
+        `default` where this version has no such key. Never raises.
         """
         try:
             name = versions.at(key, self.version)
@@ -58,11 +55,16 @@ class Subject:
 
     def at_least(self, version: str) -> bool:
         """Whether this veRL is that version or newer."""
-        return versions.number(self.version) >= versions.number(version)
+        return defaults.number(self.version) >= defaults.number(version)
+
+    @property
+    def defaults(self) -> defaults.Tree:
+        """veRL's configuration without any setting, references unresolved."""
+        return defaults.tree(self.version, self.verl)
 
     @property
     def facts(self) -> facts.Facts:
-        """What this veRL says about itself; empty when it is not installed."""
+        """What this veRL's source says; empty when it is not installed."""
         return facts.read(self.version, self.verl)
 
     @property
@@ -82,10 +84,10 @@ class Subject:
         parent, _, last = name.rpartition(".")
         if isinstance(self.keys.get(parent), Mapping):  # a whole block was given
             return self.keys[parent].get(last, default)
-        found, value = facts.leaf(self.facts.config, name)
+        found, value = defaults.leaf(self.defaults, name)
         if not found or value == "???":
             return default
-        return facts.resolve(value, name, self._look_up)
+        return defaults.resolve(value, name, self._look_up)
 
 
 def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | None = None) -> Subject:
@@ -95,7 +97,7 @@ def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | No
     at all, and for a machine that is none.
     """
     env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
-    version = env.verl or NEWEST
+    version = env.verl or defaults.NEWEST
     folders = RunFolders(*(_BELOW / name for name in ("checkpoints", "rollout", "val", "metrics", "hydra")))
     launch = build(loaded, version=version, python=env.python, folders=folders)
     where = machine.assumed(assume) if assume else on or machine.here()

@@ -1,1 +1,38 @@
-"""Rules that the configuration alone decides; verl.md 2.1 (V: veRL refuses) and 2.2 (P: it dies later)."""
+"""Rules that the configuration decides: verl.md 2.1 (V: veRL refuses) and 2.2 (P: it dies later).
+
+One small function a rule. The first line of its docstring is the rule's line in docs/preflight.md.
+"""
+
+from __future__ import annotations
+
+from launcher.preflight.config import (
+    algorithm,
+    batches,
+    cpu,
+    keys,
+    optimizer,
+    resources,
+    reward,
+    rollout,
+    tokens,
+    trainer,
+    types,
+    updates,
+)
+
+MODULES = (
+    batches,
+    updates,
+    tokens,
+    algorithm,
+    optimizer,
+    rollout,
+    trainer,
+    reward,
+    keys,
+    types,
+    resources,
+    cpu,
+)
+
+RULES = tuple(rule for module in MODULES for rule in module.RULES)

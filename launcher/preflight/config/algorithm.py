@@ -1,0 +1,153 @@
+"""What is learned and how: V5, V19 and P19 of verl.md, and choices that learn nothing."""
+
+from __future__ import annotations
+
+from launcher.preflight.config.base import (
+    ACTOR,
+    CRITIC,
+    TRAINER,
+    Findings,
+    N,
+    error,
+    has_critic,
+    info,
+    is_v1,
+    unknown_name,
+    warning,
+    whole,
+)
+from launcher.preflight.subject import Subject
+
+ESTIMATOR, CRITIC_ON = "algorithm.adv_estimator", f"{CRITIC}.enable"
+LOSS_MODE = f"{ACTOR}.policy_loss.loss_mode"
+FILTER = "algorithm.filter_groups"
+AGGREGATIONS = (
+    "token-mean",
+    "token-sum",
+    "seq-mean-token-sum",
+    "seq-mean-token-mean",
+    "seq-mean-token-sum-norm",
+)
+
+
+def aggregation(subject: Subject) -> Findings:
+    """V5: the way token losses become one loss has a known name; `token-sum` came with 0.9."""
+    known = [name for name in AGGREGATIONS if name != "token-sum" or subject.at_least("0.9.0")]
+    when = "refuses it at the start"
+    yield from unknown_name(
+        subject, "V5", f"{ACTOR}.loss_agg_mode", known, "a way to aggregate the loss", when
+    )
+    if has_critic(subject) and subject.is_set(f"{CRITIC}.loss_agg_mode"):
+        yield from unknown_name(
+            subject,
+            "V5",
+            f"{CRITIC}.loss_agg_mode",
+            known,
+            "a way to aggregate the loss",
+            "dies of it in the critic's first update",
+        )
+
+
+def loss_mode(subject: Subject) -> Findings:
+    """P19: the policy loss has a known name."""
+    known = subject.facts.names.get("losses", [])
+    if "vanilla" in known:  # older versions do not register it
+        yield from unknown_name(
+            subject, "P19", LOSS_MODE, known, "a policy loss", "dies of it in the first update of the actor"
+        )
+
+
+def estimator(subject: Subject) -> Findings:
+    """P19: the advantage estimator has a known name."""
+    known = subject.facts.names.get("estimators", [])
+    yield from unknown_name(
+        subject,
+        "P19",
+        ESTIMATOR,
+        known,
+        "an advantage estimator",
+        "dies of it in the first step, after the rollout",
+    )
+
+
+def gae_needs_critic(subject: Subject) -> Findings:
+    """ALG-1: GAE without a critic has no values to work with."""
+    if subject.value(ESTIMATOR) == "gae" and subject.value(CRITIC_ON) is False:
+        yield error(
+            "ALG-1",
+            [ESTIMATOR, CRITIC_ON],
+            "PPO's advantage (gae) is computed from a critic, and critic.enable is false",
+            "take critic.enable out, or set algorithm to grpo",
+        )
+
+
+def group_of_one(subject: Subject) -> Findings:
+    """ALG-2: GRPO compares the answers to one prompt, so it needs several."""
+    if str(subject.value(ESTIMATOR)).startswith("grpo") and whole(subject, N) == 1:
+        yield warning(
+            "ALG-2",
+            [ESTIMATOR, N],
+            "GRPO compares the answers to one prompt, and rollout.n asks for one: nothing useful is learned",
+            "set rollout.n to 4 to 16",
+            {"rollout.n": 5},
+        )
+
+
+def two_kls(subject: Subject) -> Findings:
+    """ALG-3: the KL to the reference is counted in the reward and in the loss."""
+    if subject.value("algorithm.use_kl_in_reward") is True and subject.value(f"{ACTOR}.use_kl_loss") is True:
+        yield info(
+            "ALG-3",
+            ["algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"],
+            "the KL to the reference is counted twice: in the reward and in the loss",
+            "PPO usually has it in the reward, GRPO in the loss",
+        )
+
+
+def bypass(subject: Subject) -> Findings:
+    """ALG-4: bypass mode takes the engine's own probabilities, so the engine has to keep them."""
+    on = subject.value("algorithm.rollout_correction.bypass_mode") is True
+    key = "actor_rollout_ref.rollout.calculate_log_probs"
+    if on and subject.value(key) is False:
+        yield error(
+            "ALG-4",
+            ["algorithm.rollout_correction.bypass_mode", key],
+            f"bypass_mode takes the engine's own log-probabilities, and {key} is false",
+            f"set {key} to true",
+            {"rollout.calculate_log_probs": True},
+        )
+
+
+def filter_metric(subject: Subject) -> Findings:
+    """V19: DAPO's filter knows what to filter by (0.9); a sampler of one's own skips the check."""
+    if subject.value(f"{FILTER}.enable") is not True or not is_v1(subject):
+        return
+    if subject.value(f"{TRAINER}.v1.sampler.custom_sampler.path") is not None:
+        return
+    if not subject.value(f"{FILTER}.metric"):
+        yield error(
+            "V19",
+            [f"{FILTER}.enable", f"{FILTER}.metric"],
+            "groups are to be filtered, and no metric says by what",
+            f"set {FILTER}.metric to reward",
+        )
+    model = "reward.reward_model"
+    if subject.value(f"{model}.enable") is True and not subject.value(f"{model}.enable_resource_pool"):
+        yield error(
+            "V19",
+            [f"{FILTER}.enable", f"{model}.enable_resource_pool"],
+            "groups are filtered while answers come in, and the reward model scores them only afterwards",
+            f"set {model}.enable_resource_pool to true, or use a reward function",
+        )
+
+
+RULES = (
+    aggregation,
+    estimator,
+    loss_mode,
+    gae_needs_critic,
+    group_of_one,
+    two_kls,
+    bypass,
+    filter_metric,
+)

@@ -1,0 +1,207 @@
+"""Batch sizes that veRL refuses at the start: V1 to V4 and V6 to V9 of verl.md."""
+
+from __future__ import annotations
+
+from launcher.preflight.config.base import (
+    ACTOR,
+    BATCH,
+    CRITIC,
+    CRITIC_MICRO,
+    CRITIC_MINI,
+    DYNAMIC,
+    GPUS,
+    LOG_PROB,
+    MICRO,
+    MINI,
+    NODES,
+    REF,
+    REF_LOG_PROB,
+    ROLLOUT,
+    Findings,
+    N,
+    data_parallel,
+    dividing,
+    dynamic,
+    error,
+    has_critic,
+    has_reference,
+    is_v1,
+    multiples,
+    one_of,
+    sequence_parallel,
+    warning,
+    whole,
+)
+from launcher.preflight.subject import Subject
+
+
+def answers_over_gpus(subject: Subject) -> Findings:
+    """V1: the answers of a step are cut into equal shares, one a GPU."""
+    batch, n, gpus = whole(subject, BATCH), whole(subject, N), subject.gpus
+    if (
+        batch is None
+        or n is None
+        or (dynamic(subject) and subject.at_least("0.6.0"))
+        or batch * n % gpus == 0
+    ):
+        return
+    better = [size for size in multiples(gpus, batch) if size * n % gpus == 0]
+    yield error(
+        "V1",
+        [BATCH, N, GPUS, NODES],
+        f"batch {batch} x {n} answers = {batch * n} is not divisible by the {gpus} GPUs",
+        f"use a batch of {one_of(better)}",
+        {"data.train_batch_size": better[0]},
+    )
+
+
+def batch_of_nothing(subject: Subject) -> Findings:
+    """V1: sizes of 0 pass veRL's own checks and end in a division by zero or an endless wait."""
+    for key in (BATCH, N, GPUS, NODES, MINI, MICRO):
+        value = subject.value(key)
+        if type(value) is int and value <= 0:
+            yield error("V1", [key], f"{key} is {value}: a run needs at least 1", f"set {key} to 1 or more")
+
+
+def micro_of_actor(subject: Subject) -> Findings:
+    """V2: the actor's micro-batch is given once, for each GPU."""
+    yield from _once(subject, "V2", ACTOR, "ppo_micro_batch_size", MINI)
+
+
+def micro_of_log_probs(subject: Subject) -> Findings:
+    """V6: the micro-batch of the log-probabilities is given once, for each GPU."""
+    yield from _once(subject, "V6", ROLLOUT, "log_prob_micro_batch_size", MINI)
+
+
+def micro_of_reference(subject: Subject) -> Findings:
+    """V7: so is the reference's, when a KL needs one."""
+    if has_reference(subject):
+        yield from _once(subject, "V7", REF, "log_prob_micro_batch_size", MINI)
+
+
+def micro_of_critic(subject: Subject) -> Findings:
+    """V8: so is the critic's, which veRL demands although it does not use it from 0.8 on."""
+    if has_critic(subject) and not subject.value(f"{CRITIC}.use_dynamic_bsz", False):
+        yield from _once(subject, "V8", CRITIC, "ppo_micro_batch_size", CRITIC_MINI)
+
+
+def mini_in_batch(subject: Subject) -> Findings:
+    """V3: a mini-batch is a part of the batch."""
+    batch, mini = whole(subject, BATCH), whole(subject, MINI)
+    if batch is None or mini is None or mini <= batch:
+        return
+    if not dynamic(subject):
+        yield error(
+            "V3",
+            [BATCH, MINI],
+            f"the actor's mini-batch {mini} is larger than the batch {batch}",
+            f"use a mini-batch of {batch} or less",
+            {"actor.ppo_mini_batch_size": batch},
+        )
+    elif is_v1(subject):
+        padding = 1 - batch / (-(-batch // mini) * mini)
+        yield warning(
+            "V3",
+            [BATCH, MINI],
+            f"the actor's mini-batch {mini} is larger than the batch {batch}: veRL fills it up, "
+            f"and {padding:.0%} of every update is padding",
+            f"use a mini-batch of {batch} or less",
+            {"actor.ppo_mini_batch_size": batch},
+        )
+
+
+def mini_of_critic_in_batch(subject: Subject) -> Findings:
+    """V9: the same for the critic."""
+    batch, mini = whole(subject, BATCH), whole(subject, CRITIC_MINI)
+    if batch is None or mini is None or mini <= batch or not has_critic(subject):
+        return
+    # The critic's size follows the actor's: one cause is told once, by V3.
+    if not subject.value(f"{CRITIC}.use_dynamic_bsz", False) and subject.is_set(CRITIC_MINI):
+        yield error(
+            "V9",
+            [BATCH, CRITIC_MINI],
+            f"the critic's mini-batch {mini} is larger than the batch {batch}",
+            f"use a mini-batch of {batch} or less",
+            {"critic.ppo_mini_batch_size": batch},
+        )
+
+
+def micro_of_all_gpus(subject: Subject) -> Findings:
+    """V4: the old micro-batch over all GPUs divides the mini-batch and gives each GPU something."""
+    for block, mini_key in ((ACTOR, MINI), (CRITIC, CRITIC_MINI)):
+        key = f"{block}.ppo_micro_batch_size"
+        micro, mini = whole(subject, key), whole(subject, mini_key)
+        if micro is None or mini is None or dynamic(subject) or (block == CRITIC and not has_critic(subject)):
+            continue
+        if mini % micro:
+            yield error(
+                "V4",
+                [mini_key, key],
+                f"mini-batch {mini} is not divisible by {key} = {micro}",
+                f"use {one_of(dividing(mini, micro))}; better, set {key}_per_gpu instead",
+            )
+        elif micro * sequence_parallel(subject) < subject.gpus:
+            yield error(
+                "V4",
+                [key, GPUS],
+                f"{key} = {micro} gives none to some of the {subject.gpus} GPUs",
+                f"set {key}_per_gpu instead, which counts for one GPU",
+            )
+
+
+def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> Findings:
+    """One micro-batch size: `name`_per_gpu, not the older one over all GPUs, not both, not none."""
+    if dynamic(subject):
+        return
+    old, new = f"{block}.{name}", f"{block}.{name}_per_gpu"
+    older, newer = subject.value(old), subject.value(new)
+    if older is not None and newer is not None:
+        yield error(
+            rule,
+            [old, new],
+            f"{old} and {new} are both set, and veRL takes only one",
+            f"take {old} out: it is the older name and counts over all GPUs",
+        )
+    elif older is None and newer is None:
+        size = _suggested(subject, mini_key)
+        field = {
+            MICRO: "actor.ppo_micro_batch_size_per_gpu",
+            CRITIC_MICRO: "critic.ppo_micro_batch_size_per_gpu",
+            LOG_PROB: "rollout.log_prob_micro_batch_size_per_gpu",
+            REF_LOG_PROB: "ref.log_prob_micro_batch_size_per_gpu",
+        }[new]
+        yield error(
+            rule,
+            [new, DYNAMIC],
+            f"{new} is not set, and veRL needs it unless micro-batches are dynamic",
+            f"set it to {size}, or set {DYNAMIC} to true, which needs none of the micro-batch sizes",
+            {field: size},
+        )
+    elif newer is None and block in (ACTOR, ROLLOUT) and subject.at_least("0.8.0"):
+        yield error(
+            rule,
+            [old, new],
+            f"{old} is set without {new}: veRL {subject.version} takes it and dies of a bare AssertionError "
+            "when the model is loaded",
+            f"set {new} to {_suggested(subject, mini_key)} instead",
+        )
+
+
+def _suggested(subject: Subject, mini_key: str) -> int:
+    """A micro-batch that divides everything and is small enough to fit most models: at most 8."""
+    mini, n = whole(subject, mini_key) or 1, whole(subject, N) or 1
+    share = max(1, mini * n // data_parallel(subject))
+    return dividing(share, 8)[0]
+
+
+RULES = (
+    answers_over_gpus,
+    batch_of_nothing,
+    micro_of_actor,
+    mini_in_batch,
+    micro_of_all_gpus,
+    micro_of_log_probs,
+    micro_of_reference,
+    micro_of_critic,
+    mini_of_critic_in_batch,
+)

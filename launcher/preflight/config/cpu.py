@@ -1,0 +1,77 @@
+"""What ppo-tui's CPU platform demands (`trainer.device=cpu`)."""
+
+from __future__ import annotations
+
+from launcher.preflight.config.base import (
+    ACTOR,
+    CRITIC,
+    MODEL,
+    REF,
+    ROLLOUT,
+    Findings,
+    error,
+    has_critic,
+    has_reference,
+)
+from launcher.preflight.subject import Subject
+
+SUPPORTED = "0.9.1"
+
+
+def version(subject: Subject) -> Findings:
+    """CPU-1: it is made for one version of veRL."""
+    if subject.cpu and subject.version != SUPPORTED:
+        yield error(
+            "CPU-1",
+            ["trainer.device"],
+            f"the CPU platform works with veRL {SUPPORTED} only, and this is veRL {subject.version}",
+            f"{subject.python} -m pip install verl=={SUPPORTED}",
+        )
+
+
+def sharding(subject: Subject) -> Findings:
+    """CPU-2: fsdp cannot shard on a CPU, fsdp2 can."""
+    if not subject.cpu:
+        return
+    blocks = [ACTOR, *([REF] if has_reference(subject) else []), *([CRITIC] if has_critic(subject) else [])]
+    for block in blocks:
+        key = f"{block}.strategy"
+        if subject.value(key) == "fsdp":
+            yield error(
+                "CPU-2",
+                [key],
+                f"{key} is fsdp, which does not work on a CPU",
+                f"set {key} to fsdp2",
+                {f"{block.rpartition('.')[2]}.strategy": "fsdp2"},
+            )
+
+
+def engine(subject: Subject) -> Findings:
+    """CPU-3: the engine is ppo-tui's own; vLLM and SGLang need a GPU."""
+    key = f"{ROLLOUT}.name"
+    if subject.cpu and subject.value(key) in ("vllm", "sglang", "trtllm"):
+        yield error(
+            "CPU-3",
+            [key],
+            f"the engine {subject.value(key)} needs a GPU",
+            f"set {key} to hf",
+            {"rollout.engine": "hf"},
+        )
+
+
+def attention(subject: Subject) -> Findings:
+    """CPU-4: flash-attn needs a GPU, and so does packing without it."""
+    key = f"{MODEL}.override_config.attn_implementation"
+    if not subject.cpu:
+        return
+    if subject.value(key) == "flash_attention_2":
+        yield error(
+            "CPU-4",
+            [key],
+            "flash_attention_2 needs a GPU",
+            "set model.attention to eager",
+            {"model.attention": "eager"},
+        )
+
+
+RULES = (version, sharding, engine, attention)

@@ -1,0 +1,116 @@
+"""Keys that veRL does not know, does not use, or would not take: Hydra's refusals and V18 of verl.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from launcher.preflight.config.base import Findings, error, has_critic, info, warning
+from launcher.preflight.subject import Subject
+from launcher.preset import defaults, hydra, versions
+from launcher.preset.ignored import ignored
+from launcher.preset.schema import BY_KEY
+from launcher.text import did_you_mean, nearest
+
+UNBUILT = ("algorithm", "reward", "trainer", "data")
+"""Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
+
+REWARDS = ("custom_reward_function.", "reward_model.", "sandbox_fusion.")
+DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
+"""Not used, but a run does not start without."""
+
+
+def unknown(subject: Subject) -> Findings:
+    """KEY-1: a key that veRL's configuration does not have needs a `+`, or is a typo: Hydra refuses it."""
+    known = list(defaults.leaves(subject.defaults))
+    for prefix, key, _ in _free(subject):
+        if prefix or not known or _has(subject, key):
+            continue
+        near = nearest(key, known)
+        fix = f"write {near}" if near else f"write +{key} if veRL is to take it all the same"
+        yield error(
+            "KEY-1",
+            [key],
+            f"veRL {subject.version} has no key {key}{did_you_mean(key, known)}: Hydra refuses it",
+            fix,
+        )
+
+
+def appended(subject: Subject) -> Findings:
+    """KEY-2: `+` is for keys that are not there."""
+    for prefix, key, _ in _free(subject):
+        if prefix == "+" and subject.defaults and _has(subject, key):
+            yield error(
+                "KEY-2",
+                [key],
+                f"{key} is there already, and '+' only adds: Hydra refuses it",
+                f"write {key} without '+'",
+            )
+
+
+def strange(subject: Subject) -> Findings:
+    """V18: a name added to a block is a field of the class it becomes; elsewhere nothing may read it."""
+    for prefix, key, _ in _free(subject):
+        if not prefix or not subject.defaults or _has(subject, key):
+            continue
+        block, name = _nearest_block(subject, key)
+        tree = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
+        if not isinstance(tree, dict) or not tree or block.startswith("ray_kwargs"):
+            continue  # a mapping of the user's own, such as engine_kwargs or override_config
+        fields = subject.facts.classes.get(str(tree.get("_target_", "")).rpartition(".")[2], {})
+        if name in fields:
+            continue
+        known = sorted({*fields, *(each for each in tree if not each.startswith("_"))})
+        if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
+            if block.startswith("critic") and not has_critic(subject):
+                continue
+            yield error(
+                "V18",
+                [key],
+                f"{block} has no '{name}'{did_you_mean(name, known)}: veRL refuses it in a TypeError",
+                f"write {block}.{nearest(name, known)}" if nearest(name, known) else f"take +{key} out",
+            )
+        elif near := nearest(name, known):
+            yield warning(
+                "KEY-3",
+                [key],
+                f"nothing in veRL is called {key} (did you mean '{near}'?): it would do nothing",
+                f"write {block}.{near}",
+            )
+
+
+def unused(subject: Subject) -> Findings:
+    """KEY-4: keys that this version accepts and takes no notice of; those of the reward change the run."""
+    for key, why in ignored(subject.keys, subject.version):
+        spec = BY_KEY.get(versions.newest(key))
+        if spec and (subject.loaded.source(spec.name) is None or spec.name in DEMANDED):
+            continue
+        make = warning if key.startswith(REWARDS) else info
+        yield make(
+            "KEY-4", [key], f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out"
+        )
+
+
+def _free(subject: Subject) -> Iterator[tuple[str, str, Any]]:
+    """The keys without a field of their own: prefix, key as this version calls it, value."""
+    for spelled, value in subject.loaded.preset.overrides.items():
+        prefix, key = hydra.split_key(spelled, "overrides")
+        name = versions.at(key, subject.version)
+        if name in subject.keys:  # a critic's is not, when there is none
+            yield prefix, name, value
+
+
+def _has(subject: Subject, key: str) -> bool:
+    return defaults.leaf(subject.defaults, key)[0]
+
+
+def _nearest_block(subject: Subject, key: str) -> tuple[str, str]:
+    """The deepest block on the way to the key that is there, and the first name below it that is not."""
+    names = key.split(".")
+    for depth in range(len(names) - 1, 0, -1):
+        if _has(subject, ".".join(names[:depth])):
+            return ".".join(names[:depth]), names[depth]
+    return "", names[0]
+
+
+RULES = (unknown, appended, strange, unused)

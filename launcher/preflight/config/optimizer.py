@@ -1,0 +1,135 @@
+"""Optimizers, learning rates, sharding: V13, P22, P23 and P25 of verl.md."""
+
+from __future__ import annotations
+
+import math
+
+from launcher.preflight.config.base import (
+    ACTOR,
+    CRITIC,
+    REF,
+    Findings,
+    error,
+    has_critic,
+    unknown_name,
+    warning,
+)
+from launcher.preflight.subject import Subject
+from launcher.text import did_you_mean
+
+TORCH = (
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+)
+SCHEDULES = ("constant", "cosine")
+STRATEGIES = ("fsdp", "fsdp2")
+
+
+def _optims(subject: Subject) -> list[str]:
+    return [f"{ACTOR}.optim", *([f"{CRITIC}.optim"] if has_critic(subject) else [])]
+
+
+def schedule(subject: Subject) -> Findings:
+    """V13: the learning rate stays or follows a cosine."""
+    for block in _optims(subject):
+        yield from unknown_name(
+            subject,
+            "V13",
+            f"{block}.lr_scheduler_type",
+            SCHEDULES,
+            "a course of the learning rate",
+            "refuses it at the start with a bare AssertionError",
+        )
+
+
+def optimizer(subject: Subject) -> Findings:
+    """P22: the optimizer exists; others than torch's are looked for beside veRL."""
+    for block in _optims(subject):
+        name, module = subject.value(f"{block}.optimizer"), subject.value(f"{block}.optimizer_impl")
+        if module == "torch.optim" and isinstance(name, str) and name not in TORCH:
+            yield error(
+                "P22",
+                [f"{block}.optimizer"],
+                f"torch.optim has no '{name}'{did_you_mean(name, TORCH)}: veRL dies of it at model load",
+                f"set {block}.optimizer to AdamW",
+            )
+        elif isinstance(module, str) and module != "torch.optim" and not _installed(subject, module):
+            package = module.partition(".")[0]
+            yield error(
+                "P22",
+                [f"{block}.optimizer_impl"],
+                f"the optimizer's package '{package}' is not installed beside veRL",
+                f"{subject.python} -m pip install {package}, or set {block}.optimizer_impl to torch.optim",
+            )
+
+
+def _installed(subject: Subject, module: str) -> bool:
+    """Whether the package lies beside veRL; True where that cannot be said."""
+    if subject.verl is None or subject.machine.assumed or not (subject.verl.parent / "torch").is_dir():
+        return True
+    place = subject.verl.parent / module.partition(".")[0]
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def clipping(subject: Subject) -> Findings:
+    """P25: the largest gradient norm is positive: at 0 nothing is learned, below 0 the reverse, silently."""
+    for block in _optims(subject):
+        key = f"{block}.clip_grad"
+        value = subject.value(key)
+        if type(value) in (int, float) and not (math.isfinite(value) and value > 0):
+            yield error(
+                "P25",
+                [key],
+                f"{key} is {value}: the model would learn nothing, or the reverse, without a word",
+                f"set {key} to 1.0",
+            )
+
+
+def learning_rate(subject: Subject) -> Findings:
+    """P25: a learning rate of 0 learns nothing; torch refuses one below."""
+    for block in _optims(subject):
+        key = f"{block}.lr"
+        value = subject.value(key)
+        if type(value) not in (int, float):
+            continue
+        usual = "1e-6" if block.startswith(ACTOR) else "1e-5"
+        if value < 0:
+            yield error(
+                "P25",
+                [key],
+                f"{key} is {value}: torch refuses a negative learning rate when the model is loaded",
+                f"set {key} to {usual}",
+            )
+        elif value == 0:
+            yield warning("P25", [key], f"{key} is 0: nothing is learned", f"set {key} to {usual}")
+
+
+def strategy(subject: Subject) -> Findings:
+    """P23: weights are sharded by fsdp or fsdp2; the reference's way is the actor's unless it is said."""
+    blocks = [ACTOR, *([CRITIC] if has_critic(subject) else [])]
+    blocks += [REF] if subject.is_set(f"{REF}.strategy") else []
+    for block in blocks:
+        yield from unknown_name(
+            subject,
+            "P23",
+            f"{block}.strategy",
+            STRATEGIES,
+            "a way to shard weights with veRL's default engine",
+            "dies of it when the model is loaded",
+        )
+
+
+RULES = (schedule, optimizer, clipping, learning_rate, strategy)

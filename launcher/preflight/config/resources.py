@@ -1,0 +1,114 @@
+"""What the run asks of the machine: P1 to P3 of verl.md."""
+
+from __future__ import annotations
+
+from launcher.preflight.config.base import (
+    GPUS,
+    NODES,
+    ROLLOUT,
+    Findings,
+    dividing,
+    error,
+    is_v1,
+    one_of,
+    whole,
+)
+from launcher.preflight.finding import Finding
+from launcher.preflight.subject import Subject
+
+UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
+RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
+TENSOR = f"{ROLLOUT}.tensor_model_parallel_size"
+
+
+def gpus(subject: Subject) -> Findings:
+    """P1: the GPUs are there; a run over several machines joins a cluster."""
+    if subject.loaded.preset.cluster.address:
+        return
+    wanted, nodes = subject.gpus, whole(subject, NODES) or 1
+    if nodes > 1 and not subject.machine.assumed:
+        yield Finding(
+            "P1",
+            "hardware",
+            "error",
+            (NODES, "ray_kwargs.ray_init.address"),
+            f"the run wants {nodes} machines, and Ray is started on this one alone: veRL dies",
+            "set trainer.nodes to 1, or cluster.address to the Ray cluster",
+            {"trainer.nodes": 1},
+        )
+        return
+    there = len(subject.machine.gpus)
+    if subject.cpu or wanted <= there:
+        return
+    found = {0: "no GPU", 1: "1 GPU"}.get(there, f"{there} GPUs")
+    where = "the assumed machine has" if subject.machine.assumed else "this machine has"
+    yield Finding(
+        "P1",
+        "hardware",
+        "error",
+        (GPUS, NODES),
+        f"the run wants {wanted} {'GPU' if wanted == 1 else 'GPUs'} and {where} {found}",
+        f"set trainer.gpus to {there}"
+        if there
+        else "run it where there is a GPU; the preset toy-cpu needs none",
+        {"trainer.gpus": there} if there and nodes == 1 else None,
+    )
+
+
+def engines_over_gpus(subject: Subject) -> Findings:
+    """P2: the GPUs divide evenly into engines."""
+    sizes = [
+        whole(subject, f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")
+    ]
+    tensor, total = whole(subject, TENSOR), subject.gpus
+    if tensor is None:
+        return
+    engine = tensor * sizes[0] * sizes[1]
+    if total % engine == 0:
+        return
+    better = [size for size in dividing(total, tensor) if total % (size * sizes[0] * sizes[1]) == 0] or [1]
+    yield error(
+        "P2",
+        [TENSOR, GPUS, NODES],
+        f"an engine spans {engine} GPUs, and {total} cannot be split into such groups: veRL finds out "
+        "after the models were loaded",
+        f"set {TENSOR} to {one_of(better)}",
+        {"rollout.tensor_model_parallel_size": better[0]},
+    )
+
+
+def cpus(subject: Subject) -> Findings:
+    """P3: Ray has a CPU for each process that reserves one; with fewer veRL waits for ever without a word."""
+    said = whole(subject, RAY_CPUS)
+    if subject.loaded.preset.cluster.address or (said is None and subject.machine.assumed):
+        return
+    have = said if said is not None else subject.machine.cpus
+    each = 3 if subject.at_least("0.7.0") else 1
+    workers = each * (whole(subject, GPUS) or 1)
+    units = whole(subject, UNITS) if is_v1(subject) else 0
+    if units is None:
+        return
+    need = workers + 1 + units
+    if have >= need:
+        return
+    storage = f"{units} for storage + " if units else ""
+    queue = "its controller" if units else "the trainer"
+    source = f"{RAY_CPUS} allows" if said is not None else "this machine has"
+    yield error(
+        "P3",
+        [RAY_CPUS, UNITS, GPUS],
+        f"Ray needs {storage}1 for {queue} + {each} x {workers // each} GPUs = {need} CPUs and {source} "
+        f"{have}: veRL would wait for ever without a word",
+        _room(units, need, have),
+        {"cluster.cpus": need} if have >= 2 or said is not None else None,
+    )
+
+
+def _room(units: int, need: int, have: int) -> str:
+    least = need - units + 1
+    if units > 1 and have >= least:
+        return f"set {UNITS} to {have - least + 1} or less"
+    return f"set {RAY_CPUS} to {need}: Ray only counts them, two real ones are enough to start"
+
+
+RULES = (gpus, engines_over_gpus, cpus)

@@ -1,0 +1,204 @@
+"""The engine that writes the answers: V10 to V12, V14 to V17 of verl.md."""
+
+from __future__ import annotations
+
+from launcher.preflight.config.base import (
+    ACTOR,
+    CRITIC,
+    GPUS,
+    MODEL,
+    NODES,
+    ROLLOUT,
+    Findings,
+    error,
+    has_critic,
+    sequence_parallel,
+    unknown_name,
+    warning,
+    whole,
+)
+from launcher.preflight.subject import Subject
+from launcher.text import did_you_mean
+
+ENGINE, MODE = f"{ROLLOUT}.name", f"{ROLLOUT}.mode"
+LARGEST_RANK = 512
+MULTI_TURN = f"{ROLLOUT}.multi_turn"
+
+
+def engine(subject: Subject) -> Findings:
+    """V16, V17: the engine has a name that veRL knows; our CPU platform adds `hf`."""
+    name = subject.value(ENGINE)
+    known = subject.facts.names.get("engines", [])
+    if name is None and known:
+        yield error(
+            "V16", [ENGINE], "no rollout engine is named, and veRL has no default", f"set {ENGINE} to vllm"
+        )
+        return
+    if not known or name in known or (name == "hf" and (subject.cpu or not subject.at_least("0.7.0"))):
+        return
+    if name == "hf":
+        yield error(
+            "V17",
+            [ENGINE],
+            "the engine 'hf' is ppo-tui's own and works on the CPU platform only",
+            f"set {ENGINE} to vllm",
+            {"rollout.engine": "vllm"},
+        )
+        return
+    yield error(
+        "V17",
+        [ENGINE],
+        f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out "
+        "after the critic was loaded",
+        f"set {ENGINE} to one of {', '.join(known)}",
+        {"rollout.engine": "vllm"},
+    )
+
+
+def mode(subject: Subject) -> Findings:
+    """V14: from 0.7 on there is only the asynchronous mode."""
+    value = subject.value(MODE)
+    if value not in (None, "async") and subject.at_least("0.7.0"):
+        yield error(
+            "V14",
+            [MODE],
+            f"the rollout mode '{value}' is gone since 0.7: veRL finds out after the critic was loaded",
+            f"take {MODE} out",
+        )
+
+
+def parallel_engine(subject: Subject) -> Findings:
+    """V17: no engine splits the model by layers; experts are split over all GPUs of an engine."""
+    if not subject.at_least("0.7.0") or subject.value(ENGINE) not in ("vllm", "sglang"):
+        return
+    key = f"{ROLLOUT}.pipeline_model_parallel_size"
+    pipeline, experts = whole(subject, key), whole(subject, f"{ROLLOUT}.expert_parallel_size")
+    if pipeline is not None and pipeline > 1:
+        yield error("V17", [key], f"{key} is {pipeline}: no engine can do that yet", f"set {key} to 1")
+    tensor = whole(subject, f"{ROLLOUT}.tensor_model_parallel_size") or 1
+    data = whole(subject, f"{ROLLOUT}.data_parallel_size") or 1
+    if experts is not None and experts > 1 and experts != tensor * data:
+        keys = [f"{ROLLOUT}.{name}_parallel_size" for name in ("expert", "tensor_model", "data")]
+        yield error(
+            "V17",
+            keys,
+            f"expert parallel size {experts} is not tensor {tensor} x data {data} = {tensor * data}",
+            f"set {keys[0]} to {tensor * data}, or 1",
+        )
+
+
+def validation_sampling(subject: Subject) -> Findings:
+    """V11: validation samples only from an engine that samples."""
+    key = f"{ROLLOUT}.temperature"
+    value = subject.value(key)
+    if type(value) not in (int, float) or value > 0:
+        return
+    if subject.value(f"{ROLLOUT}.val_kwargs.do_sample") is True:
+        message = "validation samples, and veRL wants a temperature above 0 for that"
+    else:
+        message = "every answer to a prompt is the same, and nothing is learned"
+    yield error(
+        "V11", [key], f"{key} is {value}: {message}", f"set {key} to 1.0", {"rollout.temperature": 1.0}
+    )
+
+
+def lora(subject: Subject) -> Findings:
+    """V12: vLLM takes adapters up to rank 512. With an adapter the base weights are read from the disk."""
+    for key in (f"{MODEL}.lora_rank", f"{MODEL}.lora.rank"):
+        rank = whole(subject, key)
+        if rank is None or subject.value(ENGINE) != "vllm":
+            continue
+        if rank > LARGEST_RANK:
+            yield error(
+                "V12",
+                [key],
+                f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}",
+                f"set {key} to 16 to 64",
+            )
+        elif str(subject.value(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
+            yield warning(
+                "LORA-1",
+                [key, f"{ROLLOUT}.load_format"],
+                "with LoRA and load_format=dummy some versions leave random base weights in the engine",
+                f"set {ROLLOUT}.load_format to safetensors",
+                {"rollout.load_format": "safetensors"},
+            )
+
+
+def sequences_over_gpus(subject: Subject) -> Findings:
+    """V10: sharing one sequence among GPUs needs packed sequences, and GPUs that divide evenly."""
+    size = sequence_parallel(subject)
+    key = f"{ACTOR}.ulysses_sequence_parallel_size"
+    if size > 1 and not subject.value(f"{MODEL}.use_remove_padding", True):
+        yield error(
+            "V10",
+            [key, f"{MODEL}.use_remove_padding"],
+            f"{key} = {size} needs packed sequences, and use_remove_padding is false",
+            "set model.use_remove_padding to true",
+            {"model.use_remove_padding": True},
+        )
+    if size > 1 and subject.gpus % size:
+        yield error(
+            "V10",
+            [key, GPUS, NODES],
+            f"{subject.gpus} GPUs cannot be split into groups of {size} that share a sequence",
+            f"set {key} to 1",
+            {"actor.ulysses_sequence_parallel_size": 1},
+        )
+    own = max(
+        whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1,
+        whole(subject, f"{CRITIC}.fsdp.ulysses_sequence_parallel_size") or 1,
+    )
+    if has_critic(subject) and own > 1 and not subject.value(f"{CRITIC}.model.use_remove_padding", True):
+        yield error(
+            "V10",
+            [f"{CRITIC}.fsdp.ulysses_sequence_parallel_size", f"{CRITIC}.model.use_remove_padding"],
+            f"the critic shares sequences among {own} GPUs, and its use_remove_padding is false",
+            "set critic.use_remove_padding to true",
+            {"critic.use_remove_padding": True},
+        )
+
+
+def conversations(subject: Subject) -> Findings:
+    """V15: up to 0.5 several turns need tools or an interaction, and GRPO."""
+    if subject.value(f"{MULTI_TURN}.enable") is not True or subject.at_least("0.6.0"):
+        return
+    tools = [f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.interaction_config_path"]
+    if all(subject.value(key) is None for key in tools):
+        yield error(
+            "V15",
+            [f"{MULTI_TURN}.enable", *tools],
+            "several turns need tools or an interaction, and none is given",
+            f"set {tools[0]}",
+        )
+    if subject.value("algorithm.adv_estimator") != "grpo":
+        yield error(
+            "V15",
+            [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"],
+            f"veRL {subject.version} allows several turns only with GRPO",
+            "set algorithm to grpo",
+        )
+
+
+def trainer_mode(subject: Subject) -> Findings:
+    """P20: the newer trainer's mode has a known name."""
+    yield from unknown_name(
+        subject,
+        "P20",
+        "trainer.v1.trainer_mode",
+        subject.facts.names.get("trainers", []),
+        "a mode of the trainer",
+        "dies of it right after Ray has started",
+    )
+
+
+RULES = (
+    engine,
+    mode,
+    trainer_mode,
+    parallel_engine,
+    validation_sampling,
+    lora,
+    sequences_over_gpus,
+    conversations,
+)

@@ -1,0 +1,83 @@
+"""Values against the types of veRL's own: P24 of verl.md. Hydra takes anything, and veRL dies much later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from launcher.preflight.config.base import Findings, error, warning
+from launcher.preflight.subject import Subject
+from launcher.preset import defaults, versions
+from launcher.preset.schema import BY_KEY
+
+NUMBERS = {
+    "trainer.total_training_steps": int,
+    "data.seed": int,
+    "data.val_batch_size": int,
+    "data.gen_batch_size": int,
+    "ray_kwargs.ray_init.num_cpus": int,
+    "trainer.max_actor_ckpt_to_keep": int,
+    "trainer.max_critic_ckpt_to_keep": int,
+}
+"""Keys outside of configuration classes whose default, null, does not tell their type."""
+
+
+def types(subject: Subject) -> Findings:
+    """P24: numbers are numbers, switches are true or false, blocks are blocks."""
+    for key, value in subject.keys.items():
+        if value is None or versions.newest(key) in BY_KEY:
+            continue  # a field's type was checked when the preset was read
+        found, default = defaults.leaf(subject.defaults, key)
+        if not found:
+            continue
+        if isinstance(default, dict) and default and not isinstance(value, dict):
+            yield error(
+                "P24",
+                [key],
+                f"{key} is a block of keys, and it is set to {value!r}: veRL dies when it looks into it",
+                f"set the keys below it, such as {key}.{next(name for name in default if name[0] != '_')}",
+            )
+            continue
+        want = _type(subject, key, default)
+        if want in (int, float) and not isinstance(value, (int, float)):
+            usual = default if isinstance(default, (int, float)) else 1
+            yield error(
+                "P24",
+                [key],
+                f"{key} is {value!r}, which is no number: veRL dies of it with a message that names no key",
+                f"set {key} to a number, such as {usual}",
+            )
+        elif want is int and isinstance(value, float) and not value.is_integer():
+            yield warning(
+                "P24",
+                [key],
+                f"{key} is {value}, and veRL counts with whole numbers there",
+                f"set {key} to {round(value)}",
+            )
+        elif want is bool and not isinstance(value, (bool, int)):
+            yield warning(
+                "P24",
+                [key],
+                f"{key} is {value!r}, which counts as true whatever it says",
+                f"set {key} to true or false",
+            )
+
+
+def _type(subject: Subject, key: str, default: Any) -> type | None:
+    """The type that veRL's classes give the key, else that of its default."""
+    block, _, name = key.rpartition(".")
+    tree = defaults.leaf(subject.defaults, block)[1]
+    target = tree.get("_target_", "") if isinstance(tree, dict) else ""
+    annotation = subject.facts.classes.get(str(target).rpartition(".")[2], {}).get(name, "")
+    plain = annotation.removeprefix("Optional[").removesuffix("]")
+    for kind in (bool, int, float):
+        if plain == kind.__name__:
+            return kind
+    if annotation:
+        return None
+    resolved = defaults.resolve(default, key, subject.value)
+    if resolved is None:
+        return NUMBERS.get(key)
+    return type(resolved) if type(resolved) in (bool, int, float) else None
+
+
+RULES = (types,)

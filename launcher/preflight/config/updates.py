@@ -1,0 +1,226 @@
+"""How a batch is cut for the passes over it: P8 to P14 of verl.md. veRL finds out in the first step."""
+
+from __future__ import annotations
+
+import math
+
+from launcher.preflight.config.base import (
+    BATCH,
+    CRITIC,
+    CRITIC_MICRO,
+    CRITIC_MINI,
+    GPUS,
+    LOG_PROB,
+    MICRO,
+    MINI,
+    NODES,
+    REF_LOG_PROB,
+    ROLLOUT,
+    Findings,
+    N,
+    data_parallel,
+    dividing,
+    dynamic,
+    error,
+    has_critic,
+    has_lora,
+    has_reference,
+    info,
+    is_v1,
+    multiples,
+    one_of,
+    sequence_parallel,
+    whole,
+)
+from launcher.preflight.subject import Subject
+
+WORKERS = f"{ROLLOUT}.agent.num_workers"
+
+
+def mini_over_gpus(subject: Subject) -> Findings:
+    """P11: the answers of a mini-batch are cut into equal shares, one a GPU (0.8 on)."""
+    if not subject.at_least("0.8.0"):
+        return
+    n, shares = whole(subject, N), data_parallel(subject)
+    for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
+        mini = whole(subject, key)
+        follows = key == CRITIC_MINI and (not has_critic(subject) or not subject.is_set(key))
+        if mini is None or n is None or follows or mini * n % shares == 0:
+            continue
+        better = multiples(shares, mini)
+        yield error(
+            "P11",
+            [key, N, GPUS, NODES],
+            f"mini-batch {mini} x {n} answers = {mini * n} is not divisible by {shares} GPUs",
+            f"use a mini-batch of {one_of(better)}",
+            {field: better[0]},
+        )
+
+
+def micro_in_mini(subject: Subject) -> Findings:
+    """P10: one GPU's share of a mini-batch is cut into equal micro-batches (0.8 on)."""
+    mini, n, micro = whole(subject, MINI), whole(subject, N), whole(subject, MICRO)
+    shares = data_parallel(subject)
+    if mini is None or n is None or micro is None or dynamic(subject) or not subject.at_least("0.8.0"):
+        return
+    if mini * n % shares or mini * n // shares % micro == 0:
+        return
+    share = mini * n // shares
+    better = dividing(share, micro)
+    yield error(
+        "P10",
+        [MINI, MICRO, N, GPUS],
+        f"{_share('mini-batch', mini, n, shares)} is not divisible by micro-batch {micro}",
+        f"use a micro-batch of {one_of(better)}",
+        {"actor.ppo_micro_batch_size_per_gpu": better[0]},
+    )
+
+
+def log_probs_in_batch(subject: Subject) -> Findings:
+    """P8: one GPU's share of the batch is cut into equal micro-batches for the log-probabilities (0.8 on)."""
+    bypass = subject.value("algorithm.rollout_correction.bypass_mode", False)
+    if not (bypass and not (has_lora(subject) and has_reference(subject))):
+        yield from _passes(subject, "P8", LOG_PROB, "rollout.log_prob_micro_batch_size_per_gpu")
+
+
+def reference_in_batch(subject: Subject) -> Findings:
+    """P9: and for the reference's, unless it is the actor without its adapter (0.8 on)."""
+    if has_reference(subject) and not has_lora(subject):
+        yield from _passes(subject, "P9", REF_LOG_PROB, "ref.log_prob_micro_batch_size_per_gpu")
+
+
+def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
+    micro, padded, shares = whole(subject, key), _padded(subject), data_parallel(subject)
+    if micro is None or padded is None or dynamic(subject) or not subject.at_least("0.8.0"):
+        return
+    if padded % shares or padded // shares % micro == 0:
+        return
+    batch, n = whole(subject, BATCH) or 0, whole(subject, N) or 0
+    filled = f", filled up to {padded}," if padded != batch * n else ""
+    gpus = f" over {shares} GPUs" if shares > 1 else ""
+    better = dividing(padded // shares, micro)
+    yield error(
+        rule,
+        [key, BATCH, N, GPUS],
+        f"batch {batch} x {n} answers = {batch * n}{filled}{gpus} is not divisible by micro-batch {micro} "
+        f"of {key.split('.')[1]}",
+        f"set {key} to {one_of(better)}",
+        {field: better[0]},
+    )
+
+
+def _padded(subject: Subject) -> int | None:
+    """Answers of a step after veRL has filled them up; None where it cannot be said."""
+    batch, n, mini = whole(subject, BATCH), whole(subject, N), whole(subject, MINI)
+    if batch is None or n is None or mini is None:
+        return None
+    if not is_v1(subject):
+        return batch * n
+    step = math.lcm(data_parallel(subject), mini * n)
+    if has_critic(subject):
+        step = math.lcm(step, (whole(subject, CRITIC_MINI) or mini) * n)
+    return -(-batch * n // step) * step
+
+
+def minis_in_batch(subject: Subject) -> Findings:
+    """P12: a batch is whole mini-batches; 0.9's trainer fills it up, the others (0.8 on) die."""
+    batch, n = whole(subject, BATCH), whole(subject, N)
+    if batch is None or n is None or not subject.at_least("0.8.0"):
+        return
+    for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
+        mini = whole(subject, key)
+        follows = key == CRITIC_MINI and (not has_critic(subject) or not subject.is_set(key))
+        if mini is None or follows or mini > batch or batch % mini == 0:
+            continue
+        better, padded = dividing(batch, mini), -(-batch // mini) * mini
+        if is_v1(subject):
+            yield info(
+                "P12",
+                [BATCH, key],
+                f"batch {batch} is no multiple of mini-batch {mini}: veRL adds {(padded - batch) * n} empty "
+                f"answers to every step, {1 - batch / padded:.0%} of its work",
+                f"a mini-batch of {one_of(better)} wastes nothing",
+            )
+        else:
+            yield error(
+                "P12",
+                [BATCH, key],
+                f"batch {batch} is not divisible by mini-batch {mini}",
+                f"use a mini-batch of {one_of(better)}",
+                {field: better[0]},
+            )
+
+
+def normalised_micro(subject: Subject) -> Findings:
+    """P13: up to 0.7 a mini-batch is first divided over the GPUs, and then into micro-batches."""
+    if subject.at_least("0.8.0") or dynamic(subject):
+        return
+    n, gpus = whole(subject, N), subject.gpus
+    pairs = [(MINI, MICRO, "actor", sequence_parallel(subject))]
+    if has_critic(subject):
+        pairs.append(
+            (
+                CRITIC_MINI,
+                CRITIC_MICRO,
+                "critic",
+                whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1,
+            )
+        )
+    for mini_key, micro_key, group, parallel in pairs:
+        mini, micro = whole(subject, mini_key), whole(subject, micro_key)
+        if mini is None or micro is None or n is None:
+            continue
+        share = mini * n * parallel // gpus
+        if share == 0:
+            yield error(
+                "P13",
+                [mini_key, N, GPUS],
+                f"mini-batch {mini} x {n} answers leaves none for some of the {gpus} GPUs",
+                f"use a mini-batch of {gpus} or more",
+                {f"{group}.ppo_mini_batch_size": gpus},
+            )
+        elif share % micro:
+            better = dividing(share, micro)
+            yield error(
+                "P13",
+                [mini_key, micro_key, N, GPUS],
+                f"{_share('mini-batch', mini, n, gpus // parallel)} is not divisible by micro-batch {micro}",
+                f"use a micro-batch of {one_of(better)}",
+                {f"{group}.ppo_micro_batch_size_per_gpu": better[0]},
+            )
+
+
+def answers_over_workers(subject: Subject) -> Findings:
+    """P14: all trainers but 0.9's cut the answers of a step into equal shares, one an agent worker."""
+    batch, n, workers = whole(subject, BATCH), whole(subject, N), whole(subject, WORKERS)
+    if batch is None or n is None or workers is None or is_v1(subject) or batch * n % workers == 0:
+        return
+    if not subject.at_least("0.7.0") and subject.value(f"{ROLLOUT}.mode") != "async":
+        return
+    better = dividing(batch * n, workers)
+    yield error(
+        "P14",
+        [WORKERS, BATCH, N],
+        f"batch {batch} x {n} answers = {batch * n} is not divisible by the {workers} agent workers",
+        f"set {WORKERS} to {one_of(better)}",
+        {"rollout.agent_workers": better[0]},
+    )
+
+
+def _share(what: str, size: int, n: int, shares: int) -> str:
+    """`mini-batch 64 x 5 answers over 8 GPUs = 40`, or less where a factor is 1."""
+    answers = f" x {n} answers" if n > 1 else ""
+    gpus = f" over {shares} GPUs" if shares > 1 else ""
+    total = f" = {size * n // shares}" if answers or gpus else ""
+    return f"{what} {size}{answers}{gpus}{total}"
+
+
+RULES = (
+    mini_over_gpus,
+    micro_in_mini,
+    log_probs_in_batch,
+    reference_in_batch,
+    minis_in_batch,
+    normalised_micro,
+    answers_over_workers,
+)
