@@ -62,6 +62,11 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     return _finish(path.stem, path, origin, _read(path, ()), settings)
 
 
+def find(name_or_path: str) -> tuple[Path, Origin]:
+    """The file that a name or path means, and where it is from. Raises UserError."""
+    return _find(name_or_path, Path.cwd())
+
+
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
     """The preset that the file `path` would be with this text; it need not be there yet. Raises UserError."""
     data, place = parse(path, text)
@@ -141,7 +146,7 @@ def _read(path: Path, below: tuple[Path, ...]) -> Layer:
 
 
 def base_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...] = ()) -> Layer:
-    """The layer of what a file extends, itself extended by the chain `below`; empty when it extends nothing."""
+    """The layer of what a file extends, at the end of the chain `below`; empty when it extends nothing."""
     parent = data.get("extends")
     if parent is None:
         return {}

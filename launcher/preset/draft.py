@@ -1,0 +1,254 @@
+"""A preset that is being edited: its text, what it says field by field, and the way back.
+
+The text is the truth. Each change makes a new text out of it (`launcher.preset.yaml_text`), so undo is the
+text before, comments stay, and what cannot be read is still there to be mended.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher import paths
+from launcher.errors import UserError
+from launcher.files import write_atomic
+from launcher.preset import layers, yaml_text
+from launcher.preset.field_values import Where, check, raw_places, typed, where_of
+from launcher.preset.files import LoadedPreset, base_layer, load_text, parse
+from launcher.preset.layers import Layer
+from launcher.preset.schema import FIELDS, Preset
+
+ORDER = tuple(Preset.model_fields)
+
+
+class ChangedOnDisk(UserError):
+    """Another program wrote the file since it was read."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a text says. `problem` is why it cannot be read at all; then the rest is empty.
+
+    `own` holds what the text itself sets, `base` what it extends, `places` where in the text a value stands,
+    `errors` the sentence about each value that cannot be.
+    """
+
+    problem: str | None = None
+    own: Layer = field(default_factory=dict)
+    base: Layer = field(default_factory=dict)
+    places: Mapping[Where, list[Where]] = field(default_factory=dict)
+    errors: Mapping[Where, str] = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Draft:
+    """The draft of one preset file. Values are named by their path: ("actor", "lr"), ("env", "NAME")."""
+
+    def __init__(self, path: Path, text: str, *, on_disk: str | None, run: str | None = None) -> None:
+        """`on_disk` is what the file holds, None without one; `run` the run that the text is from."""
+        self.path, self.run = path, run
+        self._on_disk, self._first = on_disk, text
+        self._texts, self._at = [text], 0
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def text(self) -> str:
+        return self._texts[self._at]
+
+    @property
+    def reading(self) -> Reading:
+        return _read(self.path, self.text)
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to save."""
+        return self.text != (self._first if self._on_disk is None else self._on_disk)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is no file of it yet."""
+        return self._on_disk is None
+
+    def changed_fields(self) -> set[Where]:
+        """What differs from the file (or from what was opened, while there is none)."""
+        before = _read(self.path, self._first if self._on_disk is None else self._on_disk)
+        now, then = values(self.reading), values(before)
+        return {where for where in now.keys() | then.keys() if now.get(where) != then.get(where)}
+
+    def value(self, where: Where) -> Any:
+        """The value that counts: as the file writes it, else what is extended, else the field's default."""
+        found = self.reading
+        if where in found.places:
+            return at(found.raw, found.places[where][-1])
+        if where in found.base:
+            return found.base[where].value
+        spec = FIELDS.get(".".join(where))
+        return spec.default if spec else None
+
+    def set(self, where: Where, value: Any) -> None:
+        """Changes a value where it stands, else adds it to its group. Raises UserError."""
+        if error := self._wrong(where, value):
+            raise UserError(error)
+        places = self.reading.places.get(where)
+        self.replace(yaml_text.put(self.text, places[-1] if places else where, value, ORDER))
+
+    def add(self, name: str, value: Any) -> Where:
+        """Sets a field, variable or veRL key by its name, `+` included; returns where. Raises UserError."""
+        where = where_of(name)
+        if where[0] == "overrides" and where not in self.reading.places:
+            if error := self._wrong(where, value):
+                raise UserError(error)
+            self.replace(
+                yaml_text.put(self.text, ("overrides", name.removeprefix("overrides.")), value, ORDER)
+            )
+        else:
+            self.set(where, value)
+        return where
+
+    def set_text(self, where: Where, text: str) -> None:
+        """Sets what a person typed; nothing typed takes the value out. Raises UserError."""
+        if text.strip():
+            self.set(where, typed(where, text))
+        else:
+            self.unset(where)
+
+    def check_text(self, where: Where, text: str) -> str | None:
+        """What is wrong with a text that is being typed."""
+        return self._wrong(where, typed(where, text)) if text.strip() else None
+
+    def unset(self, where: Where) -> None:
+        """Takes a value out, so that what is extended counts again: reset to parent."""
+        text = self.text
+        for place in self.reading.places.get(where, []):
+            text = yaml_text.drop(text, place)
+        self.replace(text)
+
+    def replace(self, text: str) -> None:
+        """Goes on with another text, such as a person's own editor left it."""
+        if text != self.text:
+            self._texts[self._at + 1 :] = [text]
+            self._at += 1
+
+    def undo(self) -> bool:
+        """Back to the text before; whether there was one."""
+        self._at -= (possible := self._at > 0)
+        return possible
+
+    def redo(self) -> bool:
+        """Forward again; whether there was something undone."""
+        self._at += (possible := self._at + 1 < len(self._texts))
+        return possible
+
+    def loaded(self) -> LoadedPreset:
+        """The whole preset. Raises UserError with the first thing that is wrong."""
+        return load_text(self.path, self.text)
+
+    def stale(self) -> bool:
+        """Whether another program wrote, made or removed the file since it was read."""
+        return _content(self.path) != self._on_disk
+
+    def reload(self) -> None:
+        """Takes what is on the disk; undo leads back."""
+        self._on_disk = _content(self.path)
+        self.replace(self._first if self._on_disk is None else self._on_disk)
+
+    def save(self, *, over: bool = False) -> None:
+        """Writes the file. Raises ChangedOnDisk unless it may go `over` what another program wrote."""
+        if not over and self.stale():
+            raise ChangedOnDisk(f"{self.path} was changed by another program since it was opened")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(self.path, self.text.encode())
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+        self._on_disk = self.text
+
+    def save_as(self, name: str) -> None:
+        """Writes another file and goes on with it; relative paths keep their meaning. Raises UserError."""
+        path = target(name)
+        if path.exists():
+            raise UserError(f"{path} is there already: choose another name")
+        text, found = self.text, self.reading
+        if path.parent != self.path.parent:
+            for where, entry in found.own.items():
+                place = found.places[where][-1]
+                if (moved := _moved(where, at(found.raw, place), entry.value, self.path.parent)) is not None:
+                    text = yaml_text.put(text, place, moved)
+        self.path, self._on_disk = path, None
+        self.replace(text)
+        self.save(over=True)
+
+    def _wrong(self, where: Where, value: Any) -> str | None:
+        if where == ("extends",) and value is not None:
+            try:
+                base_layer(self.path, {"extends": value}, lambda _: "extends")
+            except UserError as error:
+                return str(error)
+        return check(where, value, self.path.parent)
+
+
+def target(name: str) -> Path:
+    """The file that is meant by a name of a preset of yours, or by a path. Raises UserError."""
+    name = name.strip()
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        return layers.home(name, "preset").absolute()
+    if (
+        not name
+        or name.startswith(".")
+        or not name.replace("-", "").replace(".", "").replace("_", "").isalnum()
+    ):
+        raise UserError(f"{name!r} is no name for a preset: letters, digits, '-', '.' and '_' make one")
+    return paths.presets_dir() / f"{name}.yaml"
+
+
+def values(reading: Reading) -> dict[Where, Any]:
+    """Every value that is set, here or in what is extended."""
+    return {where: entry.value for where, entry in layers.over(reading.own, reading.base).items()}
+
+
+def at(raw: Any, place: Where) -> Any:
+    """What stands at a path of nested mappings; None where nothing does."""
+    for name in place:
+        raw = raw.get(name) if isinstance(raw, Mapping) else None
+    return raw
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path, text: str) -> Reading:
+    try:
+        raw, place = parse(path, text)
+    except UserError as error:
+        return Reading(problem=str(error))
+    own, places, errors = raw_places(raw, place, path.parent)
+    base: Layer = {}
+    try:
+        base = base_layer(path, raw, place)
+    except UserError as error:
+        errors["extends",] = str(error)
+    return Reading(None, own, base, places, errors, raw)
+
+
+def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:
+    """The absolute path of a value that is a relative one; None for everything else."""
+    if where == ("extends",):
+        relative = isinstance(raw, str) and ("/" in raw or raw.endswith((".yaml", ".yml")))
+        return str((folder / layers.home(raw, "extends")).absolute()) if relative else None
+    spec = FIELDS.get(".".join(where))
+    each = raw if isinstance(raw, list) else [raw]
+    fixed = all(not isinstance(one, str) or one.startswith(("/", "~", "$")) for one in each)
+    return None if spec is None or not spec.kind or fixed or raw == located else located
+
+
+def _content(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None

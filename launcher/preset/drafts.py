@@ -1,0 +1,56 @@
+"""Where drafts come from: a preset of yours, a shipped one, a file, the settings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from launcher import paths
+from launcher.errors import UserError
+from launcher.preset.draft import Draft
+from launcher.preset.files import find
+from launcher.preset.schema import Preset
+from launcher.preset.yaml_text import text_of
+
+_SHADOW = "# Yours: lies over the shipped preset of this name.\nextends: {}\n"
+
+
+def open_draft(name_or_path: str) -> Draft:
+    """The draft of a preset; of a shipped one it is a new preset of yours that extends it.
+
+    A file that cannot be read as a preset is opened, too. Raises UserError when there is none.
+    """
+    path, origin = find(name_or_path)
+    if origin == "shipped":
+        return Draft(paths.presets_dir() / f"{path.stem}.yaml", _SHADOW.format(path.stem), on_disk=None)
+    try:
+        text = path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    return Draft(path, text, on_disk=text)
+
+
+def draft_of_run(info: Mapping[str, Any]) -> Draft:
+    """The draft of a new preset with exactly the settings of a run, from its run.yaml.
+
+    Raises UserError for a run that no preset of ours started.
+    """
+    preset, run = info.get("preset"), str(info.get("id") or "")
+    if not isinstance(preset, Mapping):
+        raise UserError(f"run {run} was made elsewhere: there is no preset to start from")
+    path = paths.presets_dir() / f"{info.get('name') or 'run'}-{run[:4]}.yaml"
+    return Draft(path, _dump(preset, f"# The settings of run {run}."), on_disk=None, run=run)
+
+
+def _dump(preset: Mapping[str, Any], heading: str) -> str:
+    """A preset as a file that depends on no other; groups in the order of the schema."""
+    lines = [heading]
+    for name in Preset.model_fields:
+        value = preset.get(name)
+        if name == "extends" or name not in preset:
+            continue
+        if not isinstance(value, Mapping):
+            lines.append(f"{name}: {text_of(value)}")
+        elif value:
+            lines += ["", f"{name}:", *(f"  {text_of(key)}: {text_of(item)}" for key, item in value.items())]
+    return "\n".join(lines) + "\n"

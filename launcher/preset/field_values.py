@@ -1,0 +1,135 @@
+"""Single values of a preset: where they stand in its file, what a person means by a text, what may not be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_origin
+
+from launcher.errors import UserError
+from launcher.preset import hydra, layers, versions, yaml_text
+from launcher.preset.layers import Layer, Place
+from launcher.preset.schema import BY_KEY, FIELDS, Preset
+from launcher.text import did_you_mean
+
+Where = tuple[str, ...]
+"""Which value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
+
+_NULLS = ("null", "~")
+
+
+def where_of(name: str) -> Where:
+    """The value meant by a field, an environment variable, or a veRL key with or without `+`.
+
+    Raises UserError for what can be none of them.
+    """
+    group, _, rest = name.partition(".")
+    if name in FIELDS and name not in layers.MAPPINGS:
+        return FIELDS[name].path
+    if group in layers.FREE and rest:
+        return (group, rest) if group == "env" else tuple(name.split("."))
+    _, key = hydra.split_key(name.removeprefix("overrides."), "a new key")
+    newest = versions.newest(key)
+    if newest in BY_KEY:
+        return BY_KEY[newest].path
+    if key.partition(".")[0] not in layers.ROOTS:
+        raise UserError(f"'{name}' is no field and no veRL key{did_you_mean(name, [*FIELDS, *BY_KEY])}")
+    return "overrides", newest
+
+
+def typed(where: Where, text: str) -> Any:
+    """The value that a person means with a text: where the field takes text, quotes are not needed."""
+    text, spec = text.strip(), FIELDS.get(".".join(where))
+    if where[0] == "env":
+        return text
+    if spec is None:
+        return yaml_text.value_of(text)
+    if str in spec.types and not text.startswith(("[", '"', "'")):
+        return None if text in _NULLS and spec.nullable else text
+    lists = any(get_origin(kind) is list for kind in spec.types)
+    value = yaml_text.value_of(text)
+    if lists and isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+def check(where: Where, value: Any, folder: Path) -> str | None:
+    """Why a value cannot be, in one sentence; None when it can. Relative paths are meant from `folder`."""
+    nested: Any = value
+    for name in reversed(where):
+        nested = {name: nested}
+    try:
+        found = layers.from_mapping(nested, lambda _: ".".join(where), folder)
+    except UserError as error:
+        return str(error)
+    return next(filter(None, (_wrong(path, entry.value) for path, entry in found.items())), None)
+
+
+def raw_places(
+    raw: Mapping[Any, Any], place: Place, folder: Path
+) -> tuple[Layer, dict[Where, list[Where]], dict[Where, str]]:
+    """What a file sets, where in the file each value stands (twice, for a key in both its spellings), and
+    what is wrong with values. Never raises.
+    """
+    own: Layer = {}
+    places: dict[Where, list[Where]] = {}
+    errors: dict[Where, str] = {}
+    for entry_place, nested in _entries(raw):
+        try:
+            found = layers.from_mapping(nested, place, folder)
+        except UserError as error:
+            places.setdefault(entry_place, []).append(entry_place)
+            errors[entry_place] = str(error)
+            continue
+        for path, entry in found.items():
+            own[path] = entry
+            places.setdefault(path, []).append(path if path[0] in layers.FREE else entry_place)
+            if wrong := _wrong(path, entry.value):
+                errors[path] = wrong
+    if unhealthy := _unhealthy(raw.get("health")):
+        errors["health",] = unhealthy
+    return own, places, errors
+
+
+def _entries(raw: Mapping[Any, Any]) -> list[tuple[Where, dict[Any, Any]]]:
+    """One mapping for each value of a file, so that one that is wrong does not hide the others."""
+    found: list[tuple[Where, dict[Any, Any]]] = []
+    for name, value in raw.items():
+        if name in layers.MAPPINGS and isinstance(value, Mapping):
+            found += [((name, str(key)), {name: {key: item}}) for key, item in value.items()]
+        else:
+            found.append(((str(name),), {name: value}))
+    return found
+
+
+def _wrong(path: Where, value: Any) -> str | None:
+    from pydantic import ValidationError
+
+    spec = FIELDS.get(".".join(path))
+    if spec is None:
+        return _unsayable(value) if path[0] == "overrides" else None
+    try:
+        Preset.model_validate({path[0]: {path[1]: value}} if len(path) > 1 else {path[0]: value})
+    except ValidationError:
+        near = did_you_mean(value, spec.choices) if isinstance(value, str) else ""
+        return f"{value!r} cannot be{near}; allowed: {spec.allowed}"
+    return None
+
+
+def _unsayable(value: Any) -> str | None:
+    try:
+        hydra.quote(value)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _unhealthy(settings: Any) -> str | None:
+    from launcher.run.health import check_health
+
+    try:
+        if isinstance(settings, Mapping):
+            check_health(settings)
+    except UserError as error:
+        return str(error)
+    return None
