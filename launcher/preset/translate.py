@@ -144,7 +144,11 @@ def _ray(preset: Preset, env: Mapping[str, str]) -> Arguments:
     """Ray of our own; or the environment for the workers of one that is there, who do not inherit it."""
     if preset.cluster.address:
         return {f"{_RAY}.runtime_env.env_vars.{name}": ("+", value) for name, value in env.items()}
-    found: Arguments = {f"{_RAY}.include_dashboard": ("+", False)}  # a minute of start-up
+    found: Arguments = {
+        f"{_RAY}.include_dashboard": ("+", False),  # a minute of start-up
+        # else Ray joins whatever `ray start` left on this host, whose workers do not have our environment
+        f"{_RAY}.address": ("+", "local"),
+    }
     if preset.trainer.device == "cpu":
         found[f"{_RAY}.num_gpus"] = ("+", preset.trainer.gpus)  # slots, one a worker
     return found

@@ -1,0 +1,139 @@
+"""One experiment: a run through the product from its check to its end, and what came of it."""
+
+import json
+import os
+import subprocess
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from host import ENDED, Lane, look, memory_free, ppo_tui, processes, stacks, status, told, wait
+from measure import Watching, figures
+
+KIT = Path(os.environ.get("KIT", "kit"))
+RESULTS, CAPTURES = KIT / "results", KIT / "results/captures"
+KEYS = ("", "h", "g")  # the dashboard, the checklist, the GPUs
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run: a preset with settings, how far it is followed, and what is done on the way."""
+
+    name: str
+    preset: str
+    settings: tuple[str, ...] = ()
+    step: int | None = None  # stopped when this one is done; None: it is expected to end by itself
+    patience: float = 360.0  # seconds; more for the sake of a slow start only
+    first: Callable[[Lane, str, dict[str, Any]], None] | None = None  # at the second step
+    after: Callable[[Lane, str, dict[str, Any]], None] | None = None  # when it has ended
+    without_plugin: bool = False  # as a user without ppo-tui would start it
+
+
+def mark(text: str) -> None:
+    print(f"== {time.strftime('%T')} {text}", flush=True)
+
+
+def conduct(experiment: Experiment, lane: Lane) -> None:
+    """Runs one experiment and writes what came of it; nothing that happens here ends the others."""
+    mark(f"{experiment.name}: starts on {lane.gpus or 'the CPU'}")
+    result: dict[str, Any] = {"name": experiment.name, "preset": experiment.preset,
+                              "settings": list(experiment.settings), "gpus": list(lane.gpus)}  # fmt: skip
+    try:
+        (_alone if experiment.without_plugin else _through_the_product)(experiment, lane, result)
+    except Exception:
+        result["broken"] = traceback.format_exc()
+    (RESULTS / f"{experiment.name}.json").write_text(json.dumps(result, indent=1))
+    mark(f"{experiment.name}: {_outcome(result)}")
+
+
+def _outcome(result: dict[str, Any]) -> str:
+    if "broken" in result:
+        return "broken: " + result["broken"].splitlines()[-1]
+    cause = result.get("diagnosis", {}).get("cause")
+    step = result.get("figures", {}).get("last_step")
+    return f"{result.get('state', {}).get('state', 'ended')} at step {step}, cause {cause}"
+
+
+def _through_the_product(experiment: Experiment, lane: Lane, result: dict[str, Any]) -> None:
+    words = (experiment.preset, *experiment.settings)
+    result["check"] = told(lane, "check", *words)
+    result["memory_before"] = lane.memory()
+    started = ppo_tui(lane, "run", *words, "--detach", "--json", patience=300)
+    if started.returncode:
+        result["refused"] = started.stderr[-3000:]
+        mark(f"{experiment.name}: refused, so forced: {started.stderr[-400:]}")
+        started = ppo_tui(lane, "run", *words, "--force", "--detach", "--json", patience=300)
+    found = json.loads(started.stdout)
+    run, folder = found["run"], Path(found["dir"])
+    result |= {"run": run, "dir": str(folder)}
+    deadline = time.monotonic() + experiment.patience
+    if experiment.first:
+        wait(lane, run, 2, experiment.patience)
+        experiment.first(lane, run, result)
+    state = wait(lane, run, experiment.step, max(5.0, deadline - time.monotonic()))
+    result["memory_during"] = lane.memory()
+    result["processes_during"] = sorted(processes(run))
+    if state["state"] not in ENDED:
+        if state.get("step") is None:
+            stacks(run, RESULTS / "stacks" / experiment.name)
+        _stop(lane, run, result)
+    result["state"] = status(lane, run)
+    result["diagnosis"] = told(lane, "diagnose", run)
+    result["figures"] = figures(folder)
+    if experiment.after:
+        experiment.after(lane, run, result)
+
+
+def _stop(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    began = time.monotonic()
+    ppo_tui(lane, "stop", run, "--wait")
+    result["stop_seconds"] = round(time.monotonic() - began, 1)
+    result["memory_after"] = memory_free(lane)
+    result["memory_free_seconds"] = round(time.monotonic() - began, 1)
+    result["processes_after"] = sorted(processes(run))
+
+
+def _alone(experiment: Experiment, lane: Lane, result: dict[str, Any]) -> None:
+    """The exact command of the run without our plugin, and then what `diagnose` says of its console."""
+    command = told(lane, "command", experiment.preset, *experiment.settings)
+    env = {**lane.env(), **command["env"], "VERL_USE_EXTERNAL_MODULES": ""}
+    log = RESULTS / f"{experiment.name}.log"
+    with log.open("wb") as out:
+        driver = subprocess.Popen(command["argv"], env=env, stdout=out, stderr=out, start_new_session=True)
+        try:
+            result["exit"] = driver.wait(experiment.patience)
+        except subprocess.TimeoutExpired:
+            os.killpg(driver.pid, 15)
+            result["exit"] = driver.wait(30)
+    result["diagnosis"] = told(lane, "diagnose", str(log))
+
+
+def watched(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """Captures of the screens, then what watching costs."""
+    for key in KEYS:
+        look(lane, run, "learning", CAPTURES, key)
+    state = status(lane, run)
+    meter = Watching(lane, Path(result["dir"]), state["supervisor"]["pid"])
+    result["watching"] = meter.measure(int(os.environ.get("WATCHED_STEPS", "36")), 500)
+
+
+def resumed(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """Goes on from the newest checkpoint in a second attempt, and looks at the joined curve."""
+    before = result["figures"]["last_step"]
+    done = ppo_tui(lane, "resume", run, "--detach", patience=120)
+    result["resume"] = {"exit": done.returncode, "said": done.stderr[-500:], "stopped_at": before}
+    if done.returncode:
+        return
+    state = wait(lane, run, before + 3, 300)
+    look(lane, run, "resumed", CAPTURES)
+    ppo_tui(lane, "stop", run, "--wait")
+    folder = Path(result["dir"])
+    result["resume"] |= {"state": state["state"], "step": state.get("step"), "figures": figures(folder, 2)}
+    ppo_tui(lane, "export", run, "--to", str(RESULTS / "resumed.svg"))
+
+
+def finished(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    look(lane, run, result["name"], CAPTURES)

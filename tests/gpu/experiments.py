@@ -1,0 +1,82 @@
+"""What is tried on the GPUs, in queues by worth: the first of each queue go side by side, one run a GPU."""
+
+from conduct import KIT, Experiment, finished, resumed, watched
+
+SMALL = f"model.path={KIT}/model"  # 135M parameters, real weights
+HALF, ONE_AND_A_HALF = f"model.path={KIT}/qwen-0.5b", f"model.path={KIT}/qwen-1.5b"  # random ones
+HOST = (
+    f"data.train={KIT}/train.parquet", f"data.val={KIT}/test.parquet", "data.max_prompt_length=384",
+    "model.use_remove_padding=false",  # there is no flash-attn on the host
+    "rollout.enforce_eager=true",  # half a minute less of start-up
+    "rollout.gpu_memory_utilization=0.3", "trainer.validate_every=10",
+)  # fmt: skip
+BRIEF = (*HOST, "trainer.validate_every=-1", "trainer.save_every=-1")
+REWARDED, PPO = "gsm8k-format-reward", "gsm8k-0.5b-24gb"
+LORA, GRPO, ONE_AND_A_HALF_PPO = "gsm8k-1.5b-lora-24gb", "gsm8k-grpo-24gb", "gsm8k-1.5b-24gb"
+
+LEARNING = Experiment(
+    "learning", REWARDED, (SMALL, *HOST, "trainer.save_every=20"), step=42, patience=780,
+    first=watched, after=resumed,
+)  # fmt: skip
+BLOW_UP = Experiment(
+    "blow-up", REWARDED, (SMALL, *BRIEF, "actor.lr=1e-4"), step=25, patience=480, after=finished
+)
+COLLAPSE = Experiment(
+    "collapse", REWARDED, (SMALL, *BRIEF, "actor.entropy_coeff=-0.02", "actor.lr=1e-5"),
+    step=25, patience=480, after=finished,
+)  # fmt: skip
+LORA_RUN = Experiment("lora", LORA, (SMALL, *BRIEF), step=4, patience=270)
+GRPO_RUN = Experiment(
+    "grpo", GRPO,
+    (SMALL, *BRIEF, "data.train_batch_size=64", "actor.ppo_mini_batch_size=32", "rollout.n=4",
+     "data.max_response_length=256"),
+    step=12, patience=360,
+)  # fmt: skip
+SIZE_HALF = Experiment(
+    "size-0.5b", PPO, (HALF, *BRIEF, "rollout.gpu_memory_utilization=0.4"), step=4, patience=300
+)
+SIZE_ONE_AND_A_HALF = Experiment(
+    "size-1.5b", ONE_AND_A_HALF_PPO, (ONE_AND_A_HALF, *BRIEF, "rollout.gpu_memory_utilization=0.4"),
+    step=3, patience=300,
+)  # fmt: skip
+NO_FLASH_ATTENTION = Experiment("fail-no-flash-attn", PPO, (SMALL, *BRIEF), patience=240, without_plugin=True)
+NO_KV_CACHE = Experiment(
+    "fail-kv-cache", PPO, (SMALL, *BRIEF, "rollout.gpu_memory_utilization=0.005"), patience=240
+)
+OUT_OF_MEMORY = Experiment(
+    "fail-oom", PPO,
+    (HALF, *BRIEF, "data.train_batch_size=512", "actor.ppo_mini_batch_size=512",
+     "actor.use_dynamic_bsz=false", "actor.ppo_micro_batch_size_per_gpu=512",
+     "critic.ppo_micro_batch_size_per_gpu=512",
+     "ref.log_prob_micro_batch_size_per_gpu=512", "rollout.log_prob_micro_batch_size_per_gpu=512"),
+    patience=300,
+)  # fmt: skip
+PACKED = Experiment(
+    "remove-padding", PPO, (SMALL, *BRIEF, "model.use_remove_padding=true"), step=3, patience=240
+)
+TWO_GPUS = Experiment("two-gpus", REWARDED, (SMALL, *BRIEF, "trainer.gpus=2"), step=8, patience=300)
+
+QUEUES = (
+    (LEARNING,),
+    (BLOW_UP, SIZE_HALF, OUT_OF_MEMORY),
+    (COLLAPSE, SIZE_ONE_AND_A_HALF, NO_FLASH_ATTENTION, NO_KV_CACHE),
+    (LORA_RUN, GRPO_RUN, PACKED),
+)
+
+REHEARSAL = (
+    (
+        Experiment(
+            "learning",
+            "toy-cpu",
+            ("trainer.steps=60", "trainer.save_every=4"),
+            step=14,
+            patience=300,
+            first=watched,
+            after=resumed,
+        ),
+        Experiment("fail-missing-parquet", "toy-cpu", ("data.train=/nowhere/train.parquet",), patience=120),
+        Experiment(
+            "alone", "toy-cpu", ("data.val=/nowhere/test.parquet",), patience=120, without_plugin=True
+        ),
+    ),
+)

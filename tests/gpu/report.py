@@ -1,0 +1,129 @@
+"""The tables of docs/gpu.md, from the results of run.sh.
+
+python tests/gpu/report.py RESULTS
+"""
+
+import json
+import random
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+GIB = 2**30
+
+
+def main(folder: Path) -> None:
+    results = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    runs = [result for result in results if isinstance(result, dict) and "preset" in result]
+    print("## Runs\n")
+    head = (
+        "run",
+        "preset and what differs",
+        "GPUs",
+        "first step",
+        "s/step",
+        "tok/s",
+        "steps",
+        "end",
+        "cause",
+    )
+    table(head, map(_run, runs))
+    print("\n## Flags\n")
+    table(("run", "first flags: step, rule, level"), map(_flags, runs))
+    print("\n## Memory: estimate and measured peak, GiB\n")
+    table(("run", "estimate by phase", "peak in use by phase (NVML)", "veRL's own"), map(_memory, runs))
+    print("\n## Stop\n")
+    table(("run", "stop", "GPU free after", "MiB before, during, after", "processes during, after"),
+          (_stop(run) for run in runs if "stop_seconds" in run))  # fmt: skip
+    for run in runs:
+        if "watching" in run:
+            print(f"\n## What watching costs ({run['name']})\n\n{_watching(run['watching'])}")
+        if "resume" in run:
+            print(f"\n## Resume ({run['name']})\n\n{_resume(run['resume'])}")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a Markdown table."""
+    print("| " + " | ".join(head) + " |")
+    print("|" + " --- |" * len(head))
+    for row in rows:
+        print("| " + " | ".join("–" if cell in (None, "") else str(cell) for cell in row) + " |")
+
+
+def _run(run: dict[str, Any]) -> tuple[object, ...]:
+    found, state = run.get("figures", {}), run.get("state", {})
+    own = ", ".join(setting for setting in run["settings"] if "/" not in setting)
+    end = state.get("state", f"exit {run.get('exit')}")
+    first = found.get("first_step_seconds")
+    return (
+        run["name"], f"{run['preset']}: {own}", ",".join(map(str, run["gpus"])),
+        f"{first} s" if first else None, found.get("seconds_per_step"),
+        found.get("tokens_per_second"), found.get("last_step"), end,
+        run.get("diagnosis", {}).get("cause"),
+    )  # fmt: skip
+
+
+def _flags(run: dict[str, Any]) -> tuple[object, ...]:
+    flags = run.get("figures", {}).get("flags", [])
+    return run["name"], "; ".join(f"{flag['step']} {flag['rule']} {flag['to']}" for flag in flags[:8])
+
+
+def _memory(run: dict[str, Any]) -> tuple[object, ...]:
+    estimate = (run.get("check", {}).get("memory") or {}).get("phases", [])
+    words = ", ".join(
+        f"{phase['name']} {phase['gpu'] / GIB:.1f}–{phase['gpu_high'] / GIB:.1f}" for phase in estimate
+    )
+    found = run.get("figures", {})
+    peaks = ", ".join(f"{name} {value}" for name, value in found.get("peaks", {}).items())
+    own = found.get("verl_peaks", {})
+    return run["name"], words, peaks, ", ".join(f"{key.split('/')[-1]} {value}" for key, value in own.items())
+
+
+def _stop(run: dict[str, Any]) -> tuple[object, ...]:
+    memory = f"{run.get('memory_before')} {run.get('memory_during')} {run.get('memory_after')}"
+    counts = f"{len(run.get('processes_during', []))}, {len(run.get('processes_after', []))}"
+    return run["name"], f"{run['stop_seconds']} s", f"{run['memory_free_seconds']} s", memory, counts
+
+
+def _watching(found: dict[str, Any]) -> str:
+    rates = found["rates"]
+    if not (rates["watched"] and rates["alone"]):
+        return "not measured"
+    low, high = _interval(rates["watched"], rates["alone"])
+    tokens, steps = found["tokens_per_second"], found["steps"]
+    return (
+        f"Median {tokens['watched']} tok/s in {steps['watched']} steps with the supervisor and a screen, "
+        f"{tokens['alone']} in {steps['alone']} steps with both standing still, in turns of two. "
+        f"Mean difference {100 * (_mean_ratio(rates['watched'], rates['alone']) - 1):+.1f} % "
+        f"(95 % interval {low:+.1f} to {high:+.1f} %). CPU: supervisor {found['supervisor_cpu_percent']} %, "
+        f"screen {found['screen_cpu_percent']} % of one core."
+    )
+
+
+def _mean_ratio(ours: Sequence[float], others: Sequence[float]) -> float:
+    return statistics.fmean(ours) / statistics.fmean(others)
+
+
+def _interval(ours: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """Bootstrap interval of the difference of the means, in per cent."""
+    draw = random.Random(0)
+    ratios = sorted(
+        _mean_ratio(draw.choices(ours, k=len(ours)), draw.choices(others, k=len(others))) for _ in range(2000)
+    )
+    return 100 * (ratios[50] - 1), 100 * (ratios[1949] - 1)
+
+
+def _resume(found: dict[str, Any]) -> str:
+    figures = found.get("figures", {})
+    said = (found["said"].strip().splitlines() or [""])[-1]
+    return (
+        f"Stopped after step {found['stopped_at']}; `{said}`. "
+        f"State {found.get('state')} at step {found.get('step')}; first step of the new attempt after "
+        f"{figures.get('first_step_seconds')} s."
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,32 @@
+#!/bin/bash
+# run.sh: everything of docs/gpu.md, unattended, on a host with GPUs and no network. Marks its way with "== ".
+#
+#   tests/gpu/run.sh            on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit)
+#   tests/gpu/run.sh rehearse   the same flow on this machine's CPU with toy-cpu, in about five minutes
+#
+# Results, as they come: $KIT/results/*.json, captures/*.txt and runs.tgz; `python tests/gpu/report.py` makes
+# the tables of docs/gpu.md of them. One run a GPU, side by side; what does not come off is recorded, and the
+# rest goes on.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
+mkdir -p "$KIT/results"
+if [ "${1:-}" = rehearse ]; then
+    export PPO_TUI=${PPO_TUI:-$root/.venv/bin/ppo-tui}
+    export PYTHONPATH=$root:$root/tests/support
+    exec "$root/.venv/bin/python" "$root/tests/gpu/suite.py" rehearse
+fi
+if [ ! -e "$KIT/installed" ]; then
+    echo "== veRL, the model and the data ($(date +%T))"
+    [ -e "$KIT/test.parquet" ] || bash "$KIT/parts/boot.sh"
+    echo "== ppo-tui from its own wheel, in a virtual environment of its own ($(date +%T))"
+    python3 -m venv "$KIT/app"
+    "$KIT/app/bin/pip" -q install --no-index --find-links "$KIT/parts" ppo-tui pyte py-spy
+    echo "== models of the presets' sizes with random weights ($(date +%T))"
+    PYTHONPATH=$KIT/site python3 "$root/tests/gpu/models.py" "$KIT"
+    touch "$KIT/installed"
+fi
+# veRL lives in another interpreter than ppo-tui, as on many hosts.
+export PPO_TUI=$KIT/app/bin/ppo-tui PPO_TUI_PYTHON=${PPO_TUI_PYTHON:-$(command -v python3)} PPO_TUI_HOME=$KIT/home
+export PYTHONPATH=$KIT/site:$root/tests/support HF_HUB_OFFLINE=1 VLLM_USE_FLASHINFER_SAMPLER=0
+exec "$KIT/app/bin/python" "$root/tests/gpu/suite.py" "$@"
