@@ -1,0 +1,118 @@
+"""What the form, the errors and the translation read of each field."""
+
+import pytest
+
+from launcher.health.fixes import FIXES
+from launcher.preset.advice import advice
+from launcher.preset.completion import keys
+from launcher.preset.defaults import NEWEST, default_of
+from launcher.preset.schema import BY_KEY, FIELDS, GENERAL, GROUPS, TITLES, Preset, fields_of
+
+# Keys of verl.md's tables that stay under overrides: megatron's, multi-modal, deprecated and internal ones.
+APPENDED = {
+    "actor_rollout_ref.model.override_config.attn_implementation",
+    "critic.model.override_config.attn_implementation",
+    "critic.ppo_infer_max_token_len_per_gpu",
+    "ray_kwargs.ray_init.address",
+}
+
+
+def test_every_key_of_a_field_is_one_of_verls():
+    known = set(keys(version=NEWEST))
+    assert {spec.key for spec in FIELDS.values() if spec.key} - known == APPENDED
+    assert {spec.key for spec in FIELDS.values() if spec.plus} == APPENDED
+
+
+def test_no_two_fields_share_a_key():
+    assert len(BY_KEY) == sum(bool(spec.key) for spec in FIELDS.values())
+
+
+@pytest.mark.parametrize("spec", FIELDS.values(), ids=lambda spec: spec.name)
+def test_each_field_says_what_it_is(spec):
+    assert spec.about.endswith((".", "...")), "one sentence"
+    assert 8 <= len(spec.about) <= 110
+    assert spec.allowed
+    if int in spec.types or float in spec.types:
+        assert spec.scale
+        assert spec.step > 0
+    assert not spec.choices or not spec.scale
+
+
+@pytest.mark.parametrize("spec", FIELDS.values(), ids=lambda spec: spec.name)
+def test_verls_default_is_allowed_by_our_types(spec):
+    value = default_of(spec.key) if spec.key else None
+    if value is None or spec.key in ("data.train_files", "data.val_files", "trainer.logger"):
+        return
+    ours = {theirs: name for name, theirs in spec.names.items()}
+    value = ours.get(value, value) if isinstance(value, str) else value
+    nested: dict = {}
+    node = nested
+    for name in spec.path[:-1]:
+        node = node.setdefault(name, {})
+    node[spec.path[-1]] = value
+    assert Preset.model_validate(nested)
+
+
+def test_groups_have_titles_in_the_order_of_the_form():
+    assert list(TITLES) == [GENERAL, *GROUPS]
+    assert [spec for group in TITLES for spec in fields_of(group)] != []
+    assert {spec.name for group in TITLES for spec in fields_of(group)} == set(FIELDS)
+
+
+def test_a_form_can_begin_with_few_fields():
+    essential = [spec for spec in FIELDS.values() if spec.essential]
+    assert 25 <= len(essential) <= 45
+    assert {"model.path", "data.train", "actor.lr", "kl.coef", "trainer.gpus"} <= {s.name for s in essential}
+
+
+def test_every_fix_of_the_health_checklist_is_the_advice_of_a_field():
+    fixed = {fix.key for fixes in FIXES.values() for fix in fixes if fix.key}
+    assert {spec.key for spec in FIELDS.values() if advice(spec)} == fixed
+    words = {found.rule: found.words for found in advice(FIELDS["actor.entropy_coeff"])}
+    assert words["ENT-1"] == "set 0.001–0.01"
+    assert words["ENT-2"] == "lower or 0"
+    assert advice(FIELDS["description"]) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("data.train_b", "data.train_batch_size"),
+        ("+data.train_b", "data.train_batch_size"),
+        ("kl_loss_coef", "actor_rollout_ref.actor.kl_loss_coef"),
+        ("TRAINER.total_e", "trainer.total_epochs"),
+    ],
+)
+def test_completion_by_beginning_then_by_part(typed, first):
+    assert keys(typed)[0] == first
+
+
+def test_completion_knows_the_version():
+    assert "trainer.use_v1" in keys("trainer.", "0.9.0")
+    assert "trainer.use_v1" not in keys("trainer.", "0.8.0")
+    assert "data.sampler.class_path" in keys("data.", "0.7.1")
+    assert keys("nothing.like.it") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "value"),
+    [
+        ("actor_rollout_ref.actor.optim.lr", "0.9.1", 1e-6),
+        ("actor_rollout_ref.rollout.max_num_seqs", "0.9.1", 256),
+        ("actor_rollout_ref.rollout.max_num_seqs", "0.8.0", 1024),
+        ("actor_rollout_ref.rollout.max_num_seqs", "0.8.3", 1024),
+        ("actor_rollout_ref.rollout.max_num_seqs", "1.0.0", 256),
+        ("actor_rollout_ref.rollout.name", "0.9.1", None),
+        ("critic.ppo_mini_batch_size", "0.9.1", 256),
+        ("critic.forward_max_token_len_per_gpu", "0.9.1", 32768),
+        ("no.such.key", "0.9.1", None),
+    ],
+)
+def test_verls_defaults(key, version, value):
+    assert default_of(key, version) == value
+
+
+def test_a_default_follows_what_was_set():
+    mini = "actor_rollout_ref.actor.ppo_mini_batch_size"
+    assert default_of("critic.ppo_mini_batch_size", keys={mini: 32}) == 32
+    assert default_of("actor_rollout_ref.rollout.prompt_length", keys={"data.max_prompt_length": 77}) == 77
