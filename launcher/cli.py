@@ -2,15 +2,17 @@
 
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from launcher.commands import data, export, launch, logs, preset, report
+from launcher.commands import check, data, export, keys, launch, logs, preset, report
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
+from launcher.settings import Settings, read
 
 OpenScreen = Callable[[ScreenRequest], int]
+ListKeys = Callable[[Settings], tuple[list[dict[str, Any]], list[str]]]
 
 app = typer.Typer(
     name="ppo-tui",
@@ -21,21 +23,27 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, report, preset, logs, export):
+for module in (launch, check, report, preset, logs, export, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
+_NO_SCREEN = "there is no screen in this process: use the command 'ppo-tui'"
 
 
 @app.callback(invoke_without_command=True)
 def root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
-    no_mouse: Annotated[bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal.")] = False,
-    theme: Annotated[str | None, typer.Option(help="dark, light, or a theme of Textual.")] = None,
+    mouse: Annotated[
+        bool | None,
+        typer.Option("--mouse/--no-mouse", help="Take the mouse; over SSH it is left to the terminal."),
+    ] = None,
+    theme: Annotated[
+        str | None, typer.Option(help="dark, light, colour-blind, terminal, or a theme of Textual.")
+    ] = None,
     ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters alone.")] = False,
 ) -> None:
     """Open the screen on the runs and presets of this machine."""
-    ctx.obj.look = {"mouse": not no_mouse, "theme": theme, "ascii": ascii_only}
+    ctx.obj.asked = {"mouse": mouse, "theme": theme, "ascii": ascii_only or None}
     if version:
         from importlib.metadata import version as installed
 
@@ -47,23 +55,29 @@ def root(
 
 
 class Screen:
-    """Opens the screen as the options before the command ask for it."""
+    """Opens the screen as the options before the command, the environment and config.yaml ask for it."""
 
-    def __init__(self, open_screen: OpenScreen | None) -> None:
-        self._open = open_screen
-        self.look: dict[str, bool | str | None] = {}
+    def __init__(self, open_screen: OpenScreen | None, list_keys: ListKeys | None) -> None:
+        self._open, self._list_keys = open_screen, list_keys
+        self.asked: dict[str, bool | str | None] = {}
 
     def open(self, run: str | None = None, *, read_only: bool = False) -> int:
         """Shows the screen; returns its exit code."""
         if self._open is None:
-            raise UserError("there is no screen in this process: use the command 'ppo-tui'")
-        return self._open(ScreenRequest(run=run, read_only=read_only, **self.look))  # type: ignore[arg-type]
+            raise UserError(_NO_SCREEN)
+        return self._open(ScreenRequest(run=run, read_only=read_only, settings=read(self.asked)))
+
+    def keys(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """Every key of the screen, and what is wrong with those of config.yaml."""
+        if self._list_keys is None:
+            raise UserError(_NO_SCREEN)
+        return self._list_keys(read(self.asked))
 
 
-def main(open_screen: OpenScreen | None = None) -> None:
+def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None) -> None:
     """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use."""
     try:
-        code = app(obj=Screen(open_screen), standalone_mode=False)
+        code = app(obj=Screen(open_screen, list_keys), standalone_mode=False)
     except UserError as error:
         print(f"ppo-tui: {error}", file=sys.stderr)
         code = 2

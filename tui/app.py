@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.events import DescendantFocus
 from textual.screen import Screen
 
 from launcher.screen_request import ScreenRequest
@@ -15,7 +16,7 @@ from tui import terminal
 from tui.glyphs import to_ascii
 from tui.keys import is_ours
 from tui.screens.dashboard import DashboardScreen
-from tui.theme import OWN, theme_name
+from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.widgets.painted import ASCII_CLASS
 
 
@@ -25,18 +26,31 @@ class PpoTui(App[None]):
     TITLE = "ppo-tui"
     CSS_PATH = "app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "help", "help", tooltip="Show every key and sign", key_display="?"),
-        Binding("ctrl+z", "suspend_process", "suspend", tooltip="Back to the shell; fg returns", show=False),
-    ]
+        Binding("question_mark", "help", "help", id="app.help", key_display="?",
+                tooltip="Show every key and sign"),
+        Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False,
+                tooltip="Back to the shell; fg returns"),
+    ]  # fmt: skip
 
     def __init__(self, request: ScreenRequest) -> None:
-        super().__init__()
+        colourless = "NO_COLOR" in os.environ
+        # colours of the terminal's own can be left out; of all others Textual makes shades of grey
+        super().__init__(ansi_color=True if colourless else None)
         self.request = request
-        self.animation_level = "none"
+        settings = request.settings
+        self.marks: list[Path] = []  # runs to be compared
+        self.animation_level = settings.animations
         for theme in OWN:
             self.register_theme(theme)
-        self.theme = theme_name(request.theme)
-        self.set_class(request.ascii, ASCII_CLASS)
+        asked = theme_name(settings.theme, settings.theme_place)
+        self.theme = TERMINAL if colourless else asked
+        self.set_class(settings.ascii, ASCII_CLASS)
+        self._complaints: list[str] = []
+        if settings.keys:
+            from tui.keymap import checked
+
+            keymap, self._complaints = checked(settings.keys)
+            self.set_keymap(keymap)
 
     def on_mount(self) -> None:
         self.watch(self, "title", self._tell_title)
@@ -49,9 +63,16 @@ class PpoTui(App[None]):
             from tui.screens.runs import RunsScreen
 
             self.push_screen(RunsScreen(read_only=read_only))
+        for complaint in self._complaints:
+            self.notify(complaint, title="Keys", severity="warning", markup=False, timeout=20)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """No cursor blinks where nothing is to move: each blink is bytes over the line."""
+        if self.animation_level == "none" and getattr(event.widget, "cursor_blink", False):
+            event.widget.cursor_blink = False  # type: ignore[attr-defined]  # Input, TextArea
 
     def _tell_title(self, title: str) -> None:
-        terminal.send(self, terminal.title(to_ascii(title) if self.request.ascii else title))
+        terminal.send(self, terminal.title(to_ascii(title) if self.request.settings.ascii else title))
 
     def _check_terminal(self) -> None:
         """Ends at once when the terminal is gone: leaving in good order would wait for it to take bytes."""
@@ -60,16 +81,7 @@ class PpoTui(App[None]):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for themes that are not ours."""
-        theme = self.current_theme
-        if theme.ansi:
-            dim, faint = "ansi_bright_black", "ansi_bright_black"
-            others = ("ansi_magenta", "ansi_cyan", "ansi_default")
-        elif theme.dark:
-            dim, faint, others = "#8a8a8a", "#5f5f5f", ("#d787d7", "#5fd7af", "#eeeeee")
-        else:
-            dim, faint, others = "#6c6c6c", "#bcbcbc", ("#8700af", "#008787", "#303030")
-        curves = {f"curve-{number}": colour for number, colour in enumerate(others, 2)}
-        return {"dim": dim, "faint": faint, "curve": theme.primary, **curves}
+        return foreign_variables(self.current_theme)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key of the screen as an entry of the command palette, and the choice of a theme."""

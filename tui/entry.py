@@ -2,16 +2,18 @@
 
 import os
 import sys
+from typing import Any
 
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
+from launcher.settings import OUR_THEMES, Settings
 
 
 def main() -> None:
     """Run the command line. Textual is imported only when a command opens the screen."""
     from launcher.cli import main as command_line
 
-    command_line(open_screen)
+    command_line(open_screen, list_keys)
 
 
 def open_screen(request: ScreenRequest) -> int:
@@ -23,7 +25,7 @@ def open_screen(request: ScreenRequest) -> int:
         raise UserError(
             "the screen needs a terminal; `ppo-tui status RUN` and `ppo-tui runs` print plain text"
         )
-    if request.theme is None and os.environ.get("COLORTERM"):
+    if request.settings.theme in (None, *OUR_THEMES) and os.environ.get("COLORTERM"):
         # our own colours are all among the 256, whose escapes are a third shorter over SSH
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "256")
     from tui.app import PpoTui
@@ -31,5 +33,13 @@ def open_screen(request: ScreenRequest) -> int:
 
     app = PpoTui(request)
     with title_kept():
-        app.run(mouse=request.mouse)
+        app.run(mouse=request.settings.mouse)
     return app.return_code or 0
+
+
+def list_keys(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
+    """Every key by id with the user's keys laid over, sorted; and what is wrong with the user's keys."""
+    from tui.keymap import checked, commands
+
+    keymap, complaints = checked(settings.keys)
+    return [found.as_json() for _, found in sorted(commands(keymap).items())], complaints

@@ -1,30 +1,43 @@
-"""Two themes of our own whose colours stay apart in 256 and in 16 colours.
+"""Themes of our own whose colours stay apart in 256 and in 16 colours.
 
 OpenSSH does not pass COLORTERM on, so most sessions show 256 colours; every colour here is one of those.
-In 16 colours ok, warning and critical still fall on green, yellow and red. Curves are blue: red and yellow
-are kept for what needs attention.
+In 16 colours ok, warning and critical still fall on green, yellow and red. The first curve is blue, and no
+curve is red or yellow: these are kept for what needs attention. The four curves stay apart for colour-blind
+eyes in every theme, the states in `colour-blind` (tests/tui/test_themes.py simulates them).
+`terminal` has the 16 colours of the terminal itself and paints no background.
 """
 
 from textual.theme import BUILTIN_THEMES, Theme
 
 from launcher.errors import UserError
-from launcher.text import did_you_mean
+from launcher.text import clean, did_you_mean
 
-DEFAULT = "dark"
+DEFAULT, TERMINAL = "dark", "terminal"
+
+_DARK_VARIABLES = {
+    "dim": "#8a8a8a", "faint": "#4e4e4e",
+    "curve": "#5fafff", "curve-2": "#d75faf", "curve-3": "#87ff5f", "curve-4": "#eeeeee",
+    "scrollbar": "#4e4e4e", "scrollbar-background": "#1c1c1c", "scrollbar-corner-color": "#121212",
+    "footer-background": "#121212", "footer-key-foreground": "#5fafff",
+    "footer-description-foreground": "#8a8a8a",
+    "block-cursor-background": "#303030", "block-cursor-foreground": "#eeeeee",
+    "block-cursor-text-style": "bold", "block-cursor-blurred-background": "#1c1c1c",
+}  # fmt: skip
 
 _DARK = Theme(
     name="dark", dark=True,
     primary="#5fafff", secondary="#5fafff", accent="#5fd7ff",
     success="#5fd75f", warning="#ffd75f", error="#ff5f5f",
     foreground="#d0d0d0", background="#121212", surface="#1c1c1c", panel="#262626",
-    variables={
-        "dim": "#8a8a8a", "faint": "#4e4e4e", "curve": "#5fafff",
-        "scrollbar": "#4e4e4e", "scrollbar-background": "#1c1c1c", "scrollbar-corner-color": "#121212",
-        "footer-background": "#121212", "footer-key-foreground": "#5fafff",
-        "footer-description-foreground": "#8a8a8a",
-        "block-cursor-background": "#303030", "block-cursor-foreground": "#eeeeee",
-        "block-cursor-text-style": "bold", "block-cursor-blurred-background": "#1c1c1c",
-    },
+    variables=_DARK_VARIABLES,
+)  # fmt: skip
+
+_COLOUR_BLIND = Theme(
+    name="colour-blind", dark=True,
+    primary="#5fafff", secondary="#5fafff", accent="#875fff",
+    success="#5fd7ff", warning="#ffd700", error="#ff5f5f",
+    foreground="#d0d0d0", background="#121212", surface="#1c1c1c", panel="#262626",
+    variables=_DARK_VARIABLES,
 )  # fmt: skip
 
 _LIGHT = Theme(
@@ -33,7 +46,8 @@ _LIGHT = Theme(
     success="#008700", warning="#af5f00", error="#d70000",
     foreground="#303030", background="#ffffff", surface="#eeeeee", panel="#e4e4e4",
     variables={
-        "dim": "#6c6c6c", "faint": "#bcbcbc", "curve": "#005faf",
+        "dim": "#6c6c6c", "faint": "#bcbcbc",
+        "curve": "#005faf", "curve-2": "#af5fff", "curve-3": "#008700", "curve-4": "#121212",
         "scrollbar": "#bcbcbc", "scrollbar-background": "#eeeeee", "scrollbar-corner-color": "#ffffff",
         "footer-background": "#ffffff", "footer-key-foreground": "#005faf",
         "footer-description-foreground": "#6c6c6c",
@@ -42,14 +56,47 @@ _LIGHT = Theme(
     },
 )  # fmt: skip
 
-OWN = (_DARK, _LIGHT)
+_TERMINAL = Theme(
+    name=TERMINAL, dark=True, ansi=True,
+    primary="ansi_blue", secondary="ansi_blue", accent="ansi_cyan",
+    success="ansi_green", warning="ansi_yellow", error="ansi_red",
+    foreground="ansi_default", background="ansi_default", surface="ansi_default", panel="ansi_default",
+    boost="ansi_default",
+    variables={
+        "dim": "ansi_bright_black", "faint": "ansi_bright_black",
+        "curve": "ansi_bright_blue", "curve-2": "ansi_magenta", "curve-3": "ansi_cyan",
+        "curve-4": "ansi_default",
+        "ansi-background": "ansi_default", "ansi-foreground": "ansi_default",
+        "footer-key-foreground": "ansi_default", "footer-description-foreground": "ansi_default",
+        # a cursor is told without a colour: black on white may be white on white in another terminal
+        "block-cursor-background": "ansi_default", "block-cursor-foreground": "ansi_default",
+        "block-cursor-text-style": "reverse", "block-cursor-blurred-background": "ansi_default",
+        "input-cursor-background": "ansi_default", "input-cursor-foreground": "ansi_default",
+        "input-cursor-text-style": "reverse",
+    },
+)  # fmt: skip
+
+OWN = (_DARK, _LIGHT, _COLOUR_BLIND, _TERMINAL)
 
 
-def theme_name(asked: str | None) -> str:
-    """The name of the theme to use. Raises UserError for one that does not exist."""
+def theme_name(asked: str | None, place: str = "--theme") -> str:
+    """The name of the theme to use. Raises UserError for one that does not exist; `place` asked for it."""
     known = [*(theme.name for theme in OWN), *BUILTIN_THEMES]
     if asked is not None and asked not in known:
-        raise UserError(
-            f"--theme {asked}: no such theme{did_you_mean(asked, known)}; try dark, light or ansi-dark"
-        )
+        ours = ", ".join(theme.name for theme in OWN)
+        near = did_you_mean(asked, known)
+        raise UserError(f"{place}: {clean(asked)}: no such theme{near}; try {ours}, or one of Textual")
     return asked or DEFAULT
+
+
+def foreign_variables(theme: Theme) -> dict[str, str]:
+    """Our variables for a theme that is not ours."""
+    if theme.ansi:
+        dim = faint = "ansi_bright_black"
+        others = ("ansi_magenta", "ansi_cyan", "ansi_default")
+    elif theme.dark:
+        dim, faint, others = "#8a8a8a", "#5f5f5f", ("#d75faf", "#87ff5f", "#eeeeee")
+    else:
+        dim, faint, others = "#6c6c6c", "#bcbcbc", ("#af5fff", "#008700", "#121212")
+    curves = {f"curve-{number}": colour for number, colour in enumerate(others, 2)}
+    return {"dim": dim, "faint": faint, "curve": theme.primary, **curves}

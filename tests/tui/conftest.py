@@ -19,6 +19,7 @@ from launcher.run.directory import RunDir
 from launcher.run.process import ProcessId
 from launcher.run.seen import looked
 from launcher.screen_request import ScreenRequest
+from launcher.settings import Settings
 from tui.app import PpoTui
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
@@ -177,8 +178,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def make(home: Path) -> SimpleNamespace:
     """The makers of this file, and `make.app(run, ...)`, the application on a run."""
 
-    def app(run: Path | None = None, **more: Any) -> PpoTui:
-        return PpoTui(ScreenRequest(run=str(run) if run else None, **more))
+    def app(run: Path | None = None, *, read_only: bool = False, **look: Any) -> PpoTui:
+        return PpoTui(ScreenRequest(str(run) if run else None, read_only, Settings(**look)))
 
     return SimpleNamespace(
         run=functools.partial(write_run, home), app=app, recorded=recorded, made_up=made_up, checks=checks,

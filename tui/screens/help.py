@@ -1,6 +1,7 @@
 """Keys and signs, made from the bindings of the screen below and the tables of signs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,7 +11,6 @@ from textual.screen import ModalScreen
 
 from tui import glyphs
 from tui.drawing.rows import Row
-from tui.keys import is_ours
 from tui.run_words import LEVELS, STATES
 from tui.widgets.lines import Lines
 
@@ -24,7 +24,9 @@ _LEVELS = {
 class HelpScreen(ModalScreen[None]):
     """Every key that works on the screen below, then what the signs mean."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark", "dismiss", "close", id="help.close", tooltip="Close the help"),
+    ]
 
     def __init__(self, bindings: Sequence[ActiveBinding]) -> None:
         super().__init__()
@@ -35,14 +37,24 @@ class HelpScreen(ModalScreen[None]):
             yield Lines([*self._key_rows(), [], *_signs()])
 
     def _key_rows(self) -> list[Row]:
-        rows: list[Row] = [[("Keys", "title")]]
-        said: set[str] = set()
+        """A row for what a key does, with all keys that do it: those of a pair say the same."""
+        told: dict[str, list[Binding]] = {}
         for _, binding, enabled, tooltip in self._keys:
-            if enabled and is_ours(binding) and binding.action not in said:
-                said.add(binding.action)
-                key = self.app.get_key_display(binding)
-                rows.append([(f"  {key:<10}", "live"), (tooltip or binding.description, "text")])
+            if enabled and tooltip and not binding.system and binding.id:
+                told.setdefault(tooltip, []).append(binding)
+        rows: list[Row] = [[("Keys", "title")]]
+        rows += [
+            [(f"  {self._display(group):<12} ", "live"), (words, "text")] for words, group in told.items()
+        ]
         return rows
+
+    def _display(self, group: Sequence[Binding]) -> str:
+        """Their keys; a key of the user's own has no display of ours, and then none of the pair has."""
+        own = [binding.key_display for binding in group if binding.key_display]
+        if len(own) == len(group):
+            return " ".join(dict.fromkeys(own))
+        keys = [self.app.get_key_display(replace(binding, key_display=None)) for binding in group]
+        return " ".join(dict.fromkeys(keys))
 
 
 def _signs() -> list[Row]:

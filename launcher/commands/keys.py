@@ -1,0 +1,28 @@
+"""The command that prints the keys of the screen."""
+
+import typer
+
+from launcher.commands.output import Json, put_json, put_table, say
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    app.command()(keys)
+
+
+def keys(ctx: typer.Context, json: Json = False) -> None:
+    """List the keys of the screen by id; config.yaml can change them under `keys:`."""
+    found, complaints = ctx.obj.keys()
+    for complaint in complaints:
+        say(complaint)
+    if json:
+        for key in found:
+            put_json(key)
+        return
+    changed = [key["id"] for key in found if key["keys"] != key["default"]]
+    put_table([
+        (key["id"] + ("*" if key["id"] in changed else ""), ",".join(key["keys"]), key["what"])
+        for key in found
+    ])  # fmt: skip
+    if changed:
+        say("* changed in config.yaml")

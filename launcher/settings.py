@@ -1,0 +1,141 @@
+"""How the user wants the screen: theme, mouse, signs, motion, keys.
+
+Each setting comes from the command line, else the environment, else config.yaml, else a default:
+
+    theme: colour-blind       # dark, light, colour-blind, terminal, or a theme of Textual
+    mouse: false              # default: on, but off over SSH, where people select with the terminal's own
+    ascii: false              # ASCII characters alone
+    animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
+    keys:
+      dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
+      log.search: slash,ctrl+f
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from launcher.errors import UserError
+from launcher.paths import settings_file
+from launcher.text import clean, did_you_mean
+
+OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
+Animations = Literal["none", "basic", "full"]
+ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
+_NAMES = ("theme", "mouse", "ascii", "animations", "keys")
+_ENVIRONMENT = {
+    "theme": "PPO_TUI_THEME", "mouse": "PPO_TUI_MOUSE", "ascii": "PPO_TUI_ASCII",
+    "animations": "TEXTUAL_ANIMATIONS",
+}  # fmt: skip
+_WORDS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """`keys:` of the user: the keys of a binding, and where that is written."""
+
+    keys: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the screen looks and behaves. `theme_place` is where the theme was asked for."""
+
+    theme: str | None = None
+    theme_place: str = "--theme"
+    mouse: bool = True
+    ascii: bool = False
+    animations: Animations = "none"
+    keys: Mapping[str, Key] = field(default_factory=dict)
+
+
+def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force. `asked` is the command line: None for what it leaves open.
+
+    Raises UserError for a value that is not allowed: a sentence with its file, line and key, or its variable.
+    """
+    environment = os.environ if environment is None else environment
+    found: dict[str, tuple[Any, str]] = _file(settings_file())
+    for name, variable in _ENVIRONMENT.items():
+        if environment.get(variable):
+            found[name] = (environment[variable], variable)
+    found |= {name: (value, f"--{name}") for name, value in asked.items() if value is not None}
+    theme, theme_place = found.get("theme", (None, "--theme"))
+    if theme is not None and not isinstance(theme, str):
+        raise UserError(f"{theme_place}: {clean(repr(theme))} is not the name of a theme")
+    return Settings(
+        theme=theme,
+        theme_place=theme_place,
+        mouse=_flag(found, "mouse", default=not environment.get("SSH_CONNECTION")),
+        ascii=_flag(found, "ascii", default=False),
+        animations=_animations(found),
+        keys=found["keys"][0] if "keys" in found else {},
+    )
+
+
+def _file(path: Path) -> dict[str, tuple[Any, str]]:
+    """The settings of a file, each with its place; none when there is no file."""
+    if not path.exists():
+        return {}
+    from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedMap
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        content = YAML().load(path.read_text(encoding="utf-8"))
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UserError(f"{path}, line {line}: not YAML: {clean(str(error.problem))}") from None
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {clean(str(error))}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, CommentedMap):
+        raise UserError(f"{path}: a file of settings: {', '.join(_NAMES)}")
+    found: dict[str, tuple[Any, str]] = {}
+    for name, value in content.items():
+        place = f"{path}, line {content.lc.key(name)[0] + 1}: {clean(str(name))}"
+        if name not in _NAMES:
+            near = did_you_mean(str(name), _NAMES)
+            raise UserError(f"{place}: no such setting{near}; there are {', '.join(_NAMES)}")
+        if name != "keys":
+            found[name] = (value, place)
+        elif value is not None:
+            if not isinstance(value, CommentedMap):
+                raise UserError(f"{place}: a mapping of ids to keys, as `ppo-tui keys` prints them")
+            lines = {
+                each: f"{path}, line {value.lc.key(each)[0] + 1}: keys: {clean(str(each))}" for each in value
+            }
+            found[name] = ({str(each): Key(str(keys), lines[each]) for each, keys in value.items()}, place)
+    return found
+
+
+def _flag(found: Mapping[str, tuple[Any, str]], name: str, *, default: bool) -> bool:
+    value, place = found.get(name, (default, ""))
+    if isinstance(value, str):
+        value = _WORDS.get(value.lower(), value)
+    if not isinstance(value, bool):
+        raise UserError(f"{place}: {clean(str(value))!r} is neither true nor false")
+    return value
+
+
+def _animations(found: Mapping[str, tuple[Any, str]]) -> Animations:
+    value, place = found.get("animations", ("none", ""))
+    for known in ANIMATIONS:
+        if str(value).lower() == known:
+            return known
+    raise UserError(f"{place}: {clean(str(value))!r} is not one of {', '.join(ANIMATIONS)}")

@@ -1,0 +1,149 @@
+"""Every key of every screen by its id, and the user's own keys laid over them.
+
+Found by importing all screens and widgets, which takes a moment: only where a user has keys of his own, and
+for `ppo-tui keys`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import string
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from textual.binding import Binding, BindingsMap
+from textual.dom import DOMNode
+from textual.keys import Keys
+from textual.screen import Screen
+
+from launcher.settings import Key
+from launcher.text import clean, did_you_mean
+
+_MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a key does: an id, its keys as Textual names them (`slash`, `ctrl+z`), in words."""
+
+    id: str
+    keys: tuple[str, ...]
+    what: str
+    default: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """A line of `ppo-tui keys --json`."""
+        return {"id": self.id, "keys": list(self.keys), "default": list(self.default), "what": self.what}
+
+
+@functools.cache
+def owners() -> list[type[DOMNode]]:
+    """The app, screens and widgets of ours that have keys."""
+    import tui.screens
+    import tui.widgets
+    from tui.app import PpoTui
+
+    found: list[type[DOMNode]] = [PpoTui]
+    for package in (tui.screens, tui.widgets):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            for each in vars(importlib.import_module(module.name)).values():
+                mine = isinstance(each, type) and each.__module__ == module.name
+                if mine and issubclass(each, DOMNode) and "BINDINGS" in vars(each):
+                    found.append(each)
+    return found
+
+
+def bindings(owner: type[DOMNode]) -> Iterator[Binding]:
+    """The bindings that a class declares, one a key."""
+    for _, binding in BindingsMap(vars(owner)["BINDINGS"]):
+        yield binding
+
+
+def commands(keymap: Mapping[str, str] | None = None) -> dict[str, Command]:
+    """All of them by id, with the keys that a keymap gives them."""
+    found: dict[str, Command] = {}
+    for owner in owners():
+        for binding in bindings(owner):
+            if binding.id is None:
+                continue
+            what = binding.tooltip or binding.description
+            command = found.setdefault(binding.id, Command(binding.id, (), what, ()))
+            if binding.key not in command.default:
+                keys = (*command.default, binding.key)
+                found[binding.id] = replace(command, keys=keys, default=keys)
+    for name, asked in (keymap or {}).items():
+        found[name] = replace(found[name], keys=tuple(asked.split(",")))
+    return found
+
+
+def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
+    """The keymap to set, and a sentence for each entry that was left out of it.
+
+    Left out are unknown ids, keys that no terminal sends, and keys that something else on the same screen
+    has and keeps.
+    """
+    if not asked:
+        return {}, []
+    known, wrong = commands(), []
+    good: dict[str, str] = {}
+    for name, key in asked.items():
+        keys = [_name(each) for each in key.keys.replace(" ", "").split(",") if each] or [key.keys]
+        bad = next((each for each in keys if not _exists(each)), None)
+        if name not in known:
+            wrong.append(f"{key.place}: no such key id{did_you_mean(name, known)}; `ppo-tui keys` lists them")
+        elif bad is not None:
+            near = did_you_mean(bad, _NAMED)
+            wrong.append(f"{key.place}: {clean(bad)!r} is no key{near}; a, A, f5, ctrl+f, slash are keys")
+        else:
+            good[name] = ",".join(keys)
+    while clash := _clash(good):
+        name, key_name, other = clash
+        del good[name]
+        place = asked[name].place
+        wrong.append(f"{place}: {key_name} is taken by {other}; move that one, or take another key")
+    return good, wrong
+
+
+def _clash(keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """An id of the keymap, a key it asks for, and the id that has that key where both work."""
+    for group in _together():
+        holders: dict[str, set[str]] = {}
+        for binding in group:
+            name = binding.id or binding.action
+            for key in keymap.get(name, binding.key).split(","):
+                holders.setdefault(key, set()).add(name)
+        for key, names in holders.items():
+            moved = sorted(name for name in names if key in keymap.get(name, "").split(","))
+            if moved and len(names) > 1:
+                return moved[-1], key, min(names - {moved[-1]})
+    return None
+
+
+def _together() -> Iterator[list[Binding]]:
+    """The bindings that can work at the same time: of a screen, of the widgets that it uses, of the app."""
+    app, *others = owners()
+    for owner in others:
+        group = [*bindings(app), *bindings(owner)]
+        if issubclass(owner, Screen):
+            used = vars(sys.modules[owner.__module__]).values()
+            for other in others:
+                if other in used and not issubclass(other, Screen):
+                    group += bindings(other)
+        yield group
+
+
+def _name(key: str) -> str:
+    """A key as Textual names it: `/` is `slash`."""
+    return next(iter(Binding.make_bindings([Binding(key, "")]))).key
+
+
+_NAMED = {str(key.value) for key in Keys} | {_name(sign) for sign in string.punctuation if sign != ","}
+
+
+def _exists(key: str) -> bool:
+    *modifiers, name = key.split("+")
+    plain = name in _NAMED or (len(name) == 1 and name.isalnum())
+    return key in _NAMED or (plain and all(modifier in _MODIFIERS for modifier in modifiers))
