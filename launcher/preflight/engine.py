@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from launcher.preflight import config
+from launcher.errors import UserError
+from launcher.preflight import config, machine, memory
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import LoadedPreset
 
 Check = Callable[[Subject], Iterable[Finding]]
+Progress = Callable[[str], None]
 
-QUICK: tuple[Check, ...] = config.RULES
+QUICK: tuple[Check, ...] = (*config.RULES,)
 """At most a second together; neither torch nor veRL is imported."""
 
 SLOW: tuple[tuple[str, Check], ...] = ()
@@ -42,24 +44,48 @@ class Report:
 
 def quick(subject: Subject) -> list[Finding]:
     """What can be said at once, errors first."""
-    return in_order(finding for check in QUICK for finding in check(subject))
+    return in_order(finding for check in QUICK for finding in _asked(check, subject))
 
 
-def slow(
-    subject: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]
-) -> Iterator[Finding]:
+def slow(subject: Subject, progress: Progress, cancelled: Callable[[], bool]) -> Iterator[Finding]:
     """What takes seconds, as it is found; `cancelled` is asked before each check."""
     for title, check in SLOW:
         if cancelled():
             return
         progress(title)
-        yield from check(subject)
+        yield from _asked(check, subject)
 
 
-def check(
-    loaded: LoadedPreset, *, assume: str | None = None, progress: Callable[[str], None] = lambda _: None
-) -> Report:
-    """Every check of a preset for this machine, or for one that is assumed. Raises UserError."""
-    what = subject(loaded, assume=assume)
+def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress = lambda _: None) -> Report:
+    """Every check of a preset for this machine, or for one that is assumed.
+
+    A preset that cannot be launched at all is a finding too. Raises UserError for a machine that is none.
+    """
+    on = machine.assumed(assume) if assume else machine.here()
+    try:
+        what = subject(loaded, on=on)
+    except UserError as wrong:
+        return Report([refused(wrong)], {})
     findings = [*quick(what), *slow(what, progress, lambda: False)]
-    return Report(in_order(findings), {})
+    estimate = memory.estimate(what)
+    return Report(in_order(findings), estimate.as_json() if estimate else {})
+
+
+def refused(wrong: UserError, key: str | None = None) -> Finding:
+    """A preset, or the setting of a key, that could not be read or launched at all."""
+    return Finding(
+        "PRESET", "config", "error", (key,) if key else (), str(wrong), "set it to what is allowed"
+    )
+
+
+def _asked(check: Check, subject: Subject) -> Iterator[Finding]:
+    """The findings of one check. One that fails says so and stops nothing."""
+    try:
+        yield from check(subject)
+    except Exception as error:
+        name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
+        yield Finding(
+            "CHECK", "software", "warning", (),
+            f"the check {name} failed and says nothing ({type(error).__name__}: {error})",
+            "please report it with the preset",
+        )  # fmt: skip

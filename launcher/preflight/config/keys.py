@@ -22,24 +22,19 @@ DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
 
 def unknown(subject: Subject) -> Findings:
     """KEY-1: a key that veRL's configuration does not have needs a `+`, or is a typo: Hydra refuses it."""
-    known = list(defaults.leaves(subject.defaults))
     for prefix, key, _ in _free(subject):
-        if prefix or not known or _has(subject, key):
+        if prefix or _has(subject, key):
             continue
-        near = nearest(key, known)
+        near = _nearest_key(subject, key)
+        hint = f" (did you mean '{near}'?)" if near else ""
         fix = f"write {near}" if near else f"write +{key} if veRL is to take it all the same"
-        yield error(
-            "KEY-1",
-            [key],
-            f"veRL {subject.version} has no key {key}{did_you_mean(key, known)}: Hydra refuses it",
-            fix,
-        )
+        yield error("KEY-1", [key], f"veRL {subject.version} has no key {key}{hint}: Hydra refuses it", fix)
 
 
 def appended(subject: Subject) -> Findings:
     """KEY-2: `+` is for keys that are not there."""
     for prefix, key, _ in _free(subject):
-        if prefix == "+" and subject.defaults and _has(subject, key):
+        if prefix == "+" and _has(subject, key):
             yield error(
                 "KEY-2",
                 [key],
@@ -51,7 +46,7 @@ def appended(subject: Subject) -> Findings:
 def strange(subject: Subject) -> Findings:
     """V18: a name added to a block is a field of the class it becomes; elsewhere nothing may read it."""
     for prefix, key, _ in _free(subject):
-        if not prefix or not subject.defaults or _has(subject, key):
+        if not prefix or _has(subject, key):
             continue
         block, name = _nearest_block(subject, key)
         tree = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
@@ -111,6 +106,19 @@ def _nearest_block(subject: Subject, key: str) -> tuple[str, str]:
         if _has(subject, ".".join(names[:depth])):
             return ".".join(names[:depth]), names[depth]
     return "", names[0]
+
+
+def _nearest_key(subject: Subject, key: str) -> str | None:
+    """A key that is probably meant: of a similar name in the same block, or of the same name in another."""
+    block, name = _nearest_block(subject, key)
+    there = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
+    if isinstance(there, dict) and (near := nearest(name, there)):
+        rest = key[len(f"{block}.{name}" if block else name) :]
+        found = f"{block}.{near}{rest}" if block else near + rest
+        return found if _has(subject, found) else None
+    last = key.rpartition(".")[2]
+    same = [each for each in defaults.leaves(subject.defaults) if each.rpartition(".")[2] == last]
+    return nearest(key, same)
 
 
 RULES = (unknown, appended, strange, unused)

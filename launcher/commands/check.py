@@ -1,0 +1,81 @@
+"""`ppo-tui check`: whether a preset would run, before it does."""
+
+from typing import Annotated, Any
+
+import typer
+
+from launcher.commands.launch import Settings
+from launcher.commands.output import Json, put, put_json, say
+from launcher.format import gib
+from launcher.preflight.finding import GROUPS, LEVELS, Finding
+
+SIGNS = {"error": "x", "warning": "!", "info": "i"}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    app.command()(check)
+
+
+def check(
+    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
+    settings: Settings = None,
+    assume: Annotated[
+        str | None,
+        typer.Option(metavar="1x24", help="Judge for so many GPUs of so many GiB instead of this machine."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say whether a preset would run: configuration, data, model, memory, hardware, software."""
+    from launcher.preflight.reading import report
+
+    found = report(preset, settings or [], assume=assume, progress=say)
+    if json:
+        put_json(found.as_json())
+    else:
+        put_findings(found.findings)
+        put_memory(found.memory)
+        put(verdict(found.findings))
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def put_findings(findings: list[Finding]) -> None:
+    """The findings by group, each with its fix."""
+    for group in GROUPS:
+        here = [finding for finding in findings if finding.group == group]
+        if here:
+            put(group.upper())
+        for finding in here:
+            put("\n".join(lines(finding)))
+
+
+def lines(finding: Finding) -> list[str]:
+    """Sign, level, rule, message; below it what to do."""
+    head = f"  {SIGNS[finding.level]} {finding.level:<7}  {finding.id:<9}"
+    return [f"{head} {finding.message}", f"{'':{len(head)}} {finding.fix}"]
+
+
+def verdict(findings: list[Finding]) -> str:
+    """`2 errors, 1 warning: it would fail`."""
+    counts = [(sum(finding.level == level for finding in findings), level) for level in LEVELS[:2]]
+    told = ", ".join(f"{count} {level}{'s' * (count > 1)}" for count, level in counts if count)
+    if counts[0][0]:
+        return f"{told}: it would fail"
+    return f"{told}: it would start" if told else "nothing stands in its way"
+
+
+def put_memory(memory: dict[str, Any]) -> None:
+    """What each phase needs on a GPU, and the host, in GiB."""
+    if not memory:
+        return
+    total = f" of {gib(memory['gpu_total'])}" if memory["gpu_total"] else ""
+    rows = [(phase["name"], _range(phase["gpu"], phase["gpu_high"]) + total) for phase in memory["phases"]]
+    rows.append(("host", _range(memory["host"], memory["host_high"])))
+    put(f"MEMORY in GiB, each GPU: certain .. likely ({memory['model']['name']})")
+    for name, figures in rows:
+        put(f"  {name:<20} {figures}")
+
+
+def _range(low: int, high: int) -> str:
+    return f"{gib(low):>6} .. {gib(high):>6}"
