@@ -28,6 +28,10 @@ ROOTS = (
 )  # fmt: skip
 """Where veRL's keys begin."""
 
+_OURS: dict[str, Callable[[], str]] = {
+    "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # what ppo-tui builds: the toy's model and data
+    "PPO_TUI_REWARDS": lambda: str(Path(__file__).parents[1] / "data" / "rewards"),  # reward functions it has
+}
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -179,7 +183,7 @@ def _typed(name: str, raw: str) -> Any:
 
 
 def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
-    """Absolute paths: `~`, `$NAME` and `$PPO_TUI_CACHE` filled in, relative ones from `folder`.
+    """Absolute paths: `~`, `$NAME` and our own folders filled in, relative ones from `folder`.
 
     With `name` the value may be no path at all: `Qwen/Qwen2.5-0.5B-Instruct`, `python3`.
     """
@@ -190,7 +194,7 @@ def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
 
     def variable(match: re.Match[str]) -> str:
         found = match[1] or match[2]
-        text = str(paths.cache_dir()) if found == "PPO_TUI_CACHE" else os.environ.get(found)
+        text = _OURS[found]() if found in _OURS else os.environ.get(found)
         if text is None:
             raise UserError(f"{source}: the environment variable ${found} is not set")
         return text

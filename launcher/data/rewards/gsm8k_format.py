@@ -1,0 +1,44 @@
+"""GSM8K with a part of the reward for the form of the answer: 0.75 for being right, 0.25 for showing how.
+
+Below about 0.7 for being right a model learns to look right instead. Copy this file, change the weights, and
+try it with `ppo-tui reward test FILE` before a run.
+"""
+
+import re
+
+RIGHT, FORM = 0.75, 0.25
+STEPS, MARKED = 0.6, 0.4  # shares of the form: reasoning over several lines, an answer that is marked
+
+_NUMBER = r"-?\$?\d[\d,]*(?:\.\d+)?"
+_MARKED = re.compile(rf"####\s*({_NUMBER})")
+_ANY = re.compile(_NUMBER)
+
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    """The score of one response, from 0 to 1, and its parts.
+
+    veRL trains on `score`; `acc` becomes the main figure of its validation, `form` is logged beside it. Every
+    response gets the same keys, because veRL refuses to log them otherwise.
+    """
+    accuracy = float(_number(answer(solution_str)) == _number(ground_truth) is not None)
+    form = form_of(solution_str)
+    return {"score": RIGHT * accuracy + FORM * form, "acc": accuracy, "form": form}
+
+
+def answer(response):
+    """The last number after `####`, else the last number at all, else None."""
+    found = _MARKED.findall(response) or _ANY.findall(response)
+    return found[-1] if found else None
+
+
+def form_of(response):
+    """0 to 1: reasoning on at least two lines, a number marked with `####`."""
+    lines = [line for line in response.splitlines() if line.strip()]
+    return STEPS * (len(lines) >= 2) + MARKED * bool(_MARKED.search(response))
+
+
+def _number(text):
+    try:
+        return float(str(text).replace(",", "").replace("$", ""))
+    except ValueError:
+        return None
