@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import config, machine, memory
+from launcher.preflight import config, fitting, machine, memory
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import LoadedPreset
@@ -15,7 +15,7 @@ from launcher.preset.files import LoadedPreset
 Check = Callable[[Subject], Iterable[Finding]]
 Progress = Callable[[str], None]
 
-QUICK: tuple[Check, ...] = (*config.RULES,)
+QUICK: tuple[Check, ...] = (*config.RULES, fitting.checks)
 """At most a second together; neither torch nor veRL is imported."""
 
 SLOW: tuple[tuple[str, Check], ...] = ()

@@ -168,22 +168,24 @@ def has_reference(subject: Subject) -> bool:
 def logit_bytes(subject: Subject) -> tuple[float, float]:
     """Bytes that the actor's update and its log-probability pass need for each token and word.
 
-    One bf16 copy of the logits is 2. Without remove-padding the log-probability pass takes 14: entropy is
-    computed outside of torch.compile, from the logits, their softmax and the product in fp32 (measured on
-    real runs, see docs/memory.md). The other figures are read off veRL 0.9.1's code, not measured.
+    Measured on an H100 and on real runs (docs/memory.md). One copy of the logits in bf16 is 2. The backward
+    pass of torch's log-softmax keeps another in fp32, flash-attn's works in place. Without remove-padding
+    veRL gathers the valid rows into a second copy, and computes entropy outside of torch.compile: the
+    logits, their softmax and the product in fp32.
     """
     if subject.value(f"{_MODEL}.use_fused_kernels", False):
         return 0.5, 0.5
-    warm = subject.value(f"{_ROLLOUT}.temperature", 1.0) != 1
-    if not subject.value(f"{_MODEL}.use_remove_padding", False):
-        return 14 + 2 * warm, 14 + 2 * warm
+    scaled = 0 if subject.value(f"{_ROLLOUT}.temperature", 1.0) == 1 else 2  # logits over temperature
     entropy = bool(
         subject.value(f"{_ACTOR}.entropy_coeff", 0) or subject.value(f"{_ACTOR}.calculate_entropy", False)
     )
-    update = (8 if entropy else 4) if _flash_attn(subject) else 10
-    compiled = bool(subject.value(f"{_ACTOR}.use_torch_compile", True))
-    chunked = bool(subject.value(f"{_ACTOR}.entropy_from_logits_with_chunking", False))
-    return update + 2 * warm, (4 if chunked else 6 if compiled else 14) + 2 * warm
+    if not subject.value(f"{_MODEL}.use_remove_padding", False):
+        return (18 if entropy else 8) + scaled, 14 + scaled
+    update = (4 if entropy else 2) if _flash_attn(subject) else 6
+    lean = subject.value(f"{_ACTOR}.fsdp_config.use_torch_compile", True) or subject.value(
+        f"{_ACTOR}.fsdp_config.entropy_from_logits_with_chunking", False
+    )
+    return update + scaled, (2 if lean else 14) + scaled
 
 
 def _flash_attn(subject: Subject) -> bool:

@@ -1,0 +1,81 @@
+"""Memory samples as series, and where they lie on the steps' axis."""
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from launcher.run.memory_history import MemoryHistory
+from tui.memory_axis import SampleAxis
+
+GIB = 1 << 30
+
+
+def sample(t: float, **more: Any) -> dict[str, Any]:
+    return {"t": t, "host": {"used": 8 * GIB, "total": 32 * GIB}, "run": {"rss": 2 * GIB}, "gpus": [], **more}
+
+
+def test_details_of_an_earlier_sample_complete_the_newest() -> None:
+    history = MemoryHistory()
+    history.add(sample(1.0, gpus=[{"index": 0, "used": GIB, "slow_at": 87, "holders": [{"pid": 7}]}]))
+    history.add(sample(2.0, gpus=[{"index": 0, "used": 2 * GIB}, {"index": "1:0", "used": None}]))
+    assert history.latest is not None
+    first, second = history.latest["gpus"]
+    assert first == {"index": 0, "used": 2 * GIB, "slow_at": 87, "holders": [{"pid": 7}]}
+    assert second == {"index": "1:0", "used": None}
+
+
+def test_the_reason_for_no_figures_stays_until_there_are_some() -> None:
+    history = MemoryHistory()
+    history.add(sample(1.0, missing="no driver"))
+    history.add(sample(2.0))
+    assert history.latest is not None and history.latest["missing"] == "no driver"
+    history.add(sample(3.0, gpus=[{"index": 0, "used": GIB}]))
+    assert "missing" not in history.latest
+
+
+def test_a_thinned_file_read_anew_repeats_nothing() -> None:
+    history = MemoryHistory()
+    for t in (1.0, 2.0, 3.0, 1.0, 3.0, 4.0):
+        history.add(sample(t))
+    history.add({"t": "soon"})
+    assert list(history.times) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_series_are_in_gib_with_gaps_where_a_sample_lacks_a_figure() -> None:
+    history = MemoryHistory()
+    for t, used in ((1.0, None), (2.0, 3 * GIB), (3.0, None), (4.0, 5 * GIB)):
+        history.add(sample(t, gpus=[{"index": 0, "used": used, "util": 50}]))
+    used = history.series("used", 0)
+    assert used is not None and list(used.steps) == [1, 2, 3]
+    assert used.values[0] == 3.0 and used.values[1] != used.values[1] and used.values[2] == 5.0
+    assert history.series("host") is not None and history.series("used", 1) is None
+
+
+def test_a_sample_lies_inside_the_step_that_was_being_made() -> None:
+    axis = SampleAxis([0.0, 50.0, 100.0, 105.0, 110.0, 115.0, 999.0], [1, 2], [100.0, 110.0])
+    places = [axis.place(index) for index in range(7)]
+    assert places[:5] == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert places[5] == 2.5 and places[6] == 2.99  # the step that takes long is still the third one
+    ended = SampleAxis([100.0, 200.0], [1, 2], [100.0, 110.0], end=2)
+    assert ended.place(1) == 2 and ended.step_at(2.001) == 2
+
+
+@given(
+    st.lists(st.floats(0, 1e6), min_size=1, max_size=40, unique=True).map(sorted),
+    st.lists(st.floats(0, 1e6), max_size=20, unique=True).map(sorted),
+    st.integers(0, 50),
+)
+def test_samples_never_run_backwards_and_are_found_where_they_were_put(
+    times: list[float], ends: list[float], first: int
+) -> None:
+    axis = SampleAxis(times, list(range(first, first + len(ends))), ends)
+    places = [axis.place(index) for index in range(len(times))]
+    assert all(a <= b for a, b in pairwise(places))
+    for index, place in enumerate(places):
+        assert (
+            axis.step_at(place - 1e-6 * (1 + abs(place)))
+            <= index
+            < axis.step_at(place + 1e-6 * (1 + place)) + 1
+        )
