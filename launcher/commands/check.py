@@ -1,11 +1,11 @@
 """`ppo-tui check`: whether a preset would run, before it does."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from launcher.commands.launch import Settings
-from launcher.commands.output import Json, put, put_json, say
+from launcher.commands.output import Json, Settings, put, put_json, say
 from launcher.format import gib
 from launcher.preflight.finding import GROUPS, LEVELS, Finding
 
@@ -33,36 +33,33 @@ def check(
     if json:
         put_json(found.as_json())
     else:
-        put_findings(found.findings)
+        for line in told(found.findings):
+            put(line)
         put_memory(found.memory)
         put(verdict(found.findings))
     if not found.ok:
         raise typer.Exit(1)
 
 
-def put_findings(findings: list[Finding]) -> None:
-    """The findings by group, each with its fix."""
+def told(findings: Sequence[Finding]) -> list[str]:
+    """The findings by group: sign, level, rule, message; below it what to do."""
+    found = []
     for group in GROUPS:
         here = [finding for finding in findings if finding.group == group]
-        if here:
-            put(group.upper())
+        found += [group.upper()] if here else []
         for finding in here:
-            put("\n".join(lines(finding)))
+            head = f"  {SIGNS[finding.level]} {finding.level:<7}  {finding.id:<9}"
+            found += [f"{head} {finding.message}", f"{'':{len(head)}} {finding.fix}"]
+    return found
 
 
-def lines(finding: Finding) -> list[str]:
-    """Sign, level, rule, message; below it what to do."""
-    head = f"  {SIGNS[finding.level]} {finding.level:<7}  {finding.id:<9}"
-    return [f"{head} {finding.message}", f"{'':{len(head)}} {finding.fix}"]
-
-
-def verdict(findings: list[Finding]) -> str:
+def verdict(findings: Sequence[Finding]) -> str:
     """`2 errors, 1 warning: it would fail`."""
     counts = [(sum(finding.level == level for finding in findings), level) for level in LEVELS[:2]]
-    told = ", ".join(f"{count} {level}{'s' * (count > 1)}" for count, level in counts if count)
+    words = ", ".join(f"{count} {level}{'s' * (count > 1)}" for count, level in counts if count)
     if counts[0][0]:
-        return f"{told}: it would fail"
-    return f"{told}: it would start" if told else "nothing stands in its way"
+        return f"{words}: it would fail"
+    return f"{words}: it would start" if words else "nothing stands in its way"
 
 
 def put_memory(memory: dict[str, Any]) -> None:

@@ -1,20 +1,21 @@
 """Commands that start, follow and end runs."""
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put, put_json, say
+from launcher.commands.output import Json, Settings, put, put_json, say
 from launcher.errors import UserError
 from launcher.run.directory import RunDir, find
 from launcher.run.state import ALIVE, current
+from launcher.text import clean
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
-Settings = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Preset fields or veRL keys.")
-]
 Plain = Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one for each flag.")]
+Force = Annotated[bool, typer.Option("--force", help="Start although the preflight finds an error.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,11 +31,14 @@ def run(
     detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
     plain: Plain = False,
     json: Json = False,
+    force: Force = False,
 ) -> None:
-    """Start a run; it outlives this terminal."""
+    """Check a preset and start a run; it outlives this terminal."""
     from launcher.run.launch import start
 
-    follow(ctx, start(preset, settings or [], narrate=say), detach, plain, json)
+    with _refusals():
+        started = start(preset, settings or [], narrate=say, force=force)
+    follow(ctx, started, detach, plain, json)
 
 
 def attach(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
@@ -68,12 +72,14 @@ def stop(
 def resume(
     ctx: typer.Context, run: Run, settings: Settings = None,
     detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
-    plain: Plain = False, json: Json = False,
+    plain: Plain = False, json: Json = False, force: Force = False,
 ) -> None:  # fmt: skip
     """Continue a run from its newest checkpoint."""
     from launcher.run.launch import resume as go_on
 
-    follow(ctx, go_on(find(run), settings or [], narrate=say), detach, plain, json)
+    with _refusals():
+        going = go_on(find(run), settings or [], narrate=say, force=force)
+    follow(ctx, going, detach, plain, json)
 
 
 def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
@@ -89,6 +95,21 @@ def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do n
         typer.confirm(f"Delete run {found.id} ({found.path}) with its checkpoints?", abort=True, err=True)
     remove(found)
     say(f"run {found.id} is deleted")
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """What the preflight refuses is told in full and ends in exit code 1."""
+    from launcher.commands.check import told, verdict
+    from launcher.preflight.gate import FORCE, Refused
+
+    try:
+        yield
+    except Refused as refused:
+        for line in told(refused.findings):
+            say(clean(line))
+        say(f"{verdict(refused.findings)}; {FORCE}")
+        raise typer.Exit(1) from None
 
 
 def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: bool) -> None:

@@ -10,6 +10,9 @@ import typer
 from launcher.text import clean
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+Settings = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Preset fields or veRL keys.")
+]
 
 
 def say(text: str) -> None:

@@ -33,12 +33,22 @@ def _silent(_: str) -> None:
     pass
 
 
-def start(preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent) -> RunDir:
-    """Starts a run and returns when its supervisor lives. Missing toy assets are built first."""
+def start(
+    preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent, *, force: bool = False
+) -> RunDir:
+    """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
+
+    Raises `preflight.gate.Refused` for a preset that would fail, unless `force`; there is no run then.
+    """
+    from launcher.preflight.gate import admit
+
     loaded = load(preset, settings)
     env = verl_env.require(loaded.preset.python)
     check_health(loaded.preset.health)
-    assets.ensure(loaded.preset, env.python, narrate)
+    preflight = admit(
+        loaded, force=force, narrate=narrate,
+        prepare=lambda: assets.ensure(loaded.preset, env.python, narrate),
+    )  # fmt: skip
     run = create(loaded.name)
     try:
         attempt = run.add_attempt()
@@ -51,8 +61,10 @@ def start(preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent)
             "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version}
             | env.packages,
             "host": {"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
+            "preflight": preflight,
         })  # fmt: skip
         write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
+        _note_force(run, preflight)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
@@ -70,8 +82,15 @@ def preview(preset: str, settings: Sequence[str], below: Path) -> Launch:
     return build(loaded, version=env.verl, python=env.python, folders=where)
 
 
-def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent) -> RunDir:
-    """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one."""
+def resume(
+    run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent, *, force: bool = False
+) -> RunDir:
+    """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one.
+
+    Raises Refused as `start` does.
+    """
+    from launcher.preflight.gate import admit
+
     state = current(run)
     if state["state"] in ALIVE or state.get("driver_alive"):
         raise UserError(f"run {run.id} is still going ({state['state']}): stop it first")
@@ -87,6 +106,7 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
     loaded = restore(info["name"], info["preset"], settings)
     check_health(loaded.preset.health)
     env = verl_env.require(loaded.preset.python)
+    preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
     attempt = run.add_attempt()
     try:
         launch = _build(loaded, env, run, attempt, resume_from=folder)
@@ -95,11 +115,18 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent
         shutil.rmtree(attempt.path, ignore_errors=True)
         raise
     write_launch(run, attempt, launch, created=time.time(), run_created=info["created"], resume_step=step)
+    _note_force(run, preflight)
     EventLog(run.events).add("action", verb="resume", by="user", step=step, settings=list(settings))
     control.take(run)  # what was asked of the attempt that ended is not meant for this one
     narrate(f"resuming from step {step} in attempt {attempt.number}")
     spawn_supervisor(run)
     return run
+
+
+def _note_force(run: RunDir, preflight: dict[str, Any]) -> None:
+    """A run that was started against the preflight says so, with what had been found."""
+    if preflight["forced"]:
+        EventLog(run.events).add("action", verb="force", by="user", findings=preflight["findings"])
 
 
 def _refuse_complete(
