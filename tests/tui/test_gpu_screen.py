@@ -1,0 +1,214 @@
+"""The GPU page: devices, who holds their memory, and its history on the steps' axis."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from launcher.metrics.records import StepRecord
+from launcher.run.memory_history import MemoryHistory
+from launcher.run.reader import RunReader
+from tui.drawing.chart import draw
+from tui.drawing.rows import width
+from tui.memory_plot import memory_plot, util_plot
+from tui.memory_rows import detail_rows, device_row, devices, holder_rows
+from tui.widgets.device_detail import DeviceDetail
+from tui.widgets.device_list import DeviceList
+from tui.widgets.metric_chart import MetricChart
+
+GIB = 1 << 30
+RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
+NAMES = ["ray::WorkerDict", "VLLM::EngineCor", "python"]
+CPU = ["python", "-m", "verl.trainer.main_ppo", "trainer.device=cpu"]
+NO_NVML = "no GPU figures: NVML does not start here (Driver Not Loaded)"
+
+
+def replayed(count: int) -> list[dict[str, Any]]:
+    """gpu.jsonl of `count` GPUs, from what NVML said during real runs on four."""
+    rows = [json.loads(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
+    begun, seconds = rows[0]["t"], {}
+    for row in rows:
+        seconds.setdefault(round((row["t"] - begun) / 4), {})[row["gpu"]] = row
+    return [
+        {"t": begun + 4 * k, "host": {"used": (40 + k % 7) * GIB, "total": 512 * GIB},
+         "run": {"rss": (12 + k % 5) * GIB}, "gpus": [gpu(index, found[index % 4]) for index in range(count)]}
+        for k, found in sorted(seconds.items()) if len(found) == 4
+    ]  # fmt: skip
+
+
+def gpu(index: int, row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "index": index, "name": row["name"], "used": row["used"], "total": row["total"], "util": row["util"],
+        "power": row["power"] // 1000, "temp": row["temp"], "run_used": sum(size for _, size in row["procs"]),
+        "power_limit": row["plimit"] // 1000, "slow_at": 87,
+        "holders": [
+            {"pid": pid, "whose": "run", "name": name, "user": "ada", "used": size}
+            for (pid, size), name in zip(row["procs"], NAMES, strict=False)
+        ],
+    }  # fmt: skip
+
+
+def made(make: SimpleNamespace, memory: list[dict[str, Any]], **more: Any) -> Path:
+    """A run of which a step ended every 12 s, from 150 s after the first sample on."""
+    begun = memory[0]["t"] if memory else make.start
+    steps = [StepRecord(r.step, begun + 150 + 12 * r.step, None, r.data) for r in make.recorded(50)]
+    state = make.running(created=begun, started=begun, updated=begun + 790, step=50)
+    path: Path = make.run(**{"attempts": [steps], "state": state, "memory": memory, **more})
+    return path
+
+
+def worst(make: SimpleNamespace) -> Path:
+    """One GPU, hot, shared with somebody."""
+    memory = replayed(1)[:196]
+    last = memory[-1]["gpus"][0]
+    last |= {"used": 60 * GIB, "temp": 86, "slowed": ["heat"]}
+    other = {"pid": 900, "whose": "others", "name": "python", "user": "bob", "used": 9 * GIB}
+    last["holders"] = [
+        *last["holders"],
+        other,
+        {**other, "pid": 77, "whose": "unknown", "name": None, "user": None},
+    ]
+    return made(make, memory)
+
+
+async def shown(pilot: Pilot[Any]) -> None:
+    await pilot.app.workers.wait_for_complete()
+    await pilot.press("g")
+    await pilot.pause(0.2)
+
+
+def texts(rows: list[Any]) -> list[str]:
+    return ["".join(text for text, _ in row) for row in rows]
+
+
+@pytest.mark.parametrize("columns", [1, 20, 40, 80, 160])
+@pytest.mark.parametrize(
+    "told", [{}, {"used": None, "total": None, "util": None, "temp": None, "power": None}]
+)
+def test_a_device_is_one_line_at_any_width(columns: int, told: dict[str, Any]) -> None:
+    device = {**replayed(1)[50]["gpus"][0], **told}
+    row = device_row(device, columns, True)
+    assert columns < 25 or width(row) <= columns
+    assert "GPU 0" in texts([row])[0]
+
+
+def test_bar_and_words_split_the_memory_and_never_go_beyond_it() -> None:
+    """Used and processes are asked one after the other, so the run may seem to hold more than is used."""
+    for used, run in ((60, 48), (48, 60), (140, 140), (0, 0)):
+        device = {"index": 0, "used": used * GIB, "total": 140 * GIB, "run_used": run * GIB, "holders": []}
+        assert "-" not in texts(detail_rows(device, 100, 9, None))[0]
+        bar = texts([device_row(device, 100, False)])[0].rpartition("  ")[2].strip()
+        assert len(bar) == 30 and bar.count("▓") == round(min(run, used) / 140 * 30)
+
+
+def test_what_is_not_known_is_said_so() -> None:
+    hidden = {"index": 0, "used": 60 * GIB, "total": 140 * GIB, "run_used": None, "holders": []}
+    said = " ".join(texts(detail_rows(hidden, 100, 9, None)))
+    assert "used 60.0" in said and "others" not in said and "a container shows only its own" in said
+    assert "does not tell" in " ".join(texts(holder_rows({"index": 0, "holders": None}, 100, 5)))
+
+
+def test_many_holders_are_counted_and_their_names_are_harmless() -> None:
+    holders = [
+        {"pid": n, "whose": "others", "name": f"\x1b[31mp{n}", "user": "x", "used": n * GIB} for n in range(9)
+    ]
+    rows = texts(holder_rows({"index": 0, "used": 40 * GIB, "holders": holders}, 80, 4))
+    assert "8.0 GiB" in rows[0] and rows[-1].strip() == "6 more, together 15.0 GiB" and len(rows) == 4
+    assert "\x1b" not in "".join(rows)
+
+
+def test_the_history_lies_on_the_steps(make: SimpleNamespace) -> None:
+    """Samples come each four seconds, steps each twelve."""
+    reader = RunReader(made(make, replayed(2)))
+    reader.poll()
+    plot = memory_plot(reader.memory, reader.series, reader.state, devices(reader.memory.latest)[1])
+    before = [index for index, t in enumerate(reader.memory.times) if t <= reader.series.times[10]]
+    assert plot.axis.place(before[-1]) <= reader.series.steps[10] < plot.axis.place(before[-1] + 1)
+    drawn = "\n".join(texts(draw(plot, 78, 12)))
+    assert "GPU 1 memory" in drawn and "peak 48.0" in drawn
+    engine = [line for line in drawn.splitlines() if line.strip().startswith(("40", "50"))]
+    assert any(char > "⠀" for char in engine[0].partition("│")[2])  # awake in each step, asleep between
+
+
+async def test_devices_are_chosen_by_keys_and_the_page_follows(make: SimpleNamespace) -> None:
+    app = make.app(made(make, replayed(8)[:150]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        listed = app.screen.query_one(DeviceList)
+        assert listed.size.height == 9 and listed.chosen["index"] == 0
+        for key, index, title in (
+            ("down", 1, "GPU 1 memory"),
+            ("end", "host", "host memory"),
+            ("up", 7, "GPU 7"),
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            assert listed.chosen["index"] == index
+            assert app.screen.query_one("#memory-chart", MetricChart).plot.title.startswith(title)
+        assert app.screen.query_one("#memory-chart").size.height >= 6
+        await pilot.press("g")
+        await pilot.pause()
+        assert not app.screen.query(DeviceList)
+
+
+@pytest.mark.parametrize(("argv", "complains"), [(CPU, False), (CPU[:-1], True)])
+async def test_without_nvml_the_host_is_shown_and_only_a_run_that_wants_gpus_misses_them(
+    make: SimpleNamespace, argv: list[str], complains: bool
+) -> None:
+    memory = [make.host(t=make.start + n) for n in range(60)]
+    memory[0]["missing"] = NO_NVML
+    app = make.app(made(make, memory, argv=argv))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        detail = app.screen.query_one(DeviceDetail)
+        said = " ".join(texts(detail.draw(80, 9)))
+        assert (NO_NVML in said) is complains and "run 3.4" in said and "free 21.8 of 31.0 GiB" in said
+        assert len(app.screen.query_one("#memory-chart", MetricChart).plot.curves) == 2
+        assert not app.screen.query_one("#util-chart").display
+
+
+async def test_a_run_without_samples_shows_what_verl_logged(make: SimpleNamespace) -> None:
+    app = make.app(made(make, [], state=make.ended("imported")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        plot = app.screen.query_one("#memory-chart", MetricChart).plot
+        assert [curve.label for curve in plot.curves] == ["trainer's peak", "host"]
+        assert "takes one each second" in " ".join(texts(app.screen.query_one(DeviceDetail).draw(80, 5)))
+
+
+@pytest.mark.parametrize("size", [(250, 80), (79, 20), (50, 12), (30, 9), (20, 5), (10, 3)])
+async def test_any_size_will_do(make: SimpleNamespace, size: tuple[int, int]) -> None:
+    app = make.app(worst(make))
+    async with app.run_test(size=size) as pilot:
+        await shown(pilot)
+        assert app.screen.query_one(DeviceList).region.bottom <= size[1]
+
+
+def test_utilisation_is_the_mean_of_a_minute_whatever_the_pace_of_samples() -> None:
+    history = MemoryHistory()
+    for t, util in ((0.0, 90), (10.0, 100), (65.0, 10), (75.0, None), (76.0, 20)):
+        history.add({"t": t, "gpus": [{"index": 0, "util": util}]})
+    reader = SimpleNamespace(last_step=None, steps=[], times=[], seams=[])
+    plot: Any = util_plot(history, reader, {}, {"index": 0})  # type: ignore[arg-type]
+    assert plot.headline == [] or "nan" not in str(plot.headline)
+    assert util_plot(history, reader, {}, {"index": 1}) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])
+@pytest.mark.parametrize("kind", ["worst", "eight", "host"])
+def test_looks(
+    snap_compare: Callable[..., bool], make: SimpleNamespace, kind: str, size: tuple[int, int]
+) -> None:
+    if kind == "worst":
+        run = worst(make)
+    elif kind == "eight":
+        run = made(make, replayed(8)[:150])
+    else:
+        memory = [make.host(t=make.start + n, run={"rss": (2 + n % 9 / 5) * GIB}) for n in range(300)]
+        run = made(make, [{**memory[0], "missing": NO_NVML}, *memory[1:]])
+    assert snap_compare(make.app(run), terminal_size=size, run_before=shown)

@@ -1,0 +1,85 @@
+"""The charts of the GPU page: memory and utilisation of one device over the steps."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Any
+
+from launcher.format import GIB, number
+from launcher.metrics.store import SeriesStore
+from launcher.run.memory_history import MemoryHistory
+from tui import glyphs
+from tui.drawing.plot import Curve, Limit, Mark, Plot
+from tui.drawing.scale import step_limit
+from tui.memory_axis import SampleAxis
+from tui.memory_rows import HOST, Device, device_name
+from tui.run_words import is_live
+
+_TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
+_HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
+
+
+def memory_plot(
+    history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device | None
+) -> Plot:
+    """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged."""
+    if device is None:
+        return _logged(store)
+    index, host = device.get("index"), device.get("index") == HOST
+    plot = _plot(f"{device_name(device)} memory, GiB", history, store, state)
+    used = history.series("host") if host else history.series("used", index)
+    run = history.series("rss") if host else history.series("run_used", index)
+    if used is not None:
+        plot.curves.append(Curve(used, label="used"))
+        plot.headline.append([(f"{number(used.last)} used", "title")])
+        peak = used.span(0, len(history.times))
+        if peak is not None:
+            plot.headline.append([(f"peak {number(peak.high)}", "dim")])
+    if run is not None:
+        plot.curves.append(Curve(run, role="curve-2", label="this run", sign=glyphs.FILL))
+    if total := device.get("total"):
+        plot.limits.append(Limit(total / GIB, label=f"{total / GIB:.0f} GiB"))
+    if not plot.curves:
+        plot.note = "this device does not tell its memory"
+    return plot
+
+
+def util_plot(
+    history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device
+) -> Plot | None:
+    """Utilisation in per cent; None when nothing measures it."""
+    series = history.series("util", device.get("index", HOST))
+    if series is None:
+        return None
+    plot = _plot(f"{device_name(device)} utilisation, %", history, store, state)
+    minute = bisect_left(history.times, history.times[-1] - 60)
+    recent = series.values[bisect_left(series.steps, minute) :]
+    if (mean := math.fsum(recent) / max(len(recent), 1)) >= 0:  # neither nan
+        plot.headline.append([(f"last minute {mean:.0f} %", "title")])
+    plot.curves.append(Curve(series))
+    return plot
+
+
+def _plot(title: str, history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any]) -> Plot:
+    last = store.last_step
+    if last is None:
+        seconds = int(history.times[-1] - history.times[0]) + 1 if history.times else 1
+        axis, end = SampleAxis(history.times, [], []), step_limit(seconds, None)
+        return Plot(f"{title}, since the start", last=end, axis=axis)
+    end = step_limit(last + 1, None) if is_live(state) else max(last, 1)
+    axis = SampleAxis(history.times, store.steps, store.times, end)
+    seams = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
+    marks = [Mark(sample, glyphs.SEAM, "text") for sample in seams if sample is not None]
+    return Plot(title, last=end, axis=axis, marks=marks)
+
+
+def _logged(store: SeriesStore) -> Plot:
+    """Memory as veRL's own metrics tell it: peaks of the training process, and the host."""
+    plot = Plot("memory as veRL logs it, GiB", last=step_limit(store.last_step or 0, None))
+    for keys, label, role in ((_TRAINERS, "trainer's peak", "curve"), (_HOSTS, "host", "curve-2")):
+        if found := store.first_of(*keys):
+            plot.curves.append(Curve(found[1], role=role, label=label))
+            plot.headline.append([(f"{label} {number(found[1].last)}", "title")])
+    if not plot.curves:
+        plot.note = "this run logged no memory either"
+    return plot

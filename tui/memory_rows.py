@@ -1,0 +1,185 @@
+"""Devices and who holds their memory, in rows of text. A device is a GPU of a sample, or the host."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from launcher.format import gib
+from launcher.text import clean
+from tui.drawing.rows import Row, fit, width
+from tui.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
+from tui.widgets.memory import FULL, TIGHT
+
+Device = Mapping[str, Any]
+HOST = "host"
+NEAR = 5  # °C below the limit from which a temperature is a warning
+_BAR, _LEAST_BAR = 30, 6  # cells
+_NAME = 16  # cells of a name
+_HIDDEN = 1 << 30  # bytes in use from which an empty list of processes cannot be true
+_WHOSE = {"run": ("this run", "live"), "others": ("others", "warn"), "unknown": ("unknown", "dim")}
+
+
+def devices(sample: Mapping[str, Any] | None) -> list[Device]:
+    """The GPUs of a sample, and at the end the host as a device of the same shape."""
+    if sample is None:
+        return []
+    host, run = sample.get("host") or {}, sample.get("run") or {}
+    host_device = {
+        "index": HOST,
+        "used": host.get("used"),
+        "total": host.get("total"),
+        "run_used": run.get("rss"),
+    }
+    return [*(sample.get("gpus") or []), host_device]
+
+
+def device_name(device: Device) -> str:
+    """`GPU 0`, `GPU 1:0` for a slice, `host`."""
+    index = device.get("index")
+    return HOST if index == HOST else f"GPU {clean(str(index))}"
+
+
+def short_name(device: Device) -> str:
+    """`RTX 4090`."""
+    return clean(str(device.get("name") or "")).removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def device_row(device: Device, columns: int, chosen: bool) -> Row:
+    """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`; what does not fit is left out."""
+    used, total = device.get("used"), device.get("total")
+    memory = f"{gib(used):>5}/{gib(total)} GiB"
+    row: Row = [
+        (CURSOR if chosen else " ", "live"),
+        (f"{device_name(device):<8}", "title" if chosen else "text"),
+    ]
+    named = columns >= len(memory) + 64
+    if named:
+        row.append((f"{short_name(device)[:_NAME]:<{_NAME + 1}}", "dim"))
+    row.append((f"{memory:<16}", "text"))
+    hot = _hot(device)
+    for key, unit, role in (
+        ("util", "%", "text"),
+        ("temp", "°C", "warn" if hot else "text"),
+        ("power", "W", "text"),
+    ):
+        value = device.get(key)
+        said = f"{value:>5.0f} {unit}" if isinstance(value, (int, float)) else " " * (6 + len(unit))
+        if width(row) + len(said) + _LEAST_BAR + 4 <= columns:
+            row.append((said, role))
+    sign: Row = [(f" {WARN}", "warn")] if hot or _held_back(device) else [("  ", "text")]
+    return [*row, *sign, *share_bar(device, columns - width(row) - 4)]
+
+
+def share_bar(device: Device, room: int) -> Row:
+    """The run's part, what others hold, what is free."""
+    cells = min(room, _BAR)
+    used, total, run = device.get("used"), device.get("total"), device.get("run_used")
+    if cells < _LEAST_BAR or not isinstance(used, (int, float)) or not total:
+        return []
+    share = min(used / total, 1.0)
+    full = round(share * cells)
+    ours = full if run is None else min(round(run / total * cells), full)
+    role = "critical" if share >= FULL else "warn" if share >= TIGHT else "bar"
+    spans: Row = [
+        (FILL * ours, role),
+        (FILL_OTHERS * (full - ours), "notice"),
+        (FILL_REST * (cells - full), "bar-rest"),
+    ]
+    return [(" ", "text"), *(span for span in spans if span[0])]
+
+
+def split_row(device: Device) -> Row:
+    """`▓ run 17.2  ▒ others 1.1  ░ free 5.7 of 24.0 GiB`."""
+    used, total, run = device.get("used"), device.get("total"), device.get("run_used")
+    if not isinstance(used, (int, float)) or not total:
+        return [("its memory cannot be asked for", "dim")]
+    free = f"free {gib(total - used)} of {gib(total)} GiB"
+    if run is None:
+        return [
+            (f"{FILL} ", "bar"),
+            (f"used {gib(used)}  ", "text"),
+            (f"{FILL_REST} ", "bar-rest"),
+            (free, "text"),
+        ]
+    others = "others and shared" if device.get("index") == HOST else "others and driver"
+    return [
+        (f"{FILL} ", "bar"), (f"run {gib(min(run, used))}  ", "text"),
+        (f"{FILL_OTHERS} ", "notice"), (f"{others} {gib(max(used - run, 0))}  ", "text"),
+        (f"{FILL_REST} ", "bar-rest"), (free, "text"),
+    ]  # fmt: skip
+
+
+def state_words(device: Device) -> list[tuple[str, str]]:
+    """Utilisation, power and temperature beside their limits, as far as the driver tells them."""
+    said = []
+    if (util := device.get("util")) is not None:
+        said.append((f"{util} % busy", "text"))
+    if (power := device.get("power")) is not None:
+        limit = device.get("power_limit")
+        said.append((f"{power} of {limit} W" if limit else f"{power} W", "text"))
+    if (temp := device.get("temp")) is not None:
+        limit = device.get("slow_at")
+        words = f"{temp} °C" + (f", slows down at {limit}" if limit else "")
+        said.append((words, "warn" if _hot(device) else "text"))
+    if slowed := device.get("slowed"):
+        words = f"slowed by {', '.join(clean(str(word)) for word in slowed)}"
+        said.append((f"{WARN} {words}", "warn") if _held_back(device) else (words, "dim"))
+    return said
+
+
+def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
+    """Who holds the memory of a GPU, the largest first, in at most `room` rows."""
+    holders: Sequence[Mapping[str, Any]] | None = device.get("holders")
+    if not holders:
+        return [[(f"  {line}", "dim")] for line in wrap(_nobody(device), max(columns - 3, 8))[:room]]
+    ranked = sorted(holders, key=lambda each: -(each.get("used") or 0))
+    shown = ranked if len(ranked) <= room else ranked[: max(room - 1, 0)]
+    rows = []
+    for each in shown:
+        whose, role = _WHOSE.get(str(each.get("whose")), _WHOSE["unknown"])
+        name = clean(str(each.get("name") or "not visible from here"))
+        user = clean(str(each.get("user") or ""))
+        row: Row = [(f"  {whose:<9}", role), (f"{gib(each.get('used')):>6} GiB  ", "text")]
+        row += [*fit([(name, "text")], 22), (f"{user[:14]:<15}", "dim"), (f"pid {each.get('pid')}", "dim")]
+        rows.append(row)
+    if len(shown) < len(ranked) and room:
+        rest = ranked[len(shown) :]
+        held = gib(sum(each.get("used") or 0 for each in rest))
+        rows.append([(f"  {len(rest)} more, together {held} GiB", "dim")])
+    return rows
+
+
+def _nobody(device: Device) -> str:
+    if device.get("holders") is None:
+        return "the driver does not tell which processes hold the memory"
+    if (device.get("used") or 0) > _HIDDEN:
+        return "which processes hold it cannot be seen from here: a container shows only its own"
+    return "no process holds memory here"
+
+
+def _hot(device: Device) -> bool:
+    temp, limit = device.get("temp"), device.get("slow_at")
+    return temp is not None and limit is not None and temp >= limit - NEAR
+
+
+def _held_back(device: Device) -> bool:
+    """Whether something other than its ordinary power limit slows a GPU."""
+    return any(word != "power limit" for word in device.get("slowed") or [])
+
+
+def detail_rows(device: Device, columns: int, rows: int, missing: str | None) -> list[Row]:
+    """All about one device; `missing` is why there are no GPU figures, where that matters."""
+    head = f" {device_name(device)} {short_name(device)}".rstrip()
+    drawn: list[Row] = []
+    split = [(f"{head}  ", "title"), *split_row(device)]
+    if width(split) <= columns:
+        drawn.append(split)
+    else:
+        drawn += [[(head, "title")], [("  ", "text"), *split_row(device)]]
+    if device.get("index") == HOST:
+        return drawn + [[(f"  {line}", "dim")] for line in wrap(missing or "", max(columns - 3, 8))]
+    words: Row = [("  ", "text")]
+    for text, role in state_words(device):
+        words += [(f" {DOT} " if len(words) > 1 else "", "dim"), (text, role)]
+    drawn.append(words)
+    return [*drawn, *holder_rows(device, columns, rows - len(drawn))]

@@ -1,0 +1,79 @@
+"""GPUs and host memory of one run: now, who holds it, and over the steps."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from launcher.run.reader import RunReader
+from tui.memory_plot import memory_plot, util_plot
+from tui.memory_rows import devices
+from tui.widgets.device_detail import DeviceDetail
+from tui.widgets.device_list import DeviceList
+from tui.widgets.header_line import HeaderLine
+from tui.widgets.metric_chart import MetricChart
+from tui.widgets.painted import HIDDEN
+
+POLL = 1.0  # seconds; the dashboard below reads the files
+WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
+HEIGHTS: list[tuple[int, str]] | None = [
+    (0, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (36, "-tall"),
+]  # fmt: skip
+
+
+class GpuScreen(Screen[None]):
+    """A line a device; the chosen one in detail with its charts. Without a GPU it is about the host."""
+
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,g,q", "dismiss", "back", id="gpu.back", key_display="g",
+                tooltip="Back to the dashboard"),
+    ]  # fmt: skip
+
+    def __init__(self, reader: RunReader, *, on_cpu: bool, read_only: bool) -> None:
+        """`on_cpu`: the run wants no GPU, so none is missed."""
+        super().__init__()
+        self.reader, self.on_cpu, self.read_only = reader, on_cpu, read_only
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield DeviceList()
+        yield DeviceDetail()
+        with Container(id="memory-charts"):
+            yield MetricChart(id="memory-chart")
+            yield MetricChart(id="util-chart")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(HeaderLine).read_only = self.read_only
+        self.query_one(DeviceList).focus()
+        self._show()
+        self.set_interval(POLL, self._show)
+
+    def on_resize(self) -> None:
+        self._show()
+
+    def on_device_list_moved(self) -> None:
+        self._show()
+
+    def _show(self) -> None:
+        reader, memory = self.reader, self.reader.memory
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        listed = self.query_one(DeviceList)
+        listed.show(devices(memory.latest))
+        device = listed.chosen
+        missing = None if self.on_cpu else (memory.latest or {}).get("missing")
+        self.query_one(DeviceDetail).show(device, missing)
+        self.query_one("#memory-chart", MetricChart).show(
+            memory_plot(memory, reader.series, reader.state, device)
+        )
+        util = self.query_one("#util-chart", MetricChart)
+        plot = util_plot(memory, reader.series, reader.state, device) if device is not None else None
+        util.set_class(plot is None, HIDDEN)
+        self.query_one("#memory-charts").set_class(plot is None, "-single")
+        if plot is not None:
+            util.show(plot)
