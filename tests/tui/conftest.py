@@ -179,7 +179,8 @@ def make(home: Path) -> SimpleNamespace:
     """The makers of this file, and `make.app(run, ...)`, the application on a run."""
 
     def app(run: Path | None = None, *, read_only: bool = False, **look: Any) -> PpoTui:
-        return PpoTui(ScreenRequest(str(run) if run else None, read_only, Settings(**look)))
+        path = str(run) if run else None
+        return PpoTui(ScreenRequest(run=path, read_only=read_only, settings=Settings(**look)))
 
     return SimpleNamespace(
         run=functools.partial(write_run, home), app=app, recorded=recorded, made_up=made_up, checks=checks,

@@ -1,0 +1,143 @@
+"""Keys: each has an id and words, none fights with the terminal, and a user may move them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+from launcher.paths import settings_file
+from launcher.settings import Key
+from tui.app import PpoTui
+from tui.keymap import bindings, checked, commands, owners
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.help import HelpScreen
+from tui.screens.log import LogScreen
+
+TERMINAL_KEYS = {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+q"}  # tmux, screen, flow control
+EVERY = [(owner, binding) for owner in owners() for binding in bindings(owner)]
+NAMES = [f"{owner.__name__} {binding.key} {binding.action}" for owner, binding in EVERY]
+
+
+def asked(**keys: str) -> dict[str, Key]:
+    return {
+        name.replace("__", "."): Key(value, f"config.yaml, line 2: {name}") for name, value in keys.items()
+    }
+
+
+def test_all_of_ours_are_found() -> None:
+    found = {owner.__name__ for owner in owners()}
+    assert {"PpoTui", "DashboardScreen", "LogScreen", "Items", "LogView", "HelpScreen"} <= found
+
+
+@pytest.mark.parametrize(("owner", "binding"), EVERY, ids=NAMES)
+def test_a_key_has_an_id_and_words_and_leaves_the_terminal_its_own(
+    owner: type[DOMNode], binding: Binding
+) -> None:
+    assert binding.id, "an id, so that a user can move it"
+    assert binding.tooltip, "a sentence for the help screen"
+    assert binding.key not in TERMINAL_KEYS
+    prefix, _, name = binding.id.partition(".")
+    assert prefix.islower() and name and name == name.lower() and "_" not in name
+
+
+@pytest.mark.parametrize("owner", owners(), ids=lambda owner: owner.__name__)
+def test_one_key_does_one_thing_on_a_screen(owner: type[DOMNode]) -> None:
+    """Two bindings of one key are two forms of one command: they have one id, and move together."""
+    held: dict[str, str | None] = {}
+    for binding in bindings(owner):
+        assert held.setdefault(binding.key, binding.id) == binding.id
+
+
+def test_good_keys_are_taken_as_textual_names_them() -> None:
+    good, wrong = checked(asked(dashboard__log="o, /,ctrl+f", log__search="f5,&,Z"))
+    assert (good, wrong) == ({"dashboard.log": "o,slash,ctrl+f", "log.search": "f5,ampersand,Z"}, [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"dashboard__lgo": "o"}, "no such key id (did you mean 'dashboard.log'?)"),
+        ({"dashboard__log": "ctlr+o"}, "'ctlr+o' is no key"),
+        ({"dashboard__log": "pagedwon"}, "'pagedwon' is no key (did you mean 'pagedown'?)"),
+        ({"dashboard__log": ""}, "'' is no key"),
+        ({"dashboard__log": "h"}, "h is taken by dashboard.checks"),
+        ({"dashboard__log": "question_mark"}, "question_mark is taken by app.help"),
+        ({"log__search": "down"}, "down is taken by move.down"),
+        ({"dashboard__log": "o", "dashboard__checks": "o"}, "o is taken by dashboard.checks"),
+    ],
+)
+def test_a_bad_key_is_a_sentence_and_changes_nothing(keys: dict[str, str], said: str) -> None:
+    good, wrong = checked(asked(**keys))
+    assert len(wrong) == 1 and said in wrong[0] and wrong[0].startswith("config.yaml, line 2: ")
+    assert len(good) == len(keys) - 1
+
+
+def test_keys_may_be_swapped() -> None:
+    good, wrong = checked(asked(dashboard__log="h", dashboard__checks="l"))
+    assert wrong == [] and good == {"dashboard.log": "h", "dashboard.checks": "l"}
+
+
+async def test_a_moved_key_works_and_its_old_one_does_not(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned, keys=asked(dashboard__log="o", log__back="b"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("l")
+        assert isinstance(app.screen, DashboardScreen)
+        await pilot.press("o")
+        assert isinstance(app.screen, LogScreen)
+        await pilot.press("b")
+        assert isinstance(app.screen, DashboardScreen)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_the_two_forms_of_stop_move_together(
+    make: SimpleNamespace, warned: Path, read_only: bool
+) -> None:
+    app = make.app(warned, read_only=read_only, keys=asked(dashboard__stop="X"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        active = app.screen.active_bindings
+        assert "x" not in active
+        assert active["X"].binding.action == ("refuse" if read_only else "stop")
+
+
+async def test_help_shows_the_keys_of_the_user(make: SimpleNamespace, warned: Path) -> None:
+    keys = asked(dashboard__log="f9", **{"dashboard__next-check": "ctrl+n"})
+    app = make.app(warned, keys=keys)
+    async with app.run_test(size=(80, 48)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        picture = app.export_screenshot().replace("&#160;", " ")
+        assert "  f9           " in picture and "  ↑ k ^n       " in picture
+
+
+async def test_what_is_wrong_is_told_when_the_screen_opens(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned, keys=asked(dashboard__log="h"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert any("h is taken by dashboard.checks" in toast.message for toast in app._notifications)
+
+
+def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
+    settings_file().write_text("keys:\n  dashboard.log: o\n  dashboard.nothing: p\n")
+    told = subprocess.run(
+        [sys.executable, "-c", "from tui.entry import main; main()", "keys", "--json"],
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    found = {key["id"]: key for key in map(json.loads, told.stdout.splitlines())}
+    assert found.keys() == commands().keys()
+    log = found["dashboard.log"]
+    assert (log["keys"], log["default"]) == (["o"], ["l"])
+    assert "line 3: keys: dashboard.nothing: no such key id" in told.stderr
+
+
+def test_the_app_knows_no_key_twice() -> None:
+    assert {binding.id for binding in bindings(PpoTui)} == {"app.help", "app.suspend"}
