@@ -1,0 +1,93 @@
+"""Judges drafts while they are edited, in a process of its own: `python -m launcher.preflight.live`.
+
+Reads one JSON object a line (`path`, `text` of the preset) and answers each with two: what is known at once
+(`command`, `rows` of the training files, `error`), then what takes up to a second (`findings`, `memory`,
+`machine`). It ends with its input. The screen stays small and quick, whatever the checks import.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.errors import UserError
+from launcher.format import gib
+from launcher.preset.files import LoadedPreset
+
+_RUN = Path("/RUN")  # stands for the folder of the run that there is not yet
+_NEEDS = re.compile(r"(\d+) ?(?:x )?GPUs?\D+?(\d+) ?Gi?B", re.IGNORECASE)
+
+
+def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
+    """The two answers about the preset that the file `path` would be with this text."""
+    from launcher.preset.files import load_text
+    from launcher.preset.flow import rows_of
+
+    try:
+        loaded = load_text(path, text)
+    except UserError as refused:
+        yield {"error": str(refused), "command": None, "rows": None}
+        yield {"findings": [], "memory": None, "machine": ""}
+        return
+    command, error = _command(loaded)
+    yield {"command": command, "error": error, "rows": rows_of(loaded.preset.data.train)}
+    yield _judged(loaded)
+
+
+def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
+    from launcher import verl_env
+    from launcher.preset.defaults import NEWEST
+    from launcher.preset.shell import command_line
+    from launcher.preset.translate import RunFolders, build
+
+    try:
+        env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
+        names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
+        where = RunFolders(*(_RUN / name for name in names))
+        return command_line(build(loaded, version=env.verl or NEWEST, python=env.python, folders=where)), None
+    except UserError as error:
+        return None, str(error)
+
+
+def _judged(loaded: LoadedPreset) -> dict[str, Any]:
+    from launcher.preflight import engine, machine, memory
+    from launcher.preflight.subject import subject
+
+    here = machine.here()
+    needs = None if here.gpus else _NEEDS.search(loaded.preset.needs)
+    where = machine.assumed(f"{needs[1]}x{needs[2]}") if needs else here
+    try:
+        judged = subject(loaded, on=where)
+        found = memory.estimate(judged)
+        findings = engine.quick(judged)
+    except UserError as error:
+        return {"findings": [engine.refused(error).as_json()], "memory": None, "machine": ""}
+    return {
+        "findings": [finding.as_json() for finding in findings],
+        "memory": found.as_json() if found else None,
+        "machine": _words(where),
+    }
+
+
+def _words(where: Any) -> str:
+    if not where.gpus:
+        return "no GPU here"
+    size = f"{len(where.gpus)} x {gib(where.gpus[0].total)} GiB"
+    return f"{size}, assumed from what it needs" if where.assumed else f"{where.gpus[0].name}, {size}"
+
+
+def main() -> None:
+    for line in sys.stdin.buffer:
+        request: Mapping[str, Any] = orjson.loads(line)
+        for answer in answers(Path(request["path"]), request["text"]):
+            sys.stdout.buffer.write(orjson.dumps(answer) + b"\n")
+            sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
