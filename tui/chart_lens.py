@@ -17,9 +17,8 @@ from tui.smoothing import Smoothing
 
 @dataclass(frozen=True)
 class _Known:
-    """The axis of a run, and the steps it was made of."""
+    """An axis of a run, and the steps it was made of."""
 
-    across: str
     steps: int
     newest: int | None
     axis: SpentAxis | None
@@ -31,7 +30,7 @@ class Lens:
     def __init__(self) -> None:
         self.view = View()
         self._smoothing = Smoothing()
-        self._axes: dict[int, _Known] = {}  # by the identity of the store
+        self._axes: dict[tuple[int, str], _Known] = {}  # by the identity of the store, and what x is
 
     def whole(self, store: SeriesStore, total: Any) -> Stretch:
         """The steps that a run has, or is to have."""
@@ -42,11 +41,11 @@ class Lens:
 
     def axis(self, store: SeriesStore, across: str) -> SpentAxis | None:
         """The axis of time or tokens of a run; None when it has no such figures."""
-        known = self._axes.get(id(store))
-        made_of = (across, len(store.steps), store.last_step)
-        if known is None or (known.across, known.steps, known.newest) != made_of:
+        known = self._axes.get((id(store), across))
+        made_of = (len(store.steps), store.last_step)
+        if known is None or (known.steps, known.newest) != made_of:
             axis = time_axis(store) if across == TIME else token_axis(store)
-            known = self._axes[id(store)] = _Known(*made_of, axis)
+            known = self._axes[id(store), across] = _Known(*made_of, axis)
         return known.axis
 
     def look(self, plot: Plot, store: SeriesStore, total: Any) -> Plot:
@@ -58,9 +57,11 @@ class Lens:
         plot.axis, plot.first, plot.last = spent or STEPS, first, last
         if spent is not None:
             plot.first, plot.last = _spent_ends(spent, view, first, last)
-        if view.cursor is not None and plot.curves:
-            plot.headline = cursor_headline(plot.curves, view.cursor)
-        plot.curves = self.smoothed(plot.curves)
+        raw, plot.curves = plot.curves, self.smoothed(plot.curves)
+        if view.cursor is not None and raw:
+            plot.headline = cursor_headline(raw, view.cursor)
+            average = _at(plot.curves[-1], view.cursor) if view.smoothing and len(raw) == 1 else None
+            plot.headline += [[(f"average {number(average)}", "dim")]] if average is not None else []
         return plot
 
     def smoothed(self, curves: list[Curve]) -> list[Curve]:

@@ -1,20 +1,26 @@
-"""The four charts of the dashboard: which figures they show, and what is said beside them."""
+"""The charts of the dashboard: which figures they show, and what is said beside them."""
 
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from launcher.format import number
+from launcher.health.levels import Bound
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from tui import glyphs
-from tui.drawing.plot import Curve, Mark, Plot
-from tui.drawing.rows import Row, Span
+from tui.chart_marks import flag, marks
+from tui.drawing.plot import Curve, Plot
+from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.run_words import LEVELS, ORDER, is_live, level_sign
+from tui.glyphs import WAITING
+from tui.limit_lines import lines
+from tui.run_words import is_live
+from tui.validation import finite_last, validation, validation_points
 
 RECENT = 20  # values that "usual" is the median of
 
@@ -53,6 +59,12 @@ def _pace(_: Sequence[float], store: SeriesStore) -> str:
     return f"{number(seconds[0])} s/step" if seconds else ""
 
 
+def _cut_off(_: Sequence[float], store: SeriesStore) -> str:
+    series = store.get("response_length/clip_ratio")
+    share = finite(series.values[-1:]) if series else []
+    return f"{number(100 * share[0])} % cut off" if share else ""
+
+
 REWARD = Figure(
     "reward",
     names.SCORE,
@@ -83,25 +95,65 @@ THROUGHPUT = Figure(
     _pace,
     " tok/s",
 )
-FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)
+LENGTH = Figure(
+    "response length",
+    ("response_length/mean",),
+    ("LEN", "TRUNC"),
+    "this run logs no response length: veRL calls it response_length/mean",
+    _cut_off,
+    " tokens",
+)
+GRADIENT = Figure(
+    "gradient norm",
+    ("actor/grad_norm",),
+    ("GRAD",),
+    "this run logs no gradient norm: veRL calls it actor/grad_norm",
+    _usual,
+)
+FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)  # at every size
+ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
 
 
 def plot(
-    figure: Figure, store: SeriesStore, state: Mapping[str, Any], events: Sequence[Mapping[str, Any]]
+    figure: Figure,
+    store: SeriesStore,
+    state: Mapping[str, Any],
+    rises: Sequence[Mapping[str, Any]],
+    *,
+    figures: Sequence[Figure] = FIGURES,
+    bounds: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
 ) -> Plot:
-    """What the chart of one figure shows now."""
+    """What the chart of one figure shows now.
+
+    `rises` are the events of flags that rose; those about none of the `figures` on the screen are marked at
+    the reward: that is what they put at risk. `bounds` are lasting limits, by metric.
+    """
     found = store.first_of(*figure.keys)
     chart = Plot(figure.title, last=step_limit(store.last_step or 0, _total(state)))
     if found is None:
         trained = store.first_of("actor/pg_loss", *names.SCORE, *names.ENTROPY)
         chart.note = figure.missing if trained else _waiting(state)
         return chart
-    series = found[1]
+    key, series = found
     chart.curves = [Curve(series)]
     chart.headline = headline(figure, series, store)
-    chart.flag = _flag(figure, state)
-    chart.marks = _marks(figure, store, events)
+    chart.limits = lines(bounds.get(key, ()))
+    chart.flag = flag(lambda rule: _concerns(figure, rule), state)
+    chart.marks = marks(lambda rule: figure is _chart_of(rule, figures), store, rises)
+    if figure is REWARD:
+        _add_validation(chart, store, series)
     return chart
+
+
+def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
+    """The validations beside the reward: as points when they share its scale, the last one in words."""
+    scores = validation(store)
+    if scores is None:
+        return
+    if points := validation_points(scores, reward):
+        chart.curves.append(points)
+    if (last := finite_last(scores)) is not None:
+        chart.headline.append([(f"{WAITING} val {number(last)}", "point")])
 
 
 def headline(figure: Figure, series: Series, store: SeriesStore) -> list[Row]:
@@ -149,36 +201,9 @@ def _waiting(state: Mapping[str, Any]) -> str:
     return "no step yet" if is_live(state) else "no step was reached"
 
 
-def _concerns(figure: Figure, rule: object) -> bool:
-    return str(rule).rpartition("-")[0] in figure.rules
+def _concerns(figure: Figure, rule: str) -> bool:
+    return rule.rpartition("-")[0] in figure.rules
 
 
-def _chart_of(rule: object) -> Figure:
-    return next((figure for figure in FIGURES if _concerns(figure, rule)), REWARD)
-
-
-def _flag(figure: Figure, state: Mapping[str, Any]) -> Span | None:
-    levels = [
-        str(check.get("level")) for check in state.get("checks") or [] if _concerns(figure, check.get("rule"))
-    ]
-    worst = max(levels, key=lambda level: ORDER.get(level, 0), default="OK")
-    return level_sign(worst) if ORDER.get(worst, 0) >= ORDER["NOTICE"] else None
-
-
-def _marks(figure: Figure, store: SeriesStore, events: Sequence[Mapping[str, Any]]) -> list[Mark]:
-    """Where attempts began, and where a flag about this figure rose; the worse sign covers the milder.
-
-    Flags about none of the figures are marked at the reward: that is what they put at risk.
-    """
-    marks = [Mark(step, glyphs.SEAM, "text") for step in store.seams]
-    rises = [event for event in events if event.get("kind") == "health" and _rose(event)]
-    rises = [event for event in rises if figure is _chart_of(event.get("rule"))]
-    for event in sorted(rises, key=lambda event: ORDER[str(event["to"])]):
-        sign, _, role = LEVELS[str(event["to"])]
-        marks.append(Mark(event["step"], sign, role))
-    return marks
-
-
-def _rose(event: Mapping[str, Any]) -> bool:
-    before, after = (ORDER.get(str(event.get(side)), 0) for side in ("from", "to"))
-    return isinstance(event.get("step"), int) and after > max(before, ORDER["OK"])
+def _chart_of(rule: str, figures: Sequence[Figure]) -> Figure:
+    return next((figure for figure in figures if _concerns(figure, rule)), REWARD)

@@ -1,7 +1,7 @@
 """The charts of one health check: the series it judges, with its limits as they are now."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launcher.format import number
@@ -12,6 +12,7 @@ from tui.charts import finite, trend
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
+from tui.limit_lines import bound_words, strictest
 from tui.run_words import LEVELS, ORDER
 
 NEAR = 3.0  # a limit this many times the curve's height away still gets onto its chart
@@ -36,23 +37,6 @@ def check_plot(
     return chart
 
 
-def strictest(bounds: Iterable[Bound]) -> list[Bound]:
-    """Of the bounds of one level to one side, the one that is crossed first; mildest level first."""
-    found: dict[tuple[int, str], Bound] = {}
-    for bound in bounds:
-        side = bound.side[0]
-        known = found.get((bound.level, side))
-        if known is None or (bound.value < known.value if side == ">" else bound.value > known.value):
-            found[bound.level, side] = bound
-    return sorted(found.values(), key=lambda bound: (bound.level, bound.side))
-
-
-def bound_words(bound: Bound) -> str:
-    """`WARN > 0.151`."""
-    side = {">=": "≥", "<=": "≤"}.get(bound.side, bound.side)
-    return f"{bound.level} {side} {number(bound.value)}"
-
-
 def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
     """The limits as lines, the worst first; the chart reaches for those that are near its curve."""
     whole = series.span(series.steps[0], series.steps[-1])
@@ -64,7 +48,7 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
         return whole.low - NEAR * height <= value <= whole.high + NEAR * height
 
     return [
-        Limit(bound.value, LEVELS[str(bound.level)][2], bound_words(bound), near(bound.value))
+        Limit(bound.value, LEVELS[str(bound.level)][2], bound_words(bound), near(bound.value), True)
         for bound in reversed(strictest(bounds))
     ]
 

@@ -7,8 +7,8 @@ from typing import Any
 from launcher.health.explain import FAMILIES, Explanation
 from launcher.text import clean
 from tui import glyphs
-from tui.check_chart import bound_words, strictest
 from tui.drawing.rows import Row, put, spread, width
+from tui.limit_lines import bound_words, strictest
 from tui.run_words import LEVELS, ORDER
 
 INDENT = 13  # cells before a question, and before the texts of a page

@@ -4,7 +4,6 @@ import math
 
 from launcher.metrics.store import Series
 
-
 _MOST = 24  # averages that are kept; a screen shows about ten
 
 

@@ -99,7 +99,13 @@ def test_the_range_reaches_for_a_limit_and_names_it_where_there_is_room() -> Non
     lines = picture(plot([0.1, 0.4], limits=[Limit(0.9, "warn", "WARN > 0.9", reach=True)]))
     assert any("╌ WARN > 0.9 ╌" in line for line in lines)
     far = picture(
-        plot([0.1, 0.4], limits=[Limit(9.0, "warn", "WARN > 9"), Limit(5.0, "notice", "NOTICE > 5")])
+        plot(
+            [0.1, 0.4],
+            limits=[
+                Limit(9.0, "warn", "WARN > 9", edge=True),
+                Limit(5.0, "notice", "NOTICE > 5", edge=True),
+            ],
+        )
     )
     assert "↑ NOTICE > 5" in far[1] and not any("╌" in line or "WARN" in line for line in far)
     crowded = picture(plot([0.9] * 9 + [0.1], limits=[Limit(0.9, "warn", "WARN > 0.9")]))

@@ -231,7 +231,7 @@ async def test_what_gives_way_in_a_small_terminal(make: SimpleNamespace, warned:
             await pilot.pause()
             seen[size] = sum(charts())
         assert seen == {
-            (160, 48): 4,
+            (160, 48): 6,
             (80, 24): 4,
             (80, 12): 2,
             (50, 24): 2,

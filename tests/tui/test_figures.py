@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
+from tui.chart_marks import rises
 from tui.charts import ENTROPY, FIGURES, KL, REWARD, THROUGHPUT, headline, plot, trend
 
 
@@ -23,7 +24,7 @@ def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
     steps = store(make.recorded())
     state = make.running(step=80)
     assert [said(plot(figure, steps, state, [])) for figure in FIGURES] == [
-        "0.812 ↑ best 0.875", "0.308   usual 0.215", "0.236 ↓ from 0.489", "1119 tok/s   1.96 s/step",
+        "0.812 ↑ best 0.875 ○ val 0.850", "0.308   usual 0.215", "0.236 ↓ from 0.489", "1119 tok/s   1.96 s/step",
     ]  # fmt: skip
 
 
@@ -77,8 +78,10 @@ def test_rises_are_marked_on_their_own_chart_and_releases_are_not(make: SimpleNa
         {"kind": "phase", "phase": "save", "step": 40},
     ]
     steps = store(make.recorded(62))
-    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), events).marks] == [(10, "▲")]
-    assert [(mark.step, mark.role) for mark in plot(ENTROPY, steps, make.running(), events).marks] == [
+    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), rises(events)).marks] == [
+        (10, "▲")
+    ]
+    assert [(mark.step, mark.role) for mark in plot(ENTROPY, steps, make.running(), rises(events)).marks] == [
         (30, "critical")
     ]
 

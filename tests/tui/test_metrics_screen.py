@@ -121,7 +121,7 @@ async def test_the_large_chart_tells_its_figures(make: SimpleNamespace) -> None:
         facts = lines(app, "#facts")
         assert "now nan" in facts and "lowest 0.250" in facts and "highest 7.25" in facts
         assert "steps 1 to 30, 30 values" in facts and "what the actor minimises" in facts
-        await pilot.press("right")
+        await pilot.press("down")
         await pilot.pause()
         assert charts(app) == ["mine"]
         assert "logged by veRL or your reward function" in lines(app, "#facts")
@@ -144,21 +144,21 @@ async def test_a_pin_is_a_chart_on_every_dashboard(make: SimpleNamespace, warned
     app = make.app(warned)
     async with app.run_test(size=LARGE) as pilot:
         await opened(pilot)
-        assert len(charts(app)) == 4
+        assert len(charts(app)) == 6
         await pilot.press("m", "p", "down", "enter", "p", "escape", "escape")
         await pilot.pause()
         assert pinned() == ["actor/entropy", "actor/grad_norm"]
-        assert charts(app)[4:] == ["actor/entropy", "actor/grad_norm"]
+        assert charts(app)[6:] == ["actor/entropy", "actor/grad_norm"]
     again = make.app(warned)
     async with again.run_test(size=LARGE) as pilot:
         await opened(pilot)
-        assert charts(again)[4:] == ["actor/entropy", "actor/grad_norm"]
+        assert charts(again)[6:] == ["actor/entropy", "actor/grad_norm"]
         await pilot.press("m")
         await pilot.pause()
         assert text(table(again)).splitlines()[0].startswith("❯★actor/entropy")
         await pilot.press("p", "escape")
         await pilot.pause()
-        assert charts(again)[4:] == ["actor/grad_norm"]
+        assert charts(again)[6:] == ["actor/grad_norm"]
 
 
 async def test_at_home_size_tab_turns_to_the_pins(make: SimpleNamespace, warned: Path) -> None:

@@ -71,7 +71,7 @@ def _note(text: str, columns: int, rows: int) -> list[Row]:
 
 
 def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
-    canvas = Canvas(columns, rows)
+    canvas, behind = Canvas(columns, rows), Canvas(columns, rows)  # a raw curve is behind its average
     traces = [
         trace(
             curve.points,
@@ -99,19 +99,20 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
         placed = [[(x, y_of(bottom), y_of(top)) for x, bottom, top in part] for part in parts]
         if not curve.points_only:
             for part in placed:
-                _draw(canvas, part, curve.role)
+                _draw(behind if curve.role == "raw" else canvas, part, curve.role)
         _sign(signs, curve, placed)
     texts = [scale.labels([tick])[0] for tick in ticks] if plot.log else scale.labels(ticks)
     label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, texts, strict=True)}
     limit_at = {
         y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high
     }
-    above = [limit for limit in plot.limits if limit.value > high and limit.label]
-    below = [limit for limit in plot.limits if limit.value < low and limit.label]
+    above = [limit for limit in plot.limits if limit.value > high and limit.edge]
+    below = [limit for limit in plot.limits if limit.value < low and limit.edge]
     at = _cursor(plot, columns)
     drawn: list[Row] = []
     for row in range(rows):
-        dots = [signs.get((row, column), cell) for column, cell in enumerate(canvas.row(row))]
+        layers = zip(canvas.row(row), behind.row(row), strict=True)
+        dots = [signs.get((row, column), front or back) for column, (front, back) in enumerate(layers)]
         cells = _cells(dots, limit_at.get(row))
         if row == 0 and above:
             nearest = min(above, key=lambda limit: limit.value)

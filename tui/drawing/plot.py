@@ -61,14 +61,15 @@ class Mark:
 class Limit:
     """A level line across the chart.
 
-    `label` stands on its right end; of a limit out of range at the edge nearest to it, with an arrow.
-    `reach`: the range is widened to hold it.
+    `label` stands on its right end. `reach`: the range is widened to hold it. `edge`: when it is out of
+    range, its label stands at the edge nearest to it, with an arrow.
     """
 
     value: float
     role: str = "limit"
     label: str = ""
     reach: bool = False
+    edge: bool = False
 
 
 @dataclass

@@ -20,29 +20,28 @@ _PAN = 0.5  # of the window
 
 
 def chart_keys(*, shown: bool = False) -> list[Binding]:
-    """The bindings of a `ChartScreen`; `shown`: the footer has room for them."""
+    """The bindings of a `ChartScreen`; `shown`: the footer has room for the first ones."""
 
-    def key(keys: str, action: str, words: str, name: str, display: str, tooltip: str) -> Binding:
+    def key(
+        keys: str, action: str, words: str, name: str, display: str, tooltip: str, *, footer: bool = False
+    ) -> Binding:
         return Binding(
-            keys, action, words, id=f"chart.{name}", show=shown, key_display=display, tooltip=tooltip
+            keys, action, words, id=f"chart.{name}", show=footer, key_display=display, tooltip=tooltip
         )
-
-    def twin(keys: str, action: str, name: str, display: str, tooltip: str) -> Binding:
-        return Binding(keys, action, id=f"chart.{name}", show=False, key_display=display, tooltip=tooltip)
 
     point, zoom, pan = "Read the values at a step; esc ends it", "Fewer steps, more steps", "Earlier, later"
     return [
-        key("left", "point(-1)", "read values", "cursor-left", "←→", point),
-        twin("right", "point(1)", "cursor-right", "←→", point),
-        key("plus,equals_sign", "zoom(0.5)", "zoom", "zoom-in", "+ -", zoom),
-        twin("minus", "zoom(2)", "zoom-out", "+ -", zoom),
-        twin("comma", "pan(-1)", "pan-left", ", .", pan),
-        twin("full_stop", "pan(1)", "pan-right", ", .", pan),
-        key("w", "smooth", "smooth", "smooth", "w", "Smooth the curves: not at all, 0.6, 0.9, 0.97"),
+        key("left", "point(-1)", "values", "cursor-left", "←→", point, footer=shown),
+        key("right", "point(1)", "", "cursor-right", "←→", point),
+        key("plus,equals_sign", "zoom(0.5)", "zoom", "zoom-in", "+ -", zoom, footer=shown),
+        key("minus", "zoom(2)", "", "zoom-out", "+ -", zoom),
+        key("comma", "pan(-1)", "", "pan-left", ", .", pan),
+        key("full_stop", "pan(1)", "", "pan-right", ", .", pan),
+        key("w", "smooth", "smooth", "smooth", "w", "Curves as averages: not, 0.6, 0.9, 0.97", footer=shown),
         key("y", "log_scale", "log scale", "log", "y", "A logarithmic value axis"),
         key("t", "across", "x axis", "x-axis", "t", "Steps, training time or tokens on the x axis"),
         key("f", "fit", "fit", "fit", "f", "The steps that were trained, or all that are planned"),
-        twin("0,home", "usual_view", "reset", "0", "Charts as usual again"),
+        key("0,home", "usual_view", "usual charts", "usual", "0", "Charts as usual again"),
     ]
 
 

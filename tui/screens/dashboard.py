@@ -1,43 +1,44 @@
-"""One run at a glance: what it does, how it is, four charts, checks, memory, log."""
+"""One run at a glance: what it does, how it is, its charts, checks, memory, log."""
 
 import asyncio
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
+from launcher.metrics.store import SeriesStore
 from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
 from tui.attention import Attention
-from tui.charts import FIGURES, plot
+from tui.run_charts import RunCharts
 from tui.run_words import is_live
-from tui.screens.confirm import ConfirmScreen
+from tui.screens.charted import ChartScreen, chart_keys
+from tui.stopping import ask_to_stop
 from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
 from tui.widgets.checklist import Checklist
+from tui.widgets.figures import TALL, WIDE, Figures
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
+from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
 EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
-WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal")]
+WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [
-    (0, "-sliver"), (5, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (36, "-tall"),
+    (0, "-sliver"), (5, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (TALL, "-tall"),
 ]  # fmt: skip
 
 
-class DashboardScreen(Screen[None]):
+class DashboardScreen(ChartScreen):
     """Follows one run directory. Leaving it changes nothing for the run."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -50,7 +51,7 @@ class DashboardScreen(Screen[None]):
         Binding("up,k", "choose(-1)", id="dashboard.previous-check", show=False, key_display="↑↓",
                 tooltip="Choose a check"),
         Binding("escape", "calm", id="dashboard.calm", show=False,
-                tooltip="Close the note, or choose no check any more"),
+                tooltip="Close the note, read no values, or choose no check any more"),
         Binding("h", "checks", "checks", id="dashboard.checks",
                 tooltip="All health checks, with their figures"),
         Binding("v", "events", "events", id="dashboard.events", tooltip="What happened, with times"),
@@ -58,9 +59,13 @@ class DashboardScreen(Screen[None]):
                 tooltip="Every metric: find, chart, pin one"),
         Binding("tab", "page", "pinned", id="dashboard.page", show=False,
                 tooltip="The pinned charts, or the four of every run"),
+        Binding("c", "compare", "compare", id="dashboard.compare", show=False,
+                tooltip="Beside the marked runs, or the one before"),
         Binding("s", "samples", "samples", id="dashboard.samples", show=False,
                 tooltip="What the model answers, step by step"),
         Binding("l", "log", "log", id="dashboard.log", tooltip="The console of the run, full screen"),
+        Binding("g", "gpu", "gpu", id="dashboard.gpu", show=False,
+                tooltip="GPU and host memory: now, who holds it, over the steps"),
         Binding("r", "runs", "runs", id="dashboard.runs", tooltip="The list of runs and presets"),
         Binding("left_square_bracket", "neighbour(1)", "older run", id="dashboard.older", show=False,
                 key_display="[", tooltip="The run before this one"),
@@ -72,6 +77,7 @@ class DashboardScreen(Screen[None]):
         Binding("q", "leave", "leave running", id="dashboard.quit",
                 tooltip="Close the screen; the run goes on"),
         Binding("q", "app.quit", "quit", id="dashboard.quit", tooltip="Close the screen"),
+        *chart_keys(),
     ]  # fmt: skip
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
@@ -81,6 +87,7 @@ class DashboardScreen(Screen[None]):
         self.reader: RunReader | None = None
         self.explainer: Explainer | None = None
         self.attention: Attention | None = None
+        self.charts: RunCharts | None = None
         self._was_live = False
         self._pins = pinned()
 
@@ -89,9 +96,8 @@ class DashboardScreen(Screen[None]):
         yield ProgressLine()
         yield Banner()
         yield AwayPanel(classes=HIDDEN)
-        with Container(id="charts"):
-            for index, _ in enumerate(FIGURES):
-                yield MetricChart(id=f"chart-{index}")
+        yield ViewLine(classes=HIDDEN)
+        yield Figures(id="charts")
         yield PinnedCharts(classes=HIDDEN)
         yield Checklist()
         yield Memory()
@@ -107,7 +113,7 @@ class DashboardScreen(Screen[None]):
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
         self.reader, self.explainer = reader, Explainer(reader.dir)
-        self.attention = Attention(self.app, reader)
+        self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.heed()
@@ -120,17 +126,21 @@ class DashboardScreen(Screen[None]):
         self.attention.heed()
 
     def on_resize(self) -> None:
-        if self.reader is not None:
-            self._show_pins(self.reader)
+        self.show_charts()
 
     def on_screen_resume(self) -> None:
         self._pins = pinned()
-        if self.reader is not None:
-            self._show_pins(self.reader)
+        self.show_charts()
 
-    def _show_pins(self, reader: RunReader) -> None:
+    def charted(self) -> tuple[SeriesStore, Any] | None:
+        return (self.reader.series, self.reader.state.get("total")) if self.reader else None
+
+    def show_charts(self) -> None:
         """The pinned charts lie below the others where there is room, else in their place, by tab."""
-        self.query_one(PinnedCharts).show(self._pins, reader.series, reader.state.get("total"))
+        if self.charts is None:
+            return
+        self.query_one(Figures).show(self.charts)
+        self.query_one(PinnedCharts).show(self._pins, self.charts)
         if not self._pins:
             self.remove_class("-pins")
 
@@ -148,10 +158,8 @@ class DashboardScreen(Screen[None]):
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
         self.query_one(ProgressLine).show(state, now, on_cpu=_on_cpu(reader))
         if changed & {"state", "steps", "events"}:
-            for index, figure in enumerate(FIGURES):
-                chart = self.query_one(f"#chart-{index}", MetricChart)
-                chart.show(plot(figure, reader.series, state, reader.events))
-            self._show_pins(reader)
+            self.show_charts()
+            self.show_view()
         if "state" in changed:
             self.query_one(Banner).show(state)
             self.query_one(Checklist).show(state.get("checks") or [])
@@ -188,27 +196,8 @@ class DashboardScreen(Screen[None]):
         self.notify("Watching only: this screen never stops a run. `ppo-tui attach` can.", severity="warning")
 
     def action_stop(self) -> None:
-        self.run_worker(self._stop(), exclusive=True, group="stop")
-
-    async def _stop(self) -> None:
-        from launcher.run.checkpoints import latest_checkpoint
-        from launcher.run.launch import stop
-
         assert self.reader is not None
-        run, step = self.reader.dir, self.reader.state.get("step")
-        kept = latest_checkpoint(run.checkpoints)
-        trained = "No step was finished yet." if step is None else f"{step} steps were trained."
-        lost = (
-            f"The last checkpoint is of step {kept[0]}." if kept else "There is no checkpoint to resume from."
-        )
-        details = (
-            f"{trained} {lost}\n\n"
-            "veRL is asked to end, and killed with all its processes when it takes longer than 6 seconds."
-        )
-        question = ConfirmScreen(f"Stop {self.reader.name}?", details, "y  stop it", "n  leave it running")
-        if await self.app.push_screen_wait(question):
-            await asyncio.to_thread(stop, run, by="screen")
-            self.notify("Asked the run to stop.")
+        self.run_worker(ask_to_stop(self.app, self.reader), exclusive=True, group="stop")
 
     def action_runs(self) -> None:
         from tui.screens.runs import RunsScreen
@@ -229,11 +218,11 @@ class DashboardScreen(Screen[None]):
         self.query_one(Checklist).move(distance)
 
     def action_calm(self) -> None:
-        """Escape: what was missed is known now; else the check is not chosen any more."""
+        """Escape: what was missed is known now; else the cursor goes, else the choice of a check."""
         panel = self.query_one(AwayPanel)
         if panel.missed is not None:
             panel.show(None, 0.0)
-        else:
+        elif not self.drop_cursor():
             self.query_one(Checklist).leave()
 
     def action_explain(self) -> None:
@@ -274,11 +263,23 @@ class DashboardScreen(Screen[None]):
         if self.reader is not None:
             self.app.push_screen(SamplesScreen(self.reader))
 
+    def action_compare(self) -> None:
+        from tui.comparing import compare_with_others
+
+        compare_with_others(self.app, self.directory)
+
     def action_log(self) -> None:
         from tui.screens.log import LogScreen
 
         if self.reader is not None:
             self.app.push_screen(LogScreen(self.reader))
+
+    def action_gpu(self) -> None:
+        from tui.screens.gpu import GpuScreen
+
+        if self.reader is not None:
+            on_cpu = _on_cpu(self.reader)
+            self.app.push_screen(GpuScreen(self.reader, on_cpu=on_cpu, read_only=self.read_only))
 
 
 def _latest(reader: RunReader) -> float | None:

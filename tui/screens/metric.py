@@ -1,45 +1,51 @@
 """One metric, as large as the screen."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
+from launcher.metrics.store import SeriesStore
 from launcher.run.reader import RunReader
-from tui.check_chart import check_plot
 from tui.metric_rows import fact_rows, title
 from tui.pinning import pin
+from tui.run_charts import RunCharts
+from tui.screens.charted import ChartScreen, chart_keys
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.metric_chart import MetricChart
+from tui.widgets.painted import HIDDEN
+from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 
 
-class MetricScreen(Screen[None]):
-    """Chart, figures and meaning; left and right show the other metrics of the list."""
+class MetricScreen(ChartScreen):
+    """Chart, figures and meaning; up and down show the other metrics of the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,q,m", "dismiss", "back", id="metric.back", key_display="esc",
+        Binding("escape,backspace,q,m", "back", "back", id="metric.back", key_display="esc",
                 tooltip="Back to where you came from"),
-        Binding("left,up", "neighbour(-1)", "other metrics", id="metric.previous", key_display="←→",
+        Binding("up,k", "neighbour(-1)", "other metrics", id="metric.previous", key_display="↑↓",
                 tooltip="Another metric"),
-        Binding("right,down", "neighbour(1)", id="metric.next", show=False, key_display="←→",
+        Binding("down,j", "neighbour(1)", id="metric.next", show=False, key_display="↑↓",
                 tooltip="Another metric"),
         Binding("p", "pin", "pin", id="metric.pin",
                 tooltip="Put the metric on the dashboard, or take it off"),
+        *chart_keys(shown=True),
     ]  # fmt: skip
 
     def __init__(self, reader: RunReader, key: str, keys: Sequence[str]) -> None:
         super().__init__()
         self.reader, self.key, self.keys = reader, key, keys
+        self.charts = RunCharts(reader, self.lens)
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
+        yield ViewLine(classes=HIDDEN)
         yield MetricChart()
         yield Lines(id="facts")
         yield Footer(show_command_palette=False)
@@ -60,13 +66,24 @@ class MetricScreen(Screen[None]):
         pin(self.app, self.key)
         self._show()
 
-    def _show(self) -> None:
-        reader, store = self.reader, self.reader.series
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        drawn = check_plot(self.key, store, reader.state.get("total"), (), ())
+    def action_back(self) -> None:
+        if not self.drop_cursor():
+            self.dismiss()
+
+    def charted(self) -> tuple[SeriesStore, Any]:
+        return self.reader.series, self.reader.state.get("total")
+
+    def show_charts(self) -> None:
+        drawn = self.charts.metric(self.key, large=True)
         drawn.title = title(self.key)
         self.query_one(MetricChart).show(drawn)
-        series = store.get(self.key)
+
+    def _show(self) -> None:
+        reader = self.reader
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        self.show_charts()
+        self.show_view()
+        series = reader.series.get(self.key)
         if series:  # a resumed run may have forgotten its only value
             facts = fact_rows(self.key, series, pinned=self.key in pinned(), columns=self.size.width)
             self.query_one("#facts", Lines).show(facts)

@@ -1,15 +1,13 @@
 """The charts that the user added to the dashboard."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Container
 
 from launcher.metrics.pins import MOST
-from launcher.metrics.store import SeriesStore
-from tui.check_chart import check_plot
 from tui.metric_rows import shorten, title
+from tui.run_charts import RunCharts
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 
@@ -24,7 +22,7 @@ class PinnedCharts(Container):
         for _ in range(MOST):
             yield MetricChart()
 
-    def show(self, keys: Sequence[str], store: SeriesStore, total: Any) -> None:
+    def show(self, keys: Sequence[str], charts: RunCharts) -> None:
         columns = max(min(self.app.size.width // _CHART, len(keys)), 1)
         self.set_class(not keys, HIDDEN)
         self.set_class(len(keys) > columns, "-two-rows")
@@ -33,6 +31,6 @@ class PinnedCharts(Container):
         for index, chart in enumerate(self.query(MetricChart)):
             chart.set_class(index >= len(keys), HIDDEN)
             if index < len(keys):
-                drawn = check_plot(keys[index], store, total, (), ())
+                drawn = charts.metric(keys[index], large=False)
                 drawn.title = shorten(title(drawn.title), room)
                 chart.show(drawn)

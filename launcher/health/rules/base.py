@@ -73,6 +73,10 @@ class Rule:
         """The bounds on the judged series that hold now, from raise or release limits."""
         return ()
 
+    def lasting(self) -> Sequence[Bound]:
+        """Of a rule that has seen no step: the bounds of a whole run, nan where they depend on it."""
+        return self.bounds(self.limits.raising)
+
     def fixes(self) -> Sequence[Fix]:
         """What to try when the rule is on."""
         return FIXES[self.id]

@@ -57,6 +57,11 @@ class Collapse(Rule):
             for n, then in self._falls
         ]
 
+    def lasting(self) -> Sequence[Bound]:
+        if not self.config.token_mean:
+            return ()
+        return [Bound(Level.NOTICE, "<", self.limits.raising["notice.value"])]
+
     def _severity(self, now: float, fall: tuple[int, float]) -> float:
         """How close the fall over some steps is to its WARN limit: below 1 it has crossed it."""
         steps, then = fall

@@ -1,0 +1,61 @@
+"""The plots of one run: its figures, its metrics, with what health says about them, through a lens."""
+
+from collections.abc import Sequence
+
+from launcher.errors import UserError
+from launcher.files import read_json
+from launcher.health.about import lasting_bounds, rules_about
+from launcher.health.levels import Bound
+from launcher.run.reader import RunReader
+from tui import chart_marks
+from tui.chart_lens import Lens
+from tui.charts import Figure, plot
+from tui.check_chart import check_plot
+from tui.drawing.plot import Plot
+from tui.limit_lines import lines
+
+
+class RunCharts:
+    """Makes plots from what a reader has read; cheap to ask again."""
+
+    def __init__(self, reader: RunReader, lens: Lens) -> None:
+        self.reader, self.lens = reader, lens
+        self._bounds = _bounds(reader)
+        self._rises: list[chart_marks.Event] = []
+        self._seen = -1  # events that the rises were found in
+
+    def figure(self, figure: Figure, figures: Sequence[Figure]) -> Plot:
+        """One of the figures on the screen."""
+        reader = self.reader
+        drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=self._bounds)
+        return self._look(drawn)
+
+    def metric(self, key: str, *, large: bool) -> Plot:
+        """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
+        reader = self.reader
+        rules, bounds = rules_about(key), self._bounds.get(key, [])
+        drawn = check_plot(key, reader.series, reader.state.get("total"), bounds if large else (), ())
+        if not large:
+            drawn.limits = lines(bounds)
+        drawn.flag = chart_marks.flag(rules.__contains__, reader.state)
+        drawn.marks = chart_marks.marks(rules.__contains__, reader.series, self._risen())
+        return self._look(drawn)
+
+    def _look(self, drawn: Plot) -> Plot:
+        return self.lens.look(drawn, self.reader.series, self.reader.state.get("total"))
+
+    def _risen(self) -> list[chart_marks.Event]:
+        if self._seen != self.reader.event_count:
+            self._seen = self.reader.event_count
+            self._rises = chart_marks.rises(self.reader.events)
+        return self._rises
+
+
+def _bounds(reader: RunReader) -> dict[str, list[Bound]]:
+    """The limits of the run's own settings; none when an old run has settings that are unknown now."""
+    attempt, preset = reader.dir.last_attempt(), reader.info.get("preset")
+    config = read_json(attempt.launch).get("keys") if attempt else None
+    try:
+        return lasting_bounds(config, preset.get("health") if isinstance(preset, dict) else None)
+    except UserError:
+        return {}

@@ -1,0 +1,44 @@
+"""The headline score of validations, as points beside the reward."""
+
+import math
+import statistics
+
+from launcher.health.keys import is_validation_score
+from launcher.metrics.store import Series, SeriesStore
+from tui.drawing.plot import Curve
+from tui.glyphs import WAITING
+
+_FAR = 3.0  # times the height of the reward's curve that both together may be high
+
+
+def validation(store: SeriesStore) -> Series | None:
+    """The mean over the headline scores of each validation, as VAL-1 judges it; None without any."""
+    keys = filter(is_validation_score, store.keys())
+    found = [series for key in keys if (series := store.get(key))]
+    if len(found) < 2:
+        return found[0] if found else None
+    scores: dict[int, list[float]] = {}
+    for series in found:
+        for step, value in zip(series.steps, series.values, strict=True):
+            scores.setdefault(step, []).append(value)
+    mean = Series()
+    for step in sorted(scores):
+        mean.append(step, statistics.fmean(scores[step]))
+    return mean
+
+
+def validation_points(scores: Series, reward: Series) -> Curve | None:
+    """The scores as points, when they are on the scale of the reward: else they would flatten its curve."""
+    ours, theirs = (series.span(0, series.steps[-1]) for series in (scores, reward))
+    if ours is None or theirs is None:
+        return None
+    low, high = min(ours.low, theirs.low), max(ours.high, theirs.high)
+    shares = low >= 0 and high <= 1
+    if not shares and high - low > _FAR * (theirs.high - theirs.low):
+        return None
+    return Curve(scores, "point", sign=WAITING, points_only=True)
+
+
+def finite_last(series: Series) -> float | None:
+    """The newest value that is finite."""
+    return next((value for value in reversed(series.values) if math.isfinite(value)), None)
