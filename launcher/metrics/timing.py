@@ -1,0 +1,67 @@
+"""Where the time of a step goes: generation, log-probabilities, critic, actor, and the rest."""
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from launcher.metrics.store import SeriesStore
+
+PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("gen", ("gen",)),  # in veRL 0.9 with the rewards
+    ("log-probs", ("old_log_prob", "ref")),
+    ("critic", ("values", "update_critic")),
+    ("actor", ("update_actor",)),
+)
+OTHER = "other"  # rewards of their own, advantages, weights to the engine, checkpoints
+STEP = ("timing_s/step", "perf/time_per_step")
+RECENT = 20  # steps that "usual" is the median of
+
+
+@dataclass(frozen=True)
+class Split:
+    """Seconds of the parts of one step, in the order of `PARTS` with `other` at the end, and of the whole."""
+
+    parts: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.parts.values())
+
+    def share(self, part: str) -> float:
+        """0 to 1; 0 of a step that took no time."""
+        return self.parts[part] / self.seconds if self.seconds > 0 else 0.0
+
+
+def last_split(store: SeriesStore) -> Split | None:
+    """The newest step that tells its times; None when none does."""
+    timed = store.first_of(*STEP)
+    return _split(store, timed[1].steps[-1]) if timed and timed[1].steps else None
+
+
+def usual_split(store: SeriesStore) -> Split | None:
+    """The median of each part over the recent steps; None before there are two."""
+    timed = store.first_of(*STEP)
+    if timed is None:
+        return None
+    recent = [split for step in timed[1].steps[-RECENT:] if (split := _split(store, step))]
+    if len(recent) < 2:
+        return None
+    return Split({part: statistics.median(split.parts[part] for split in recent) for part in recent[0].parts})
+
+
+def _split(store: SeriesStore, step: int) -> Split | None:
+    """One step; None when its whole is not told, or no part of it."""
+    timed = store.first_of(*STEP)
+    whole = timed[1].at(step) if timed else None
+    if whole is None or not math.isfinite(whole):
+        return None
+    parts = {part: sum(_seconds(store, name, step) for name in names) for part, names in PARTS}
+    if not any(parts.values()):
+        return None  # a validation, or a version that tells nothing
+    return Split({**parts, OTHER: max(whole - sum(parts.values()), 0.0)})
+
+
+def _seconds(store: SeriesStore, name: str, step: int) -> float:
+    series = store.get(f"timing_s/{name}")
+    value = series.at(step) if series else None
+    return value if value is not None and math.isfinite(value) else 0.0
