@@ -39,7 +39,51 @@ def gsm8k(
     from launcher.data import gsm8k as builder
 
     target = to.expanduser()
-    rows = builder.write(source.expanduser() if source else None, target)
+    _done(target, builder.write(source.expanduser() if source else None, target), json)
+
+
+@app.command()
+def math(
+    source: Annotated[
+        str | None, typer.Option("--from", help="Folder, or the name of a data set on the Hugging Face hub.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path(
+        "~/data/math"
+    ),
+    json: Json = False,
+) -> None:
+    """Write MATH, from its original files or from the Hugging Face hub."""
+    from launcher.data import math as builder
+
+    _done(to.expanduser(), builder.write(source, to.expanduser()), json)
+
+
+@app.command()
+def jsonl(
+    file: Annotated[Path, typer.Argument(help="Table of questions and answers: .jsonl, .jsonl.gz or .csv.")],
+    prompt: Annotated[str, typer.Option(help="Column of the question.")],
+    answer: Annotated[str, typer.Option(help="Column of the right answer.")],
+    reward: Annotated[
+        str | None, typer.Option(help="Judge by veRL's gsm8k or math; without it by a function of yours.")
+    ] = None,
+    test_share: Annotated[float, typer.Option(help="Share of the rows that become the test set.")] = 0.1,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder for the two files; ~/data/NAME of the table when not given.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a table of your own, with a tenth of its rows as the test set."""
+    from launcher.data import table
+
+    name = file.name.removesuffix(".gz").rpartition(".")[0]
+    target = (to or Path("~/data") / name).expanduser()
+    form = table.Form(prompt, answer, name, reward)
+    _done(target, table.write(file.expanduser(), target, form, test_share), json)
+    if reward is None:
+        say("veRL has no reward for these rows: set reward.path to a function of yours (ppo-tui reward test)")
+
+
+def _done(target: Path, rows: dict[str, int], json: bool) -> None:
     if json:
         put_json({"dir": str(target), "rows": rows})
     else:

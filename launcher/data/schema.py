@@ -49,12 +49,12 @@ def row(
 ) -> Row:
     """One row of a task with a rule reward.
 
-    The model is asked `question`, then told by `instruction` in which form to answer. `answer` is the worked
-    solution, for people to compare with.
+    The model is asked `question`, then told by `instruction` (may be empty) in which form to answer. `answer`
+    is the worked solution, for people to compare with.
     """
     return {
         "data_source": data_source,
-        "prompt": [{"role": "user", "content": f"{question} {instruction}"}],
+        "prompt": [{"role": "user", "content": f"{question} {instruction}".rstrip()}],
         "ability": "math",
         "reward_model": {"style": "rule", "ground_truth": ground_truth},
         "extra_info": {"split": split, "index": index, "answer": answer, "question": question},

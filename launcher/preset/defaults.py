@@ -36,7 +36,7 @@ with initialize_config_dir(config_dir=sys.argv[1], version_base=None):
     print(json.dumps(OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)))
 """
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
-_WORDS = {"null": None, "true": True, "false": False, "[]": []}
+_WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
 
 Tree = dict[str, Any]
 

@@ -5,6 +5,7 @@ try it with `ppo-tui reward test FILE` before a run.
 """
 
 import re
+from typing import Any
 
 RIGHT, FORM = 0.75, 0.25
 STEPS, MARKED = 0.6, 0.4  # shares of the form: reasoning over several lines, an answer that is marked
@@ -14,7 +15,9 @@ _MARKED = re.compile(rf"####\s*({_NUMBER})")
 _ANY = re.compile(_NUMBER)
 
 
-def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **kwargs: Any
+) -> dict[str, float]:
     """The score of one response, from 0 to 1, and its parts.
 
     veRL trains on `score`; `acc` becomes the main figure of its validation, `form` is logged beside it. Every
@@ -25,19 +28,19 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
     return {"score": RIGHT * accuracy + FORM * form, "acc": accuracy, "form": form}
 
 
-def answer(response):
+def answer(response: str) -> str | None:
     """The last number after `####`, else the last number at all, else None."""
     found = _MARKED.findall(response) or _ANY.findall(response)
     return found[-1] if found else None
 
 
-def form_of(response):
+def form_of(response: str) -> float:
     """0 to 1: reasoning on at least two lines, a number marked with `####`."""
     lines = [line for line in response.splitlines() if line.strip()]
     return STEPS * (len(lines) >= 2) + MARKED * bool(_MARKED.search(response))
 
 
-def _number(text):
+def _number(text: str | None) -> float | None:
     try:
         return float(str(text).replace(",", "").replace("$", ""))
     except ValueError:

@@ -1,0 +1,60 @@
+"""Where rows come from: files of JSON lines, plain or compressed, and data sets of the Hugging Face hub."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from launcher.errors import UserError
+
+Item = tuple[str, dict[str, Any]]
+"""Where a row stands, for error messages, and the row."""
+
+
+def split_file(folder: Path, split: str) -> Path:
+    """`train.jsonl` or `train.jsonl.gz` in a folder. Raises UserError."""
+    for name in (f"{split}.jsonl", f"{split}.jsonl.gz"):
+        if (folder / name).is_file():
+            return folder / name
+    raise UserError(f"{folder} has neither {split}.jsonl nor {split}.jsonl.gz.")
+
+
+def json_lines(path: Path) -> Iterator[Item]:
+    """The objects of a file, one a line; empty lines are passed over. Raises UserError with the line."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    number = 0
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                item = json.loads(line)
+                if not isinstance(item, dict):
+                    raise ValueError("not an object")
+                yield f"{path}, line {number}", item
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise UserError(f"{path} is not a file of JSON lines, see line {max(number, 1)}: {error}.") from None
+
+
+def from_hub(title: str, name: str, config: str | None, split: str, instead: str) -> Iterator[Item]:
+    """The rows of a split on the Hugging Face hub. Raises UserError, which names what to do `instead`."""
+    try:
+        import datasets
+    except ImportError:
+        raise UserError(
+            f"Downloading {title} needs the package datasets, which comes with veRL: install ppo-tui[cpu] or "
+            f"ppo-tui[gpu], or {instead}."
+        ) from None
+    try:
+        items = datasets.load_dataset(name, config, split=split)
+    except Exception as error:  # the hub's client has many ways to say that it cannot be reached
+        raise UserError(
+            f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__}): "
+            f"{instead}."
+        ) from None
+    for index, item in enumerate(items):
+        yield f"{name} {split}, row {index}", item

@@ -1,0 +1,108 @@
+"""Rows of one's own: a table of questions and answers as .jsonl or .csv into veRL's schema."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.data import gsm8k, math, schema, source
+from launcher.data.source import Item
+from launcher.errors import UserError
+from launcher.text import did_you_mean
+
+REWARDS = ("gsm8k", "math")
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which columns are read, and how an answer is asked for and judged.
+
+    `reward` is one of veRL's own, whose instruction is added to each question and whose answer is taken out
+    of the column when it stands there as in the original (`... #### 72`); None leaves both as they are, for
+    a reward function of one's own, which gets `name` as the data source.
+    """
+
+    prompt: str
+    answer: str
+    name: str
+    reward: str | None = None
+
+
+def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, int]:
+    """Writes `train.parquet` and `test.parquet` into the folder `target`; returns the rows of each.
+
+    `test_share` of the rows, spread evenly, become the test set. Raises UserError: no such file or column, an
+    empty question or answer, nothing left for one of the sets.
+    """
+    if form.reward not in (None, *REWARDS):
+        raise UserError(f"--reward is {form.reward!r}: veRL's own are {' and '.join(REWARDS)}.")
+    if not 0 < test_share < 1:
+        raise UserError(f"the share of the test set is {test_share}: it is above 0 and below 1.")
+    parts = _divided([*rows(_items(path), form)], test_share)
+    for split, found in parts.items():
+        if not found:
+            raise UserError(f"{path}: no row is left for the {split} set.")
+    return {split: schema.write(target / f"{split}.parquet", found) for split, found in parts.items()}
+
+
+def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
+    """veRL's rows from pairs of (where it stands, the row of the table)."""
+    task = {"gsm8k": gsm8k, "math": math}.get(form.reward or "")
+    for index, (place, item) in enumerate(items):
+        question, answer = (_text(place, item, column) for column in (form.prompt, form.answer))
+        yield schema.row(
+            task.DATA_SOURCE if task else form.name,
+            question=question,
+            instruction=task.INSTRUCTION if task else "",
+            answer=answer,
+            ground_truth=(task.ground_truth(answer) if task else None) or answer,
+            split="train",
+            index=index,
+        )
+
+
+def _text(place: str, item: dict[str, Any], column: str) -> str:
+    if column not in item:
+        columns = ", ".join(map(str, item))
+        raise UserError(f"{place}: no column {column!r}{did_you_mean(column, item)}: there are {columns}.")
+    value = item[column]
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise UserError(f"{place}: {column} is {type(value).__name__}, not text or a number.")
+    if not str(value).strip():
+        raise UserError(f"{place}: {column} is empty.")
+    return str(value).strip()
+
+
+def _items(path: Path) -> Iterator[Item]:
+    name = path.name.removesuffix(".gz")
+    if not path.is_file():
+        raise UserError(f"there is no file {path}.")
+    if name.endswith((".jsonl", ".json")):
+        return source.json_lines(path)
+    if name.endswith(".csv") and name == path.name:
+        return _csv(path)
+    raise UserError(f"{path}: rows are read from .jsonl, .jsonl.gz and .csv.")
+
+
+def _csv(path: Path) -> Iterator[Item]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            for item in reader:
+                filled = {key: value for key, value in item.items() if key is not None and value is not None}
+                yield f"{path}, line {reader.line_num}", filled
+    except (OSError, ValueError, csv.Error) as error:
+        raise UserError(f"{path} is not a table of comma-separated values: {error}.") from None
+
+
+def _divided(found: list[schema.Row], share: float) -> dict[str, list[schema.Row]]:
+    """Every so-and-so-many'th row for the test, so that a sorted table gives two alike sets."""
+    parts: dict[str, list[schema.Row]] = {"train": [], "test": []}
+    for index, row in enumerate(found):
+        split = "test" if int((index + 1) * share) > int(index * share) else "train"
+        row["extra_info"]["split"] = split
+        parts[split].append(row)
+    return parts
