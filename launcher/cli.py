@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from launcher.commands import check, data, export, keys, launch, logs, preset, report
+from launcher.commands import check, data, export, keys, launch, logs, preset, report, reward
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings, read
@@ -26,6 +26,7 @@ app = typer.Typer(
 for module in (launch, check, report, preset, logs, export, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
+app.add_typer(reward.app, name="reward")
 _NO_SCREEN = "there is no screen in this process: use the command 'ppo-tui'"
 
 
@@ -61,11 +62,14 @@ class Screen:
         self._open, self._list_keys = open_screen, list_keys
         self.asked: dict[str, bool | str | None] = {}
 
-    def open(self, run: str | None = None, *, read_only: bool = False) -> int:
+    def open(
+        self, run: str | None = None, *, read_only: bool = False, compare: tuple[str, ...] = ()
+    ) -> int:
         """Shows the screen; returns its exit code."""
         if self._open is None:
             raise UserError(_NO_SCREEN)
-        return self._open(ScreenRequest(run=run, read_only=read_only, settings=read(self.asked)))
+        settings = read(self.asked)
+        return self._open(ScreenRequest(run=run, read_only=read_only, compare=compare, settings=settings))
 
     def keys(self) -> tuple[list[dict[str, Any]], list[str]]:
         """Every key of the screen, and what is wrong with those of config.yaml."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import config, fitting, machine, memory
+from launcher.preflight import config, data, fitting, machine, memory, reward
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import LoadedPreset
@@ -18,7 +18,10 @@ Progress = Callable[[str], None]
 QUICK: tuple[Check, ...] = (*config.RULES, fitting.checks)
 """At most a second together; neither torch nor veRL is imported."""
 
-SLOW: tuple[tuple[str, Check], ...] = ()
+SLOW: tuple[tuple[str, Check], ...] = (
+    ("data files", data.checks),
+    ("reward function", reward.checks),
+)
 """What reads files, asks the network or starts processes, each with the words of its progress."""
 
 

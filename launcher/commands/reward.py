@@ -1,0 +1,65 @@
+"""`ppo-tui reward`: try a reward function before a run depends on it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.errors import UserError
+
+app = typer.Typer(help="Try a reward function.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def root() -> None:
+    """Keeps `test` a command of its own: typer makes a lone command the app itself."""
+
+
+@app.command()
+def test(
+    file: Annotated[Path, typer.Argument(help="Python file with the function.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Data file to take eight rows from; made-up sums without.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="The function.")] = "compute_score",
+    json: Json = False,
+) -> None:
+    """Score right, wrong and empty answers in a process of its own; exit 1 when it fails."""
+    from launcher import verl_env
+    from launcher.format import number
+    from launcher.preflight import reward, worker
+
+    python, rows = verl_env.interpreter(None), reward.MADE_UP
+    if data is not None:
+        path = data.expanduser().absolute()
+        if not path.is_file():
+            raise UserError(f"--data: there is no file {path}")
+        request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "tokenizer": None, "template": {}}
+        found = worker.ask(python, "read_rows.py", request, timeout=60)
+        rows = found.get("examples", [])
+        if not rows:
+            why = found.get("problem") or found.get("failed") or f"needs {found.get('missing', 'rows')}"
+            raise UserError(f"--data: {path} cannot be used: {why}")
+    trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows)
+    if json:
+        put_json({
+            "ok": trial.ok, "findings": [finding.as_json() for finding in trial.findings],
+            "scores": list(trial.scores), "answers": list(trial.answers), "extra": list(trial.extra),
+            "seconds": trial.seconds, "async": trial.is_async,
+        })  # fmt: skip
+    else:
+        if trial.scores:
+            rows_out = [("ANSWER", "SCORE", "GROUND TRUTH")]
+            for kind, score, call in zip(trial.answers, trial.scores, trial.calls, strict=True):
+                rows_out.append((kind, number(score), str(call["ground_truth"])))
+            put_table(rows_out)
+            put(
+                f"{len(trial.scores)} answers, {number(min(trial.scores))} to {number(max(trial.scores))}, "
+                f"{number(trial.seconds * 1000)} ms each"
+                + (f", besides: {', '.join(trial.extra)}" if trial.extra else "")
+            )
+        for finding in trial.findings:
+            say(f"{finding.level}: {finding.message}: {finding.fix}")
+    if not trial.ok:
+        raise typer.Exit(1)

@@ -1,0 +1,166 @@
+"""The data files: are they there, and do they hold what veRL reads?"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher import paths
+from launcher.files import read_json, write_atomic
+from launcher.preflight import models, row_rules, worker
+from launcher.preflight.finding import Finding
+from launcher.preflight.subject import Subject
+from launcher.text import clean, did_you_mean
+
+FILES = {"train": "data.train_files", "val": "data.val_files"}
+TIMEOUT = 180.0  # seconds for one file
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """Everything about the data files."""
+    rows: dict[str, list[dict[str, Any]]] = {"train": [], "val": []}
+    for split, key in FILES.items():
+        for file in files(subject, key):
+            problem = _file(subject, key, file)
+            if problem is not None:
+                yield problem
+                continue
+            found = look(subject, file, measured=split == "train")
+            yield from _content(subject, key, file, found)
+            if "rows" in found:
+                rows[split].append(found)
+    yield from row_rules.sources(subject, [*rows["train"], *rows["val"]])
+    yield from row_rules.lengths(subject, rows["train"])
+    if rows["train"] and len(rows["train"]) == len(files(subject, FILES["train"])):
+        yield from row_rules.batches(subject, rows["train"])
+
+
+def files(subject: Subject, key: str) -> list[str]:
+    """The files under a key, which takes one or a list."""
+    value = subject.value(key) or []
+    return [str(each) for each in (value if isinstance(value, list) else [value])]
+
+
+def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, Any]:
+    """What read_rows says about a file, with the lengths of its prompts when `measured`.
+
+    Kept until the file or the tokenizer changes.
+    """
+    env = {**os.environ, **subject.loaded.preset.env}
+    name = str(subject.value("actor_rollout_ref.model.tokenizer_path") or "") or str(
+        subject.value("actor_rollout_ref.model.path")
+    )
+    tokenizer = models.folder_of(name, env) if measured else None
+    request = {
+        "file": file,
+        "prompt_key": subject.value("data.prompt_key", "prompt"),
+        "tokenizer": str(tokenizer) if tokenizer else None,
+        "template": subject.value("data.apply_chat_template_kwargs", {}) or {},
+        "trust": bool(subject.value("actor_rollout_ref.model.trust_remote_code", False)),
+    }
+    watched = [Path(file), *(sorted(tokenizer.glob("*token*")) if tokenizer else [])]
+    stamps = [_stamp(each) for each in watched]
+    mark = hashlib.sha256(orjson.dumps([request, stamps])).hexdigest()[:16]
+    cache = paths.cache_dir() / "preflight" / f"rows-{mark}.json"
+    found = read_json(cache)
+    if not found:
+        found = worker.ask(
+            subject.python, "read_rows.py", request, timeout=TIMEOUT,
+            env={"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "TOKENIZERS_PARALLELISM": "false"},
+        )  # fmt: skip
+        if "rows" in found:
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(cache, orjson.dumps(found))
+    return found
+
+
+def _file(subject: Subject, key: str, file: str) -> Finding | None:
+    """P28: the file is there, can be read, and has a name that veRL opens."""
+    path = Path(file)
+    suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
+    if "://" in file:
+        return None  # veRL fetches it
+    if path.is_relative_to(paths.cache_dir() / "toy") and not path.exists():
+        return Finding(
+            "DATA-0", "data", "info", (key,), f"{path.name} of the toy task is made on the first start",
+            "ppo-tui data toy makes it now",
+        )  # fmt: skip
+    if not path.is_file():
+        siblings = [each.name for each in path.parent.glob("*")] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, siblings) if siblings else f" (there is no folder {path.parent})"
+        made = (
+            "ppo-tui data gsm8k makes GSM8K" if "gsm8k" in file.lower() else "ppo-tui data makes such files"
+        )
+        return Finding("P28", "data", "error", (key,), f"there is no file {file}{hint}", made)
+    if path.suffix not in suffixes:
+        return Finding(
+            "P28", "data", "error", (key,), f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'",
+            "ppo-tui data jsonl turns JSON lines and CSV into parquet",
+        )  # fmt: skip
+    if not os.access(path, os.R_OK):
+        return Finding("P28", "data", "error", (key,), f"{file} must not be read by you", f"chmod u+r {file}")
+    return None
+
+
+def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
+    """P29: columns and shapes."""
+    prompt = subject.value("data.prompt_key", "prompt")
+    if "missing" in found:
+        yield Finding(
+            "DATA-1", "data", "info", (key,),
+            f"{file} was not looked into: {subject.python} has no package {found['missing']}",
+            f"{subject.python} -m pip install {found['missing']}, or install veRL there",
+        )  # fmt: skip
+        return
+    if "failed" in found:
+        yield Finding(
+            "DATA-1", "data", "warning", (key,), f"{file} was not looked into: {clean(found['failed'])}",
+            "try again, or see what the interpreter of veRL lacks with ppo-tui doctor",
+        )  # fmt: skip
+        return
+    if "problem" in found:
+        yield Finding(
+            "P28", "data", "error", (key,), f"{file} cannot be read: {clean(found['problem'])}",
+            "write it anew, for example with ppo-tui data",
+        )  # fmt: skip
+        return
+    if not found["rows"]:
+        yield Finding(
+            "P6", "data", "error", (key,), f"{file} has no rows", "write it anew, or name another file"
+        )
+        return
+    columns: dict[str, str] = found["columns"]
+    for name in (prompt, "data_source", "reward_model"):
+        if name not in columns:
+            hint = did_you_mean(name, columns) or f": it has {', '.join(columns)}"
+            yield Finding(
+                "P29", "data", "error", ("data.prompt_key",) if name == prompt else (key,),
+                f"{file} has no column '{name}'{clean(hint)}",
+                "ppo-tui data writes the columns that veRL reads: prompt, data_source, reward_model",
+            )  # fmt: skip
+    if prompt in columns and found["unshaped"]:
+        yield Finding(
+            "P29", "data", "error", ("data.prompt_key",),
+            f"{file}: in {found['unshaped']} of {found['measured']} rows '{prompt}' is no list of messages "
+            f"with role and content (its type is {clean(columns[prompt])})",
+            'write prompts as [{"role": "user", "content": "..."}]; ppo-tui data jsonl does so',
+        )  # fmt: skip
+    if "reward_model" in columns and found["untrue"]:
+        yield Finding(
+            "P29", "data", "error", (key,),
+            f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth",
+            'write reward_model as {"style": "rule", "ground_truth": "..."}',
+        )  # fmt: skip
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), status.st_size, status.st_mtime_ns

@@ -1,0 +1,173 @@
+"""A reward function is tried on real rows before the run, in a process of its own and with a time limit.
+
+veRL loads it after the models and does not stop when it fails: prompts whose score raises are dropped, and a
+run dies only when none is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher.format import duration, number
+from launcher.preflight import data, worker
+from launcher.preflight.finding import Finding
+from launcher.preflight.row_rules import REWARD
+from launcher.preflight.subject import Subject
+from launcher.text import clean, did_you_mean
+
+NAME = "reward.custom_reward_function.name"
+KWARGS = "reward.custom_reward_function.reward_kwargs"
+DEFAULT_NAME = "compute_score"
+SIGNATURE = "compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)"
+TIMEOUT = 30.0  # seconds for all calls together
+SLOW = 10.0  # seconds that the scores of one step may take
+MADE_UP: list[dict[str, Any]] = [
+    {"data_source": "openai/gsm8k", "reward_model": {"ground_truth": str(a + b)},
+     "extra_info": {"split": "train", "index": a, "answer": f"{a} + {b} = {a + b}\n#### {a + b}",
+                    "question": f"What is {a} + {b}?"}}
+    for a, b in ((2, 5), (17, 25), (104, 6))
+]  # fmt: skip
+"""Rows for a function without data."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of it. `scores` are of `calls` in their order; `seconds` for one call."""
+
+    findings: tuple[Finding, ...]
+    calls: tuple[Mapping[str, Any], ...] = ()
+    scores: tuple[float, ...] = ()
+    extra: tuple[str, ...] = ()
+    seconds: float = 0.0
+    is_async: bool = False
+    answers: tuple[str, ...] = field(default=())  # the kind of answer of each call
+
+    @property
+    def ok(self) -> bool:
+        return not any(finding.level == "error" for finding in self.findings)
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """The preset's own reward function, if it has one, on eight of its training rows."""
+    path = subject.value(REWARD)
+    if not path:
+        return
+    rows: list[dict[str, Any]] = []
+    for file in data.files(subject, data.FILES["train"])[:1]:
+        if Path(file).is_file():
+            rows = data.look(subject, file, measured=True).get("examples", [])
+    trial = try_out(
+        subject.python, str(path), str(subject.value(NAME) or DEFAULT_NAME), rows or MADE_UP,
+        kwargs=subject.value(KWARGS, {}) or {},
+    )  # fmt: skip
+    yield from trial.findings
+    workers = subject.value("reward.num_workers", 8)
+    answers = subject.value("data.train_batch_size", 0), subject.value("actor_rollout_ref.rollout.n", 1)
+    if trial.ok and all(isinstance(each, int) for each in (*answers, workers)):
+        each_step = trial.seconds * answers[0] * answers[1] / max(1, workers)
+        if each_step > SLOW and not trial.is_async:
+            yield Finding(
+                "REWARD-4", "data", "warning", (REWARD, "reward.num_workers"),
+                f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} "
+                f"with {workers} workers",
+                "make the function quicker, or give more reward.workers",
+            )  # fmt: skip
+
+
+def try_out(
+    python: str,
+    file: str,
+    name: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    timeout: float = TIMEOUT,
+) -> Trial:
+    """Calls the function as veRL does, with a right, a wrong and an empty answer to each row."""
+    if not Path(file).is_file():
+        folder = Path(file).parent
+        hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
+        return _failed(f"there is no file {file}{hint}", "veRL would find out in its first step")
+    kinds, calls = [], []
+    for row in rows:
+        truth = (row.get("reward_model") or {}).get("ground_truth")
+        extra = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
+        for kind, answer in _answers(truth, extra).items():
+            kinds.append(kind)
+            calls.append({
+                "data_source": row.get("data_source") or "", "solution_str": answer, "ground_truth": truth,
+                "extra_info": extra,
+            })  # fmt: skip
+    request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {})}
+    found = worker.ask(python, "score_rows.py", request, timeout=timeout)
+    if "failed" in found:
+        late = " for its scores: veRL would wait" if found.get("timeout") else ""
+        return _failed(
+            f"{Path(file).name}: {clean(found['failed'])}{late}", "see that it returns and ends by itself"
+        )
+    if "error" in found:
+        return _told(Path(file), name, found["error"])
+    scores = tuple(found["scores"])
+    return Trial(
+        tuple(_judged(Path(file), name, scores)), tuple(calls), scores, tuple(found["extra"]),
+        found["seconds"] / max(1, len(calls)), bool(found["is_async"]), tuple(kinds),
+    )  # fmt: skip
+
+
+def _answers(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
+    """Answers a model might give; the right one in every usual form at once."""
+    worked = extra.get("answer") or ""
+    right = f"<think>\n{worked}\n</think>\n<answer>{truth}</answer>\nIt is \\boxed{{{truth}}}.\n#### {truth}"
+    return {"right": right, "wrong": "I do not know.\n#### 123456789", "empty": ""}
+
+
+def _judged(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
+    low, high = min(scores), max(scores)
+    if low == high:
+        yield Finding(
+            "REWARD-3", "data", "warning", (REWARD,),
+            f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: "
+            "nothing can be learned from it",
+            "see with 'ppo-tui reward test' what it expects of an answer",
+        )  # fmt: skip
+    elif max(abs(low), abs(high)) > 100:
+        yield Finding(
+            "REWARD-5", "data", "warning", (REWARD,),
+            f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1",
+            "divide the scores",
+        )  # fmt: skip
+
+
+def _told(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
+    """What went wrong in one sentence."""
+    where = f"{file.name}, line {error['line']}" if error.get("line") else file.name
+    what = clean(": ".join(part for part in (error["type"], error["text"]) if part))
+    if error["stage"] == "find":
+        names = error.get("names") or []
+        there = f": it has {', '.join(names)}" if names else ": it has no function"
+        return _failed(
+            f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}",
+            f"set reward.function to {names[0]}" if names else f"write one: {SIGNATURE}",
+            (NAME,), {"reward.function": names[0]} if len(names) == 1 else None,
+        )  # fmt: skip
+    if error["stage"] == "load":
+        return _failed(
+            f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, alone"
+        )
+    if error["stage"] == "value":
+        return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
+    signature = error["type"] == "TypeError" and "argument" in what
+    return _failed(
+        f"{name} fails at {where}: {what}",
+        f"veRL calls it by names: {SIGNATURE}"
+        if signature else "correct it: an answer whose score fails is dropped from the batch without a word",
+    )  # fmt: skip
+
+
+def _failed(
+    message: str, fix: str, keys: tuple[str, ...] = (REWARD,), change: Mapping[str, Any] | None = None
+) -> Trial:
+    return Trial((Finding("P30", "data", "error", keys, message, fix, change),))

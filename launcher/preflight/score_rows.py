@@ -1,0 +1,107 @@
+"""Tries a reward function; a script for the interpreter that has veRL, in a process that may be killed.
+
+Asked with {"file", "name", "calls", "kwargs"} on stdin; a call is {"data_source", "solution_str",
+"ground_truth", "extra_info"}. Answers {"scores": [number], "extra": [name], "seconds", "is_async"} or
+{"error": {"stage", "type", "text", "line"}}; `stage` is load, find, call or value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import time
+import traceback
+from types import ModuleType
+from typing import Any
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the function prints is not the answer
+    json.dump(try_out(request), out, default=str)
+
+
+def try_out(request: dict[str, Any]) -> dict[str, Any]:
+    path = request["file"]
+    stage = "load"
+    try:
+        module = load(path)
+        stage = "find"
+        function = getattr(module, request["name"], None)
+        if not callable(function):
+            own = {name for name, each in vars(module).items() if inspect.isfunction(each)}
+            names = sorted(name for name in own if vars(module)[name].__module__ == module.__name__)
+            return {"error": {"stage": "find", "type": "", "text": "", "line": None, "names": names}}
+        stage = "call"
+        is_async = inspect.iscoroutinefunction(function)
+        scores: list[float | None] = []
+        extra: set[str] = set()
+        begin = time.perf_counter()
+        for call in request["calls"]:
+            result = function(**call, **request.get("kwargs", {}))
+            if inspect.isawaitable(result):
+                is_async = True
+                result = asyncio.run(wait(result))
+            score, problem = value(result)
+            if problem:
+                return {"error": {"stage": "value", "type": "", "text": problem, "line": None}}
+            if isinstance(result, dict):
+                extra |= set(result) - {"score"}
+            scores.append(score)
+        seconds = time.perf_counter() - begin
+    except BaseException as error:
+        return {
+            "error": {
+                "stage": stage,
+                "type": type(error).__name__,
+                "text": str(error).partition("\n")[0][:300],
+                "line": line_of(error, path),
+            }
+        }
+    return {"scores": scores, "extra": sorted(map(str, extra)), "seconds": seconds, "is_async": is_async}
+
+
+def load(path: str) -> ModuleType:
+    """As veRL does: by its path, so relative imports do not work."""
+    spec = importlib.util.spec_from_file_location("custom_module", path)
+    if spec is None or spec.loader is None:
+        raise ImportError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["custom_module"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+async def wait(result: Any) -> Any:
+    return await result
+
+
+def value(result: Any) -> tuple[float | None, str | None]:
+    """The score as a number, and what is wrong with it."""
+    if isinstance(result, dict):
+        if "score" not in result:
+            return None, f"a dict without 'score': it has {', '.join(map(str, result)) or 'nothing'}"
+        result = result["score"]
+    if isinstance(result, bool) or hasattr(result, "item"):
+        result = float(result)
+    if not isinstance(result, (int, float)):
+        return None, f"{type(result).__name__} instead of a number"
+    if result != result or result in (float("inf"), float("-inf")):
+        return None, f"{result}, which is no finite number"
+    return float(result), None
+
+
+def line_of(error: BaseException, path: str) -> int | None:
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return error.lineno
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines[-1] if lines else None
+
+
+if __name__ == "__main__":
+    main()
