@@ -1,0 +1,164 @@
+"""The screen in a real pseudo terminal: which bytes it writes, and what it bears."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from terminal import Terminal
+
+from launcher.run.directory import RunDir
+from tui.entry import main
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+PPO_TUI = [sys.executable, "-c", f"from {main.__module__} import main; main()"]
+SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
+COLOURS = {*range(30, 39), *range(40, 49), *range(90, 98), *range(100, 108)}  # 39 and 49: the terminal's own
+
+
+@pytest.fixture
+def env(home: Path) -> dict[str, str]:
+    """The environment of a person at a terminal without any wishes."""
+    wishes = ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "TMUX")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in wishes and not name.startswith(("TEXTUAL_", "PPO_TUI_"))
+    } | {"PPO_TUI_HOME": str(home)}
+
+
+@pytest.fixture
+def terminals() -> Iterator[list[Terminal]]:
+    opened: list[Terminal] = []
+    yield opened
+    for terminal in opened:
+        terminal.close()
+
+
+def attach(
+    terminals: list[Terminal],
+    run: Path,
+    env: Mapping[str, str],
+    *options: str,
+    columns: int = 80,
+    rows: int = 24,
+) -> Terminal:
+    terminal = Terminal([*PPO_TUI, *options, "attach", run.name], env, columns, rows)
+    terminals.append(terminal)
+    return terminal
+
+
+def colours(raw: bytes) -> set[int]:
+    """The colour parameters of every SGR escape."""
+    return {
+        int(parameter)
+        for found in SGR.finditer(raw)
+        for parameter in re.split(rb"[;:]", found[1])
+        if parameter.isdigit() and int(parameter) in COLOURS
+    }
+
+
+def test_no_color_means_none_and_the_states_can_still_be_read(
+    env: dict[str, str], warned: Path, terminals: list[Terminal]
+) -> None:
+    terminal = attach(terminals, warned, {**env, "NO_COLOR": "1"})
+    terminal.wait_for(
+        lambda text: "▲ WARNING KL-4" in text and "reward" in text and "⡀" in text.replace("⣀", "⡀")
+    )
+    for key, shows in (("h", "Is the drift buying reward?"), ("h", "checks"), ("?", "Keys")):
+        terminal.send(key)
+        terminal.wait_for(lambda text, shows=shows: shows in text)
+    assert SGR.search(terminal.raw), "bold is no colour"
+    assert colours(terminal.raw) == set()
+    assert terminal.process.poll() is None
+
+
+def test_colours_are_those_of_the_terminal_where_it_has_sixteen(
+    env: dict[str, str], warned: Path, terminals: list[Terminal]
+) -> None:
+    terminal = attach(terminals, warned, {**env, "TEXTUAL_COLOR_SYSTEM": "standard"})
+    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text)
+    used = colours(terminal.raw)
+    assert used and not used & {38, 48}
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "taken"),
+    [
+        ({}, [], True),
+        ({}, ["--no-mouse"], False),
+        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, [], False),
+        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, ["--mouse"], True),
+    ],
+)
+def test_the_mouse_is_taken_only_where_it_is_wanted(
+    env: dict[str, str], warned: Path, terminals: list[Terminal], more: dict[str, str], options: list[str],
+    taken: bool,
+) -> None:  # fmt: skip
+    terminal = attach(terminals, warned, env | more, *options)
+    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text)
+    assert (b"\x1b[?1000h" in terminal.raw or b"\x1b[?1003h" in terminal.raw) == taken
+
+
+def test_nothing_moves_and_nothing_is_written_while_nothing_changes(
+    env: dict[str, str], warned: Path, terminals: list[Terminal]
+) -> None:
+    terminal = attach(terminals, warned, env)
+    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text)
+    terminal.send("l")
+    terminal.wait_for(lambda text: "following" in text)
+    terminal.send("/")  # a field to type in: no blinking cursor
+    terminal.pump(2)
+    before = len(terminal.raw)
+    terminal.pump(4)
+    assert len(terminal.raw) == before
+
+
+def test_a_wrong_setting_is_one_sentence(env: dict[str, str], home: Path) -> None:
+    (home / "config.yaml").write_text("theme: dark\nmouse: perhaps\n")
+    terminal = Terminal([*PPO_TUI], env)
+    terminal.process.wait(20)
+    terminal.pump(0.5)
+    assert terminal.process.returncode == 2
+    told = "".join(terminal.text().splitlines())
+    assert told.endswith("config.yaml, line 2: mouse: 'perhaps' is neither true nor false")
+
+
+def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
+    env: dict[str, str], home: Path, terminals: list[Terminal]
+) -> None:
+    """A stalled link blocks the screen; supervisor and driver are other processes, and go on."""
+    log = shutil.copy(LOGS / "cpu-toy.jsonl.gz", home / "toy.jsonl.gz")
+    told = subprocess.run(
+        [*PPO_TUI, "replay", str(log), "--speed", "8", "--detach", "--json"],
+        env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    run = RunDir(Path(json.loads(told.stdout)["dir"]))
+
+    def recorded() -> int:
+        return int(json.loads(run.attempt(1).steps.read_bytes().splitlines()[-1])["step"])
+
+    def shown(text: str) -> int:
+        return max((int(step) for step in re.findall(r"step (\d+)", text)), default=0)
+
+    try:
+        terminal = attach(terminals, run.path, env, columns=160, rows=48)
+        terminal.wait_for(lambda text: shown(text) >= 3)
+        before = recorded()
+        for _ in range(60):  # nobody reads the terminal, and more is painted than Textual keeps waiting (30)
+            terminal.send("hh")
+            time.sleep(0.1)
+        during = recorded()
+        assert during >= before + 10
+        terminal.wait_for(lambda text: shown(text) >= during)
+        assert terminal.process.poll() is None
+        terminal.send("q")
+        terminal.process.wait(10)
+    finally:
+        subprocess.run([*PPO_TUI, "stop", run.id, "--wait"], env=env, capture_output=True, check=False)
