@@ -10,9 +10,10 @@ class ScreenRequest:
     """Which screen to open, and how it may behave.
 
     `run` is the path of a run directory; None opens the list of runs and presets. `read_only` refuses every
-    action that writes to a run.
+    action that writes to a run. `compare` are the paths of runs to put side by side.
     """
 
     run: str | None = None
     read_only: bool = False
+    compare: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)

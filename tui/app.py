@@ -63,6 +63,10 @@ class PpoTui(App[None]):
             from tui.screens.runs import RunsScreen
 
             self.push_screen(RunsScreen(read_only=read_only))
+        if self.request.compare:
+            from tui.screens.compare import CompareScreen
+
+            self.push_screen(CompareScreen([Path(run) for run in self.request.compare]))
         for complaint in self._complaints:
             self.notify(complaint, title="Keys", severity="warning", markup=False, timeout=20)
 

@@ -1,27 +1,34 @@
-"""The runs of this machine, each in a line; read again only where something changed."""
+"""The runs of this machine: what a list shows of them, read again only where something changed."""
 
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from launcher import paths
-from launcher.metrics.records import StepRecord
 from launcher.run.directory import RunDir, all_runs
+from launcher.run.scores import Scores
 from launcher.run.state import current
-from tui.charts import REWARD
-from tui.run_words import is_live
+from launcher.run.took import took
+from tui.matching import letters
+from tui.run_words import LEVELS, is_live
 
-_TAIL = 1 << 16  # bytes: a step of 112 figures takes 5 kB
+ORDERS = ("newest first", "best score first", "longest first", "by name")
+_TURN = 0.1  # seconds of reading scores between two looks at the screen
+_UNSHOWN = ("heartbeat", "checks")  # of state.json: what changes for nothing, and what is large
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What the list shows of a run. `reward` is that of its last step; None before the first."""
+    """What the list shows of a run. `scores` are read later than the rest."""
 
     path: Path
     state: dict[str, Any]
-    reward: float | None
+    seconds: float | None  # that it took
     written: int  # when state.json was written, in nanoseconds
+    scores: Scores = field(compare=False)
 
     @property
     def id(self) -> str:
@@ -36,45 +43,69 @@ class RunList:
     """Follows the folder of runs. Looking again costs a `stat` a run, and a read of those that live."""
 
     def __init__(self) -> None:
-        self.runs: list[RunSummary] = []
+        self.runs: list[RunSummary] = []  # newest first
         self._folder = -1
+        self._unread: dict[Path, Scores] = {}
 
     def refresh(self) -> bool:
         """Looks again; whether anything changed."""
         before, folder = self.runs, _written(paths.runs_dir())
+        known = {run.path: run for run in before}
         if folder != self._folder:
             self._folder = folder
-            known = {run.path: run for run in before}
-            self.runs = [_summary(run, known.get(run.path)) for run in all_runs()]
+            self.runs = [self._summary(run, known.get(run.path)) for run in all_runs()]
+            self._unread = {run.path: run.scores for run in self.runs if run.path in self._unread}
         else:
-            self.runs = [_summary(RunDir(run.path), run) for run in before]
+            self.runs = [self._summary(RunDir(run.path), run) for run in before]
         return self.runs != before
 
+    def read_scores(self, first: Sequence[Path] = ()) -> bool:
+        """Reads scores for a tenth of a second, those of `first` before others; whether some are unread.
 
-def _summary(run: RunDir, before: RunSummary | None) -> RunSummary:
-    written = _written(run.state)
-    if before is not None and before.written == written and not is_live(before.state):
-        return before
-    state = {key: value for key, value in current(run).items() if key != "heartbeat"}
-    if before is not None and before.state.get("step") == state.get("step"):
-        return RunSummary(run.path, state, before.reward, written)
-    return RunSummary(run.path, state, _last_reward(run), written)
+        A thousand steps take 6 ms, and ended runs are read once.
+        """
+        until = time.monotonic() + _TURN
+        wanted = [path for path in first if path in self._unread]
+        while self._unread and time.monotonic() < until:
+            path = wanted.pop(0) if wanted else next(iter(self._unread))
+            self._unread.pop(path).poll()
+        return bool(self._unread)
+
+    def _summary(self, run: RunDir, before: RunSummary | None) -> RunSummary:
+        written = _written(run.state)
+        if before is not None and before.written == written and not is_live(before.state):
+            return before
+        state = {key: value for key, value in current(run).items() if key not in _UNSHOWN}
+        scores = before.scores if before is not None else Scores(run)
+        if before is None or before.state.get("step") != state.get("step"):
+            self._unread[run.path] = scores
+        seconds = took(run, state, now=state.get("updated"))
+        return RunSummary(run.path, state, seconds, written, scores)
 
 
-def _last_reward(run: RunDir) -> float | None:
-    for number in reversed(run.attempt_numbers()):  # a resumed attempt may have no step yet
-        steps = run.attempt(number).steps
-        if not steps.exists():
-            continue
-        with steps.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - _TAIL))
-            lines = file.read().splitlines()
-        for line in reversed(lines):
-            record = StepRecord.from_line(line)
-            for key in REWARD.keys if record else ():
-                if record is not None and key in record.data:
-                    return record.data[key]
-    return None
+def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSummary]:
+    """The runs that fit every word of `query`, in one of ORDERS."""
+    words = query.lower().split()
+    found = [run for run in runs if all(_fits(run, word) for word in words)]
+    if order == "best score first":
+        found.sort(key=lambda run: -math.inf if run.scores.best is None else run.scores.best, reverse=True)
+    elif order == "longest first":
+        found.sort(key=lambda run: run.seconds or 0.0, reverse=True)
+    elif order == "by name":
+        found.sort(key=lambda run: run.name)
+    return found
+
+
+def named(names: Collection[str], query: str) -> list[str]:
+    """The names that fit every word of `query`."""
+    return [name for name in names if all(letters(name.lower(), word) for word in query.lower().split())]
+
+
+def _fits(run: RunSummary, word: str) -> bool:
+    """Whether a word is a state or a verdict, in part, or letters of the name."""
+    state, verdict = run.state, str(run.state.get("verdict"))
+    told = (run.id, state.get("state"), state.get("outcome"), verdict, LEVELS.get(verdict, ("", ""))[1])
+    return any(word in str(each).lower() for each in told) or letters(run.name.lower(), word) > 0
 
 
 def _written(path: Path) -> int:

@@ -2,66 +2,117 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
-from launcher.format import number
-from tui.drawing.rows import Row, Span, crop, put
+from launcher.format import duration, number
+from tui.drawing.rows import Row, Span, crop, fit, put, spread
+from tui.drawing.scale import step_limit
+from tui.drawing.spark import spark
 from tui.run_list import RunSummary
-from tui.run_words import LEVELS, STATES, notice, state_words, uptime
+from tui.run_words import LEVELS, is_live, notice, state_words
 from tui.widgets.header_line import SHORT_ID
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
-NAME, STEP, REWARD, CHECKS, TIME = 14, 40, 51, 58, 71  # columns of a run; together they fill 80
-NEEDS, DESCRIPTION = 25, 51  # columns of a preset
+_STATE, _VERDICT, _STEP, _SCORE, _TIME, _STARTED = 11, 12, 9, 6, 7, 12  # cells of the columns of a run
+_NAME, _SPARK = 19, 8  # at 80 columns; wider terminals give both of them more
+_MORE = 120  # columns from which there is room for the last score and the start
+_NEEDS, _DESCRIPTION = 25, 51  # columns of a preset
 
 
-def run_heading() -> Row:
-    row: Row = [(" Runs", "title")]
-    for column, word in (
-        (NAME, "run"),
-        (STEP, "step"),
-        (REWARD, "reward"),
-        (CHECKS, "checks"),
-        (TIME, "time"),
-    ):
-        row = put(row, column, [(word, "dim")])
-    return row
+class _Widths(NamedTuple):
+    name: int
+    spark: int
+    more: bool
 
 
-def run_row(run: RunSummary) -> Row:
-    """`● running    toy-cpu · 7f3a    62/80    0.750    ▲ WARNING    3m`."""
-    state = run.state
-    name = str(state.get("state", "queued"))
-    sign, role = STATES.get(name, ("?", "dim"))
+def run_heading(columns: int, words: str) -> Row:
+    """The heads of the columns; `words` tell how the runs are narrowed and ordered."""
+    widths = _widths(columns)
+    row: Row = fit([(" Runs", "title"), (words, "live")], 3 + _STATE + widths.name)
+    more = f" {'last':>{_SCORE}}" if widths.more else ""
+    row.append((f" {'verdict':{_VERDICT}} {'step':{_STEP}} {'best':>{_SCORE}}{more}", "dim"))
+    row.append((f" {'reward':{widths.spark}} {'time':>{_TIME}}", "dim"))
+    return [*row, ("  started", "dim")] if widths.more else row
+
+
+def run_row(run: RunSummary, mark: str, columns: int) -> Row:
+    """`❯1● running   toy-cpu · 7f3a   ● healthy   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's."""
+    widths, state, series = _widths(columns), run.state, run.scores.series
+    word, role = state_words(state)[0]
     level_sign, verdict, level_role = LEVELS.get(str(state.get("verdict")), LEVELS["N-A"])
     step, total = state.get("step"), state.get("total")
-    row: Row = [(f" {sign} {name}", role)]
-    row = put(row, NAME, [*crop([(run.name, "text")], 17), (f" · {run.id[:SHORT_ID]}", "dim")])
-    row = put(row, STEP, [(f"{'–' if step is None else step}/{total or '–'}", "text")])
-    row = put(row, REWARD, [(number(run.reward), "text")])
-    row = put(row, CHECKS, [(f"{level_sign} {verdict}", level_role)])
-    return put(row, TIME, [(uptime(state, state.get("updated")).partition(" ")[2], "dim")])
+    short = f" · {run.id[:SHORT_ID]}"
+    named = [*crop([(run.name, "text")], widths.name - len(short)), (short, "dim")]
+    best, last = number(run.scores.best), number(series.last)
+    cells = [
+        fit([(f"{word.partition(' · ')[0]}", role)], _STATE),
+        fit(named, widths.name),
+        fit([(f"{level_sign} {verdict}", level_role)], _VERDICT),
+        fit([(f"{'–' if step is None else step}/{total or '–'}", "text")], _STEP),
+        spread([], [(best, "title")], _SCORE),
+        *([spread([], [(last, "text")], _SCORE)] if widths.more else []),
+        _curve(run, widths.spark),
+        spread([], [(_took(run), "dim")], _TIME),
+        *([[(f" {_when(state.get('created'))}", "dim")]] if widths.more else []),
+    ]
+    row: Row = [(" ", "text"), (mark or " ", "live")]
+    for cell in cells:
+        row += [*cell, (" ", "text")]
+    return row[:-1]
 
 
 def preset_row(preset: Summary) -> Row:
     """`toy-cpu    no GPU    Real veRL PPO without a GPU`."""
     row: Row = [(f"   {preset.name}", "text")]
     if preset.error is not None:
-        return put(row, NEEDS, [(preset.error, "critical")])
-    row = put(row, NEEDS, crop([(preset.needs, "dim")], DESCRIPTION - NEEDS - 2))
-    return put(row, DESCRIPTION, [(preset.description, "text")])
+        return put(row, _NEEDS, [(preset.error, "critical")])
+    row = put(row, _NEEDS, crop([(preset.needs, "dim")], _DESCRIPTION - _NEEDS - 2))
+    return put(row, _DESCRIPTION, [(preset.description, "text")])
 
 
 def about_run(run: RunSummary) -> list[Span]:
     """How the run ended, or what it does; and its folder."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
-    return [(text, role), (str(run.path), "dim")]
+    return [(f"{run.name}: {text}", role), (str(run.path), "dim")]
 
 
 def about_preset(preset: Summary) -> list[Span]:
     if preset.error is not None:
         return [(preset.error, "critical")]
     return [(preset.description, "text"), (f"needs {preset.needs or 'not said'}", "dim")]
+
+
+def _widths(columns: int) -> _Widths:
+    more = columns >= _MORE
+    extra = max(columns - 80 - (_SCORE + _STARTED + 3) * more, 0)
+    name = min(extra // 2, 24)
+    return _Widths(_NAME + name, _SPARK + min(extra - name, 40), more)
+
+
+def _curve(run: RunSummary, cells: int) -> Row:
+    series = run.scores.series
+    if not series.steps:
+        return [(" " * cells, "text")]
+    total = run.state.get("total")
+    last = step_limit(series.steps[-1], total if isinstance(total, int) else None)
+    return fit(spark(series, last, cells), cells)
+
+
+def _took(run: RunSummary) -> str:
+    """In whole minutes while the run lives, so that it seldom repaints."""
+    seconds = run.seconds
+    if seconds is None or not is_live(run.state):
+        return duration(seconds)
+    return duration(seconds - seconds % 60).removesuffix(" 00s") if seconds >= 60 else "<1m"
+
+
+def _when(created: object) -> str:
+    try:
+        when = datetime.fromtimestamp(float(created))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, OSError):
+        return ""
+    return f"{when.day:>2} {when:%b %H:%M}"

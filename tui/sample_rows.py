@@ -1,13 +1,19 @@
 """Answers of the model in words."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from textwrap import wrap
 
 from launcher.format import number
-from launcher.run.samples import Sample
+from launcher.run.samples import Dump, Sample
 from tui.drawing.rows import Row
+from tui.glyphs import ARROW, SPARK
+from tui.word_diff import compare, flow, plain
 
+BACK = "*"  # before the answer that others are compared with
+_COURSE = 24  # scores in one line
+_FEW = 5  # different scores that are told one by one
 ORDERS = ("as dumped", "best first", "worst first", "longest first")
 
 
@@ -50,14 +56,92 @@ def sample_page(sample: Sample, columns: int) -> list[Row]:
     return rows
 
 
+def answer_row(dump: Dump, sample: Sample, *, chosen: bool) -> Row:
+    """`  step 60 validation  1.0  answer`: an answer among others to its prompt."""
+    row = sample_row(sample)
+    where = f"step {dump.step} {dump.kind}"
+    told: Row = [(f"{where:<22}", "live" if chosen else "text")]
+    return [row[0], (BACK if chosen else " ", "live"), *told, *row[1:]]
+
+
+def diff_rows(
+    older: tuple[Dump, Sample], newer: tuple[Dump, Sample], *, columns: int, same: bool, alone: bool
+) -> list[Row]:
+    """What changed from one answer to another; the answer itself when it is compared with itself (`same`).
+
+    `alone`: there is no other answer to compare it with.
+    """
+    (dump, sample), (later, answer) = older, newer
+    if same:
+        row: Row = [(f" step {later.step}, score {_score(answer)}", "title")]
+        none = "No other step asked this prompt: training asks it once an epoch, a validation each time (v)."
+        said = [[(f" {line}", "dim")] for line in wrap(none, max(columns - 2, 8))] if alone else []
+        return [*said, row, *flow(plain(answer.answer), columns)]
+    found = compare(sample.answer, answer.answer)
+    row = [
+        (
+            f" step {dump.step}, score {_score(sample)} {ARROW} step {later.step}, score {_score(answer)}",
+            "title",
+        )
+    ]
+    if not found.gone and not found.new:
+        row.append(("   the same words", "dim"))
+    else:
+        row += [("   ", "text"), (f"[-{found.gone} gone-]", "critical"), (" ", "text")]
+        row += [(f"{{+{found.new} new+}}", "ok"), (f" {found.kept} kept", "dim")]
+    if found.cut:
+        row.append((" of the first 4000 words", "dim"))
+    return [row, *flow(found.words, columns)]
+
+
+def score_row(samples: Sequence[Sample], columns: int) -> Row:
+    """How often each score was given; of many different ones a histogram from the lowest to the highest."""
+    scores = sorted(sample.score for sample in samples if math.isfinite(sample.score))
+    if not scores:
+        return [(" no scores", "dim")]
+    row: Row = [(" scores  ", "dim")]
+    counts = Counter(scores)
+    if len(counts) <= _FEW:
+        for score, count in sorted(counts.items()):
+            row += [(f"{number(score)} ", "title"), (_bar(count, max(counts.values())), "curve")]
+            row.append((f" {count / len(scores):.0%}  ", "dim"))
+    else:
+        low, high = scores[0], scores[-1]
+        cells = max(min(columns - 50, 40), 8)
+        half = high / 2 - low / 2 or 1.0  # the distance of two huge scores is not finite
+        share = [min(int((score / 2 - low / 2) / half * cells), cells - 1) for score in scores]
+        heights = Counter(share)
+        most = max(heights.values())
+        row += [(f"{number(low)} ", "title")]
+        row.append(("".join(_bar(heights[cell], most) for cell in range(cells)), "curve"))
+        row += [(f" {number(high)}", "title"), (f"  median {number(scores[len(scores) // 2])}", "text")]
+    row.append((f"  mean {number(sum(scores) / len(scores))}", "text"))
+    if len(scores) < len(samples):
+        row.append((f"  {len(samples) - len(scores)} without a score", "dim"))
+    return row
+
+
+def score_course(scores: Sequence[float]) -> Row:
+    """The newest scores as one bar each, oldest first: `  score ▁▁▂█ 0 to 1`."""
+    shown = [score for score in scores if math.isfinite(score)][-_COURSE:]
+    if len(shown) < 2:
+        return []
+    low, high = min(shown), max(shown)
+    width = high / 2 - low / 2 or 1.0
+    levels = [int((score / 2 - low / 2) / width * (len(SPARK) - 1)) for score in shown]
+    return [
+        ("  score ", "dim"), ("".join(SPARK[level] for level in levels), "curve"),
+        (f" {number(low)} to {number(high)}", "dim"),
+    ]  # fmt: skip
+
+
+def _bar(count: int, most: int) -> str:
+    return SPARK[min(count * len(SPARK) // most, len(SPARK) - 1)] if count else " "
+
+
 def about(samples: Sequence[Sample]) -> str:
-    """`64 answers, mean score 0.42, 12 different`: few different answers are a sign of their own."""
-    scores = [sample.score for sample in samples if math.isfinite(sample.score)]
-    words = [f"{len(samples):,} answers"]
-    if scores:
-        words.append(f"mean score {number(sum(scores) / len(scores))}")
-    words.append(f"{len({sample.answer for sample in samples}):,} different")
-    return ", ".join(words)
+    """`64 answers, 12 different`: few different answers are a sign of their own."""
+    return f"{len(samples):,} answers, {len({sample.answer for sample in samples}):,} different"
 
 
 def _score(sample: Sample) -> str:

@@ -1,5 +1,6 @@
 """Commands that carry figures out of runs and put runs side by side."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -33,15 +34,21 @@ def export(
 
 
 def compare(
+    ctx: typer.Context,
     runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Two to four runs.")],
+    plain: Annotated[bool, typer.Option("--plain", help="No screen: print tables.")] = False,
     json: Json = False,
 ) -> None:
-    """Put runs side by side: how they went, and which settings differ."""
+    """Put runs side by side: their charts, how they went, and which settings differ."""
     from launcher.run import compare as core
 
     found = core.find_runs(runs)
-    facts = [core.facts(run) for run in found]
-    infos = [run.read_info() for run in found]
+    if not (plain or json) and sys.stdin.isatty() and sys.stdout.isatty():
+        raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
+    compared = [core.Compared(run) for run in found]
+    for each in compared:
+        each.poll()
+    facts, infos = [each.facts() for each in compared], [each.info for each in compared]
     differences = core.differences(infos)
     if json:
         put_json({
@@ -50,9 +57,8 @@ def compare(
         })  # fmt: skip
         return
     put_table(core.fact_rows(facts))
-    for run, info in zip(found, infos, strict=True):
-        if not core.has_preset(info):
-            say(f"run {run.id} has no preset: its settings are not compared")
+    for note in core.notes(compared):
+        say(note)
     if differences:
         put("")
         put_table(core.difference_rows(found, differences))

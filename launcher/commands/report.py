@@ -23,15 +23,24 @@ def register(app: typer.Typer) -> None:
 
 def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
-    rows = [("RUN", "STATE", "VERDICT", "STEP", "NAME")]
+    from launcher.metrics.records import jsonable
+    from launcher.run.scores import Scores
+    from launcher.run.took import took
+
+    rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME", "NAME")]
     for run in directory.all_runs():
-        state, info = current(run), run.read_info()
+        state, name, scores = current(run), run.read_info().get("name"), Scores(run)
+        scores.poll()
+        best, last, seconds = scores.best, scores.series.last, took(run, state, now=state.get("updated"))
         if json:
-            put_json({"run": run.id, "name": info.get("name"), "dir": str(run.path), **_headline(state)})
+            figures = {"best_score": best, "last_score": last, "duration": seconds}
+            known = jsonable({key: value for key, value in figures.items() if value is not None})
+            line = {"run": run.id, "name": name, "dir": str(run.path), **_headline(state)}
+            put_json(line | figures | known)
             continue
         step = f"{state.get('step') if state.get('step') is not None else '–'}/{state.get('total') or '–'}"
-        word = _word(state)
-        rows.append((run.id, word, str(state.get("verdict") or "–"), step, str(info.get("name"))))
+        verdict = str(state.get("verdict") or "–")
+        rows.append((run.id, _word(state), verdict, step, number(best), duration(seconds), str(name)))
     if json:
         return
     if len(rows) == 1:

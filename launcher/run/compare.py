@@ -1,24 +1,30 @@
 """Runs side by side: how each went, and which settings differ."""
 
-import time
+import contextlib
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.files import read_json
 from launcher.format import duration, number
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.run.directory import RunDir, find
-from launcher.run.offline import steps
+from launcher.run.events import read_events
 from launcher.run.player import seconds_of
-from launcher.run.state import ALIVE, current
+from launcher.run.state import current
+from launcher.run.step_tail import StepTail
+from launcher.run.took import took
 
 FEWEST, MOST = 2, 4
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _NONE = "–"
+_STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
+_TOKENS = "perf/total_num_tokens"
+_KEYS = frozenset((*names.SCORE, *names.KL, *names.ENTROPY, *names.THROUGHPUT, *_STEP_SECONDS, _TOKENS))
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,8 @@ class Facts:
     """How a run went. Figures are those of the last step that has them; None where none has.
 
     `kl_key` names which of veRL's KL figures `kl` is: they estimate differently. `throughput` is tokens a
-    second and GPU, `duration` the seconds that all attempts took, their start-up included.
+    second and GPU, `duration` the seconds that all attempts took, their start-up included, `step_seconds` the
+    median of those that a step took.
     """
 
     run: str
@@ -43,6 +50,7 @@ class Facts:
     entropy: float | None
     throughput: float | None
     duration: float | None
+    step_seconds: float | None
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`; nan and infinities are the strings "nan", "inf", "-inf"."""
@@ -70,32 +78,56 @@ def find_runs(words: Sequence[str]) -> list[RunDir]:
     return runs
 
 
+class Compared:
+    """One run of a comparison: what it was asked for, its figures, and how it goes.
+
+    `info` is run.yaml with the settings that the newest attempt was resumed with laid over the preset;
+    `resumed` are those settings. `store` holds the compared figures alone.
+    """
+
+    def __init__(self, run: RunDir) -> None:
+        self.run, self.info, self.resumed = run, run.read_info(), _resumed_with(run)
+        self.store = SeriesStore()
+        if self.resumed and has_preset(self.info):
+            from launcher.preset.files import restore
+
+            with contextlib.suppress(UserError):  # the preset of an older ppo-tui
+                loaded = restore(str(self.info.get("name")), self.info["preset"], self.resumed)
+                self.info["preset"] = loaded.snapshot()
+        self._tail = StepTail(run)
+        self._spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
+
+    def poll(self) -> bool:
+        """Reads what is new; whether a step was."""
+        found = False
+        for attempt, line in self._tail.read():
+            record = StepRecord.from_line(line)
+            if record is not None:
+                found = True
+                begin = record.t - seconds_of(record.data)
+                self._spans[attempt] = (self._spans.get(attempt, (begin, 0.0))[0], record.t)
+                record.data = {key: value for key, value in record.data.items() if key in _KEYS}
+                self.store.add(record, attempt)
+        return found
+
+    def facts(self) -> Facts:
+        """How the run went, by the steps read so far."""
+        run, state = self.run, current(self.run)
+        return summary(run.id, self.info, state, self.store, took(run, state, self._spans))
+
+
 def facts(run: RunDir) -> Facts:
     """Reads how a run went."""
-    store = SeriesStore()
-    spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
-    for attempt, record in steps(run):
-        store.add(record, attempt)
-        spans[attempt] = (spans.get(attempt, (_begin(record), 0.0))[0], record.t)
-    state = current(run)
-    seconds = sum(_seconds(run, number, spans.get(number), state) for number in run.attempt_numbers())
-    return summary(run.id, run.read_info(), state, store, seconds or None)
+    compared = Compared(run)
+    compared.poll()
+    return compared.facts()
 
 
-def _begin(record: StepRecord) -> float:
-    return record.t - seconds_of(record.data)
-
-
-def _seconds(run: RunDir, number: int, span: tuple[float, float] | None, state: Mapping[str, Any]) -> float:
-    """How long an attempt took. One without a record of its start or end took as long as its steps."""
-    attempt = run.attempt(number)
-    begin, end = span or (None, None)
-    begin = read_json(attempt.launch).get("created") or begin
-    if number == state.get("attempt") and state["state"] in ALIVE:
-        end = time.time()
-    else:
-        end = read_json(attempt.exit).get("t") or end
-    return max(0.0, end - begin) if begin is not None and end is not None else 0.0
+def _resumed_with(run: RunDir) -> list[str]:
+    """The settings that the newest attempt was resumed with."""
+    events = [event for event in read_events(run.events) if event.get("verb") == "resume"]
+    settings = events[-1].get("settings") if events else None
+    return [str(setting) for setting in settings] if isinstance(settings, list) else []
 
 
 def summary(
@@ -104,6 +136,8 @@ def summary(
     """The facts of a run from what its directory holds."""
     score, kl = store.first_of(*names.SCORE), store.first_of(*names.KL)
     entropy, throughput = store.first_of(*names.ENTROPY), store.first_of(*names.THROUGHPUT)
+    pace = store.first_of(*_STEP_SECONDS)
+    paces = [seconds for seconds in pace[1].values if math.isfinite(seconds)] if pace else []
     span = score[1].span(0, score[1].steps[-1]) if score else None
     return Facts(
         run=run, name=str(info.get("name") or run), state=str(state["state"]),
@@ -113,6 +147,7 @@ def summary(
         kl=kl[1].last if kl else None, kl_key=kl[0] if kl else None,
         entropy=entropy[1].last if entropy else None,
         throughput=throughput[1].last if throughput else None, duration=seconds,
+        step_seconds=statistics.median(paces) if paces else None,
     )  # fmt: skip
 
 
@@ -135,6 +170,18 @@ def differences(infos: Sequence[Mapping[str, Any]]) -> list[Difference]:
         for key in keys
         if any(key not in entry or entry[key] != told[0].get(key) for entry in told)
     ]
+
+
+def notes(compared: Sequence[Compared]) -> list[str]:
+    """What has to be known about the settings that are compared."""
+    found = []
+    for each in compared:
+        if not has_preset(each.info):
+            found.append(f"run {each.run.id} has no preset: its settings are not compared")
+        elif each.resumed:
+            told = " ".join(each.resumed)
+            found.append(f"run {each.run.id} was resumed with {told}: its settings are those since then")
+    return found
 
 
 def settings(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,6 +215,7 @@ def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
         ["KL", *(number(fact.kl) for fact in found)],
         ["entropy", *(number(fact.entropy) for fact in found)],
         ["tokens/s", *(number(fact.throughput) for fact in found)],
+        ["s/step", *(number(fact.step_seconds) for fact in found)],
         ["duration", *(duration(fact.duration) for fact in found)],
     ]
     if len({fact.kl_key for fact in found if fact.kl_key}) > 1:

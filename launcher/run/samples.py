@@ -1,6 +1,8 @@
 """What the model answered: veRL's dumps, one file a step, rewritten whole by veRL when the step is."""
 
 import contextlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ from launcher.text import clean
 
 LARGEST = 1 << 25  # bytes read of one file
 _LONGEST = 1 << 16  # characters kept of one text
+_PROMPT = re.compile(rb'"input": ?"(?:[^"\\]|\\.)*"')  # as it stands in a file, whatever its escapes
 _KNOWN = {"input", "output", "gts", "score", "step", "uid", "reward"}
 
 
@@ -47,17 +50,57 @@ def dumps(run: RunDir) -> list[Dump]:
     return sorted(found)
 
 
+def stamp(run: RunDir) -> tuple[int, ...]:
+    """Changes when a dump was added: listing thousands of them each time would take a while."""
+    return tuple(
+        folder.stat().st_mtime_ns if folder.is_dir() else 0 for folder in (run.rollouts, run.validations)
+    )
+
+
 def read(dump: Dump) -> tuple[list[Sample], bool]:
     """The answers of a step in the order of the file, and whether some were too many to read.
 
     Lines that are no sample are left out. Raises OSError.
     """
+    lines, cut = _lines(dump)
+    return [_sample(row) for _, row in _rows(lines)], cut
+
+
+def prompt_of(dump: Dump, place: int) -> bytes | None:
+    """The prompt of the sample at this place as it stands in the file, for `answers_to`. Raises OSError."""
+    for at, (line, _) in enumerate(_rows(_lines(dump)[0])):
+        if at == place:
+            found = _PROMPT.search(line)
+            return found[0] if found else None
+    return None
+
+
+def answers_to(prompt: bytes, dump: Dump) -> list[Sample]:
+    """The answers that a dump holds to one prompt. Only their lines are parsed. Raises OSError."""
+    with dump.path.open("rb") as file:
+        data = file.read(LARGEST)
+    lines, at = [], data.find(prompt)
+    while at >= 0:
+        end = data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        lines.append(data[data.rfind(b"\n", 0, at) + 1 : end])
+        at = data.find(prompt, end)
+    return [_sample(row) for _, row in _rows(lines)]
+
+
+def _lines(dump: Dump) -> tuple[list[bytes], bool]:
     with dump.path.open("rb") as file:
         data = file.read(LARGEST + 1)
     cut = len(data) > LARGEST
-    lines = data[: data.rfind(b"\n") + 1 if cut else None].splitlines()
-    rows = (parse_object(line) for line in lines)
-    return [_sample(row) for row in rows if row is not None and "output" in row], cut
+    return data[: data.rfind(b"\n") + 1 if cut else None].splitlines(), cut
+
+
+def _rows(lines: list[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The lines that are samples, and what they hold."""
+    for line in lines:
+        row = parse_object(line)
+        if row is not None and "output" in row:
+            yield line, row
 
 
 def _sample(row: dict[str, Any]) -> Sample:

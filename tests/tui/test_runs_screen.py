@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import OptionList
 
+from launcher.preset.files import Summary
 from launcher.run.directory import RunDir
-from tui.run_list import RunList
+from tui.run_list import ORDERS, RunList
+from tui.screens.compare import CompareScreen
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
+from tui.widgets.run_table import RunTable
 
 HOME = (80, 24)
 
@@ -33,11 +35,21 @@ async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
 
 
 def options(app: Any) -> list[str]:
-    return [str(option.prompt) for option in app.screen.query_one(OptionList).options]
+    """The lines of the list, headings among them, without the cursor."""
+    table = app.screen.query_one(RunTable)
+    return ["".join(text for text, _ in row).replace("❯", " ") for row in table.draw(80, 99)]
 
 
 def chosen(app: Any) -> str:
-    return str(app.screen.query_one(OptionList).highlighted_option.id)
+    return str(app.screen.query_one(RunTable).cursor)
+
+
+def keys_of(app: Any) -> list[str]:
+    return list(app.screen.query_one(RunTable).keys)
+
+
+def toasts(app: Any) -> str:
+    return " ".join(notice.message for notice in app._notifications)
 
 
 def three_runs(make: SimpleNamespace) -> dict[str, Path]:
@@ -57,8 +69,10 @@ async def test_runs_come_newest_first_with_the_live_one_chosen(make: SimpleNames
         await opened(pilot)
         lines = options(app)
         assert [line.split()[1] for line in lines[1:4]] == ["finished", "running", "failed"]
-        assert lines[1].split()[5:] == ["80/80", "0.812", "●", "healthy", "3m", "20s"]
-        assert "–/80" in lines[3]
+        curve = lines[1].split()[9]
+        assert lines[1].split()[5:] == ["●", "healthy", "80/80", "0.875", curve, "3m", "20s"]
+        assert len(curve) == 8 and curve[0] == "▁" and "█" in curve
+        assert "–/80" in lines[3] and all(len(line) <= 80 for line in lines[:4])
         assert chosen(app) == f"run {runs['live']}"
         assert any("toy-cpu" in line and "no GPU" in line for line in lines[5:])
 
@@ -84,8 +98,8 @@ async def test_without_runs_it_offers_the_presets(make: SimpleNamespace) -> None
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         assert "none yet" in options(app)[1]
-        await pilot.press("down")
         assert chosen(app).startswith("preset ")
+        assert any("toy-cpu" in line and "no GPU" in line for line in options(app))
 
 
 async def test_a_preset_starts_only_after_its_command_was_confirmed(
@@ -138,7 +152,8 @@ def test_a_resumed_run_without_a_step_yet_keeps_the_reward_of_its_last_one(make:
     make.run(attempts=[make.recorded(5), []], state=make.ended("stopped", step=5))
     found = RunList()
     found.refresh()
-    assert [run.reward for run in found.runs] == [make.recorded(5)[-1].data["critic/score/mean"]]
+    assert found.runs[0].scores.series.last is None and not found.read_scores()
+    assert found.runs[0].scores.series.last == make.recorded(5)[-1].data["critic/score/mean"]
 
 
 def test_ended_runs_are_read_once(make: SimpleNamespace) -> None:
@@ -148,6 +163,142 @@ def test_ended_runs_are_read_once(make: SimpleNamespace) -> None:
     before = {run.path: run for run in found.runs}
     assert not found.refresh()
     assert all(before[run.path] is run for run in found.runs if run.path != runs["live"])
+
+
+async def test_a_filter_finds_by_name_state_and_verdict(make: SimpleNamespace) -> None:
+    runs = three_runs(make)
+    other = make.run(
+        hex_id="be77", name="gsm8k-lora", state=make.ended("stopped", verdict="WARN", created=1.0)
+    )
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        for query, expected in (
+            ("gsmlora", [other]), ("fin", [runs["done"]]), ("warning", [other]), ("run toy", [runs["live"]]),
+        ):  # fmt: skip
+            await pilot.press("slash", *("space" if letter == " " else letter for letter in query))
+            await pilot.pause()
+            assert [key for key in keys_of(app) if key.startswith("run ")] == [
+                f"run {run}" for run in expected
+            ]
+            assert f"/{query}" in options(app)[0]
+            await pilot.press("escape")
+            await pilot.pause()
+        assert len([key for key in keys_of(app) if key.startswith("run ")]) == 4
+        await pilot.press("slash", *"qqqq", "enter")
+        await pilot.pause()
+        assert keys_of(app) == ["#runs", "#none"] and "no run fits" in options(app)[1]
+        await pilot.press("escape", "space", "d", "enter")  # q in a field is a letter, and the app lives
+        assert app.is_running
+
+
+async def test_orders(make: SimpleNamespace) -> None:
+    runs = three_runs(make)
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        orders = {}
+        for order in (*ORDERS[1:], ORDERS[0]):
+            await pilot.press("o")
+            await pilot.pause()
+            orders[order] = [key.removeprefix("run ") for key in keys_of(app) if key.startswith("run ")]
+        best_first = [str(runs[name]) for name in ("done", "live", "old")]
+        assert orders["best score first"] == best_first == orders["newest first"]
+        assert {tuple(sorted(order)) for order in orders.values()} == {tuple(sorted(best_first))}
+
+
+async def test_marked_runs_are_compared(make: SimpleNamespace) -> None:
+    runs = three_runs(make)
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("end", "c")  # a preset, and no mark
+        assert "Mark 2 to 4 runs" in toasts(app)
+        await pilot.press("home", "space", "down", "space", "space", "space")
+        await pilot.pause()
+        assert options(app)[1].startswith(" 1✔") and options(app)[2].startswith(" 2●")
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        assert app.screen.directories == [runs["done"], runs["live"]]
+        await opened(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("space", "down", "c")  # one mark, and the chosen run
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        assert app.screen.directories == [runs["done"], runs["old"]]
+
+
+async def test_delete_asks_refuses_what_goes_and_takes_the_mark_away(make: SimpleNamespace) -> None:
+    runs = three_runs(make)
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("d")
+        await until(pilot, lambda: "is still going (running): stop it first" in toasts(app))
+        await pilot.press("home", "space", "d")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert runs["done"].exists()
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: f"run {runs['done']}" not in keys_of(app))
+        assert not runs["done"].exists() and runs["live"].exists() and app.marks == []
+
+
+async def test_watching_deletes_nothing(make: SimpleNamespace) -> None:
+    runs = three_runs(make)
+    app = make.app(read_only=True)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("home", "d")
+        await pilot.pause()
+        assert "deletes nothing" in toasts(app) and runs["done"].exists()
+
+
+async def test_a_click_chooses_and_a_second_one_opens(make: SimpleNamespace) -> None:
+    runs = three_runs(make)
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.click(RunTable, offset=(20, 3))
+        assert chosen(app) == f"run {runs['old']}"
+        await pilot.click(RunTable, offset=(20, 0))  # a heading
+        assert chosen(app) == f"run {runs['old']}"
+        await pilot.click(RunTable, offset=(20, 3))
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+
+
+async def test_nothing_is_painted_while_nothing_changes(make: SimpleNamespace) -> None:
+    make.run(attempts=[make.recorded(80)], state=make.ended("finished", step=80))
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        table, screen = app.screen.query_one(RunTable), app.screen
+        before = table._rows
+        await screen._look()
+        assert table._rows == before
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_looks(
+    snap_compare: Any, make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    presets = [
+        Summary("gsm8k-0.5b-24gb", "shipped", Path(), "Qwen2.5-0.5B learns GSM8K", "1 GPU with 24 GB"),
+        Summary("toy-cpu", "shipped", Path(), "Real veRL PPO without a GPU", "no GPU, 6 GB of memory"),
+    ]
+    monkeypatch.setattr("tui.screens.runs._presets", lambda: presets)
+    three_runs(make)
+    make.run(hex_id="be77", name="gsm8k-1.5b-lora-24gb", attempts=[make.recorded(40)],
+             state=make.ended("stopped", verdict="WARN", step=40, total=1160, created=1.0))  # fmt: skip
+
+    async def ready(pilot: Pilot[Any]) -> None:
+        await opened(pilot)
+        await pilot.press("home", "space", "down", "space", "end")
+
+    assert snap_compare(make.app(), terminal_size=size, run_before=ready)
 
 
 @pytest.mark.parametrize("size", [(250, 80), (40, 12), (20, 5), (3, 2)])

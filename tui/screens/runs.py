@@ -1,4 +1,4 @@
-"""The runs of this machine, newest first, and below them the presets to start from."""
+"""The runs of this machine, and below them the presets to start from."""
 
 from __future__ import annotations
 
@@ -11,29 +11,42 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList
+from textual.widgets import Footer, Input
 
 from launcher.errors import UserError
+from launcher.run.directory import RunDir
 from launcher.text import clean
-from tui.run_list import RunList
+from tui.comparing import compare_marked, marks, toggle_mark
+from tui.drawing.rows import Row, Span
+from tui.run_list import ORDERS, RunList, RunSummary, arranged, named
 from tui.run_rows import about_preset, about_run, preset_row, run_heading, run_row
 from tui.run_words import is_live
 from tui.screens.confirm import ConfirmScreen
-from tui.widgets.choices import Choices, Line
 from tui.widgets.lines import Lines
+from tui.widgets.painted import HIDDEN
+from tui.widgets.run_table import HEADING, RunTable
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 POLL = 2.0  # seconds
+_RUN, _PRESET = "run ", "preset "
+_RUNS, _NONE, _GAP, _PRESETS = (HEADING + name for name in ("runs", "none", "gap", "presets"))
 
 
 class RunsScreen(Screen[None]):
     """Enter opens a run, or asks and starts a preset. It opens on the current run, else the last live one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,r", "back", "back", id="runs.back", key_display="r",
-                tooltip="Back to the run you came from"),
+        Binding("space", "mark", "mark", id="runs.mark", tooltip="Mark a run for a comparison"),
+        Binding("c", "compare", "compare", id="runs.compare", tooltip="The marked runs side by side"),
+        Binding("slash", "find", "filter", id="runs.filter", key_display="/",
+                tooltip="Only runs and presets of a name, a state or a verdict"),
+        Binding("o", "order", "order", id="runs.order", tooltip="Newest, best score, longest first, by name"),
+        Binding("d", "delete", "delete", id="runs.delete",
+                tooltip="Delete a run with its checkpoints; asks first"),
+        Binding("r", "back", "back", id="runs.back", tooltip="Back to the run you came from"),
+        Binding("escape", "leave", id="runs.leave", show=False, tooltip="All runs again, or back"),
         Binding("q", "app.quit", "quit", id="runs.quit", tooltip="Close the screen; runs go on"),
     ]  # fmt: skip
 
@@ -41,36 +54,79 @@ class RunsScreen(Screen[None]):
         super().__init__()
         self.read_only, self.current = read_only, current
         self.list = RunList()
-        self.presets: list[Summary] = []
+        self.presets: dict[str, Summary] = {}
+        self.order, self.words = ORDERS[0], ""
+        self._shown: dict[str, RunSummary] = {}
+        self._looking = False
 
     def compose(self) -> ComposeResult:
-        yield Choices()
+        yield RunTable(self._line, "")
         yield Lines()
+        yield Input(id="runs-find", placeholder="name, state or verdict", compact=True, classes=HIDDEN)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self.app.title = self.app.TITLE or ""
+        self.query_one(Input).cursor_blink = False
+        self.table.focus()
         self.run_worker(self._open(), exclusive=True)
 
+    @property
+    def table(self) -> RunTable:
+        return self.query_one(RunTable)
+
     async def _open(self) -> None:
+        """Runs first, then presets (pydantic and YAML), then scores (megabytes of steps)."""
         await asyncio.to_thread(self.list.refresh)
         self._fill()
         self._preselect()
-        self.presets = await asyncio.to_thread(
-            _presets
-        )  # pydantic and YAML: the runs are on the screen before
+        self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
         self._fill()
+        await self._read_scores()
         self.set_interval(POLL, self._poll)
 
     def _poll(self) -> None:
-        self.run_worker(self._look(), exclusive=True, group="poll")
+        if not self._looking:
+            self.run_worker(self._look(), group="poll")
 
     async def _look(self) -> None:
+        self._looking = True
         if await asyncio.to_thread(self.list.refresh):
+            self._fill()
+        await self._read_scores()
+        self._looking = False
+
+    async def _read_scores(self) -> None:
+        unread = True
+        while unread:
+            shown = [Path(key.removeprefix(_RUN)) for key in self.table.in_sight if key.startswith(_RUN)]
+            unread = await asyncio.to_thread(self.list.read_scores, shown)
+            self.table.redraw()
+        if self.order == "best score first":
             self._fill()
 
     def on_resize(self) -> None:
+        self._tell_more()
+
+    def on_metric_table_moved(self) -> None:
+        self._tell_more()
+
+    def on_metric_table_chosen(self, event: RunTable.Chosen) -> None:
+        if event.key.startswith(_RUN):
+            self._show_run(Path(event.key.removeprefix(_RUN)))
+        elif self.read_only:
+            self.notify("Watching only: this screen starts nothing.", severity="warning")
+        else:
+            name = event.key.removeprefix(_PRESET)
+            self.run_worker(self._start(name), exclusive=True, group="start")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.words = event.value
         self._fill()
+
+    def on_input_submitted(self) -> None:
+        self.query_one(Input).add_class(HIDDEN)
+        self.table.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.current is not None if action == "back" else True
@@ -79,17 +135,59 @@ class RunsScreen(Screen[None]):
         if self.current is not None:
             self._show_run(self.current)
 
-    def on_option_list_option_highlighted(self) -> None:
-        self._tell_more()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        kind, _, name = str(event.option_id).partition(" ")
-        if kind == "run":
-            self._show_run(Path(name))
-        elif self.read_only:
-            self.notify("Watching only: this screen starts nothing.", severity="warning")
+    def action_leave(self) -> None:
+        field = self.query_one(Input)
+        if field.value or field.has_focus:
+            field.value = ""
+            self.on_input_submitted()
         else:
-            self.run_worker(self._start(name), exclusive=True, group="start")
+            self.action_back()
+
+    def action_find(self) -> None:
+        self.query_one(Input).remove_class(HIDDEN)
+        self.query_one(Input).focus()
+
+    def action_order(self) -> None:
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self._fill()
+
+    def action_mark(self) -> None:
+        if self._chosen_run is not None:
+            toggle_mark(self.app, self._chosen_run)
+            self.table.redraw()
+
+    def action_compare(self) -> None:
+        compare_marked(self.app, self._chosen_run)
+
+    def action_delete(self) -> None:
+        if self.read_only:
+            self.notify("Watching only: this screen deletes nothing.", severity="warning")
+        elif self._chosen_run is not None:
+            self.run_worker(self._delete(RunDir(self._chosen_run)), exclusive=True, group="delete")
+
+    async def _delete(self, run: RunDir) -> None:
+        from launcher.format import gib
+        from launcher.run.delete import check, delete, size
+
+        try:
+            check(run)
+            frees = await asyncio.to_thread(size, run)
+            details = f"{run.path}\n\nSteps, log, samples and checkpoints are gone then: {gib(frees)} GiB."
+            if not await self.app.push_screen_wait(
+                ConfirmScreen(f"Delete {run.id}?", details, "y  delete it", "n  keep it")
+            ):
+                return
+            await asyncio.to_thread(delete, run)
+        except UserError as error:
+            self.notify(str(error), title="Not deleted", severity="error", markup=False)
+            return
+        if run.path in marks(self.app):
+            marks(self.app).remove(run.path)
+        if run.path == self.current:
+            self.current = None
+            self.refresh_bindings()
+        self.notify(f"Deleted {run.id}.", markup=False)
+        self._poll()
 
     def _show_run(self, run: Path) -> None:
         from tui.screens.dashboard import DashboardScreen
@@ -114,33 +212,52 @@ class RunsScreen(Screen[None]):
     def _tell(self, text: str) -> None:
         self.notify(text, markup=False)
 
+    @property
+    def _chosen_run(self) -> Path | None:
+        key = self.table.cursor or ""
+        return Path(key.removeprefix(_RUN)) if key.startswith(_RUN) else None
+
     def _fill(self) -> None:
-        lines: list[Line] = [(None, run_heading())]
-        lines += [(f"run {run.path}", run_row(run)) for run in self.list.runs]
-        if not self.list.runs:
-            lines.append((None, [("   none yet: choose a preset below", "dim")]))
-        lines += [(None, []), (None, [(" Start a new run", "title")])]
-        lines += [(f"preset {preset.name}", preset_row(preset)) for preset in self.presets]
-        self.query_one(Choices).show(lines, max(self.size.width - 2, 1))
+        runs = arranged(self.list.runs, self.order, self.words)
+        self._shown = {f"{_RUN}{run.path}": run for run in runs}
+        presets = [f"{_PRESET}{name}" for name in named(self.presets, self.words)]
+        self.table.show([_RUNS, *(self._shown or [_NONE]), *([_GAP, _PRESETS] if presets else []), *presets])
         self._tell_more()
+
+    def _line(self, key: str, columns: int) -> Row:
+        if run := self._shown.get(key):
+            marked = marks(self.app)
+            return run_row(run, str(marked.index(run.path) + 1) if run.path in marked else "", columns)
+        if key.startswith(_PRESET):
+            return preset_row(self.presets[key.removeprefix(_PRESET)])
+        ordered = f" · {self.order}" if self.order != ORDERS[0] else ""
+        found = f" · /{clean(self.words)}" if self.words else ""
+        nothing = "   no run fits" if self.list.runs else "   none yet: choose a preset below"
+        return {
+            _RUNS: run_heading(columns, ordered + found), _NONE: [(nothing, "dim")], _GAP: [],
+            _PRESETS: [(" Start a new run", "title")],
+        }[key]  # fmt: skip
 
     def _tell_more(self) -> None:
         """A sentence or two about the chosen line, below the list."""
-        chosen = self.query_one(Choices).chosen
-        told = [about_run(run) for run in self.list.runs if chosen == f"run {run.path}"]
-        told += [about_preset(preset) for preset in self.presets if chosen == f"preset {preset.name}"]
+        key, told = self.table.cursor or "", list[Span]()
+        if run := self._shown.get(key):
+            told = about_run(run)
+        elif preset := self.presets.get(key.removeprefix(_PRESET)):
+            told = about_preset(preset)
         width = max(self.size.width - 2, 8)
         self.query_one(Lines).show([
             [(f" {line}", role)]
-            for text, role in (told[0] if told else [])
+            for text, role in told
             for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
         ])  # fmt: skip
 
     def _preselect(self) -> None:
         live = (run.path for run in self.list.runs if is_live(run.state))
         newest = self.list.runs[0].path if self.list.runs else None
-        self.query_one(Choices).choose(f"run {self.current or next(live, newest)}")
-        self.query_one(Choices).focus()
+        wanted = f"{_RUN}{self.current or next(live, newest)}"
+        if wanted in self._shown:
+            self.table.move_to(wanted)
 
 
 def _presets() -> list[Summary]:

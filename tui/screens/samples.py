@@ -10,10 +10,10 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from launcher.run.reader import RunReader
-from launcher.run.samples import Dump, Sample, dumps, read
+from launcher.run.samples import Dump, Sample, dumps, read, stamp
 from launcher.text import clean
 from tui.drawing.rows import Row
-from tui.sample_rows import ORDERS, about, matching, ordered, sample_page, sample_row
+from tui.sample_rows import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.metric_table import MetricTable
@@ -49,6 +49,8 @@ class SamplesScreen(Screen[None]):
         Binding("v", "kind", "rollout/validation", id="samples.kind",
                 tooltip="Answers of training, or of the validation"),
         Binding("o", "order", "order", id="samples.order", tooltip="As dumped, best, worst, longest first"),
+        Binding("d", "diff", "other steps", id="samples.diff",
+                tooltip="The answers to this prompt at other steps, word by word"),
         Binding("slash", "find", "find", id="samples.find", key_display="/",
                 tooltip="Only those that contain a text"),
         Binding("pageup", "read(-1)", "read", id="samples.page-up", show=False, key_display="pgup pgdn",
@@ -65,6 +67,7 @@ class SamplesScreen(Screen[None]):
         self.dump: Dump | None = None  # that is shown
         self.samples: list[Sample] = []
         self._cut = False
+        self._stamp: tuple[int, ...] = ()
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -82,6 +85,7 @@ class SamplesScreen(Screen[None]):
         self.set_interval(POLL, self._poll)
 
     def on_resize(self) -> None:
+        self._tell()
         self._show_answer()
 
     def on_metric_table_moved(self) -> None:
@@ -120,6 +124,14 @@ class SamplesScreen(Screen[None]):
         self.query_one(Answers).cursor = None
         self._show()
 
+    def action_diff(self) -> None:
+        from tui.screens.sample_diff import SampleDiffScreen
+
+        key = self.query_one(Answers).cursor
+        if self.dump is not None and key is not None:
+            place = int(key)
+            self.app.push_screen(SampleDiffScreen(self.reader, self.dump, place, self.samples[place]))
+
     def action_find(self) -> None:
         prompt = self.query_one(Input)
         prompt.value = self.word
@@ -140,7 +152,9 @@ class SamplesScreen(Screen[None]):
     def _poll(self) -> None:
         reader = self.reader
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        self.dumps = dumps(reader.dir)
+        now = stamp(reader.dir)
+        if now != self._stamp:
+            self._stamp, self.dumps = now, dumps(reader.dir)
         if self.dump is None and self.dumps:
             self.kind = self.kind if self._of_kind() else self.dumps[0].kind
             self._open(self._of_kind()[-1])
@@ -185,4 +199,4 @@ class SamplesScreen(Screen[None]):
             row.append((f" · {self.order}", "live"))
         if self.word:
             row.append((f" · /{clean(self.word)}", "live"))
-        self.query_one("#samples-state", Lines).show([row])
+        self.query_one("#samples-state", Lines).show([row, score_row(self.samples, self.size.width)])

@@ -50,6 +50,11 @@ class MetricTable(Painted, can_focus=True):
             self.cursor = next(filter(self.choosable, keys), None)
         self.redraw()
 
+    @property
+    def in_sight(self) -> Sequence[str]:
+        """The keys whose lines are on the screen."""
+        return self.keys[self._top : self._top + self.size.height]
+
     def choosable(self, key: str) -> bool:
         """Whether the cursor can stand on a line; it passes headings over."""
         return True
@@ -80,7 +85,7 @@ class MetricTable(Painted, can_focus=True):
         if self.cursor is not None:
             keys = [key for key in self.keys if self.choosable(key)]
             at = keys.index(self.cursor) + distance
-            self._move_to(keys[min(max(at, 0), len(keys) - 1)])
+            self.move_to(keys[min(max(at, 0), len(keys) - 1)])
 
     def on_click(self, event: Click) -> None:
         at = self._top + event.y
@@ -88,9 +93,10 @@ class MetricTable(Painted, can_focus=True):
         if key is not None and key == self.cursor:
             self.action_choose()
         elif key is not None and self.choosable(key):
-            self._move_to(key)
+            self.move_to(key)
 
-    def _move_to(self, key: str) -> None:
+    def move_to(self, key: str) -> None:
+        """Puts the cursor on a line."""
         self.cursor = key
         self.redraw()
         self.post_message(self.Moved())

@@ -1,0 +1,102 @@
+"""Runs side by side: how each went as a line, their settings as a table, their figures as one chart."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from launcher.format import duration, number
+from launcher.run.compare import Compared, Difference, Facts
+from launcher.text import clean
+from tui.chart_lens import Lens
+from tui.chart_view import STEP
+from tui.charts import Figure
+from tui.drawing.plot import Curve, Plot
+from tui.drawing.rows import Row, crop, fit, spread
+from tui.glyphs import BAR
+from tui.metric_rows import shorten
+from tui.run_words import LEVELS, STATES
+from tui.widgets.header_line import SHORT_ID
+
+ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order
+_STATE, _VERDICT, _STEP, _FIGURE, _TIME = 11, 12, 9, 6, 8  # cells of the columns of a run
+_NAME, _LONGEST = 19, 40  # cells of a name, at 80 columns and at most
+_TIME_FROM = 92  # columns from which there is room for the duration
+_SETTING = 28  # cells of a setting at most, of 80
+
+
+def sign(place: int) -> str:
+    """What stands for a run in charts and tables: 1 to 4."""
+    return str(place + 1)
+
+
+def fact_lines(found: Sequence[Facts], columns: int) -> list[Row]:
+    """A heading, and a line a run: the legend of the charts."""
+    timed = columns >= _TIME_FROM
+    name = min(_NAME + max(columns - 80 - (_TIME + 1) * timed, 0), _LONGEST)
+    heads = f" {'state':{_STATE}} {'verdict':{_VERDICT}} {'step':{_STEP}}"
+    heads += "".join(f" {word:>{_FIGURE}}" for word in ("best", "last", "s/step"))
+    heads += f" {'time':>{_TIME}}" if timed else ""
+    rows: list[Row] = [[*fit([(" Comparing", "title")], 4 + name), (heads, "dim")]]
+    for place, fact in enumerate(found):
+        state_sign, state_role = STATES.get(fact.state, ("?", "dim"))
+        level_sign, verdict, level_role = LEVELS.get(str(fact.verdict), LEVELS["N-A"])
+        short = f" · {fact.run[:SHORT_ID]}"
+        step = f"{'–' if fact.step is None else fact.step}/{fact.total or '–'}"
+        row: Row = [(f" {BAR}{sign(place)} ", ROLES[place])]
+        row += fit([*crop([(clean(fact.name), "title")], name - len(short)), (short, "dim")], name)
+        row += [(" ", "text"), *fit([(f"{state_sign} {fact.state}", state_role)], _STATE)]
+        row += [(" ", "text"), *fit([(f"{level_sign} {verdict}", level_role)], _VERDICT)]
+        row += [(" ", "text"), *fit([(step, "text")], _STEP)]
+        for value in (fact.best_score, fact.last_score, fact.step_seconds):
+            row += [(" ", "text"), *spread([], [(number(value), "text")], _FIGURE)]
+        if timed:
+            row += [(" ", "text"), *spread([], [(duration(fact.duration), "dim")], _TIME)]
+        rows.append(row)
+    return rows
+
+
+def difference_lines(
+    runs: Sequence[Compared], found: Sequence[Difference], notes: Sequence[str], columns: int
+) -> list[Row]:
+    """The settings in which runs differ, a column each; what equals the first run's is dim."""
+    heading: Row = [(" Settings that differ", "title")]
+    longest = max((len(entry.key) for entry in found), default=0)
+    name = min(max(longest, 21), max(columns * _SETTING // 80, 8))
+    cell = max((columns - name - 2) // len(runs) - 1, 4)
+    rows: list[Row] = []
+    if found:
+        heads: Row = fit(heading, name + 1)
+        for place, run in enumerate(runs):
+            label = f"{sign(place)} {run.run.id[:SHORT_ID]}"
+            heads += [(" ", "text"), *fit([(label, ROLES[place])], cell)]
+        rows.append(heads)
+    elif not notes:
+        rows.append([(" No setting and no version differs.", "dim")])
+    for entry in found:
+        row: Row = [(" ", "text"), *fit([(shorten(clean(entry.key), name), "text")], name)]
+        for place, value in enumerate(entry.values):
+            words = "–" if value is None else " ".join(clean(str(value)).split())
+            role = "dim" if place and value == entry.values[0] else "text"
+            row += [(" ", "text"), *fit([(shorten(words, cell), role)], cell)]
+        rows.append(row)
+    width = max(columns - 2, 8)
+    rows += [[(f" {line}", "dim")] for note in notes for line in wrap(clean(note), width)]
+    return rows
+
+
+def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared) -> Plot:
+    """One figure of all runs, as the lens shows it; `base` is the run whose steps the view moves over."""
+    chart, kinds = Plot(figure.title), []
+    for place, run in enumerate(runs):
+        found = run.store.first_of(*figure.keys)
+        if found is None:
+            continue
+        kinds.append(found[0])
+        series, role, across = found[1], ROLES[place], lens.view.across
+        axis = lens.axis(run.store, across) if across != STEP else None
+        chart.curves.append(Curve(series, role=role, sign=sign(place), axis=axis))
+        chart.headline.append([(f"{sign(place)} {number(series.last)}", role)])
+    if len(set(kinds)) > 1:
+        chart.title += " (of different kinds)"
+    if not chart.curves:
+        chart.note = "none of these runs logs it"
+    return lens.look(chart, base.store, None)

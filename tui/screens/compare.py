@@ -1,0 +1,123 @@
+"""Two to four runs in the same charts, and the settings in which they differ."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.widgets import Footer
+
+from launcher.metrics.store import SeriesStore
+from launcher.run.compare import Compared, differences, notes
+from launcher.run.directory import RunDir
+from tui.chart_view import STEP
+from tui.charts import FIGURES
+from tui.compare_rows import difference_lines, fact_lines, overlay
+from tui.keys import moves
+from tui.screens.charted import ChartScreen, chart_keys
+from tui.screens.dashboard import HEIGHTS
+from tui.widgets.lines import Lines
+from tui.widgets.metric_chart import MetricChart
+from tui.widgets.view_line import ViewLine
+
+POLL = 2.0  # seconds
+
+
+class CompareScreen(ChartScreen):
+    """Follows the runs. Where there is no room for charts and settings, tab changes between them."""
+
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "page", "settings", id="compare.page",
+                tooltip="The settings in which the runs differ, or the charts"),
+        *moves(up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"),
+        Binding("escape,c,backspace,q", "leave", "back", id="compare.back", key_display="c",
+                tooltip="Back to where you came from"),
+        *chart_keys(shown=True),
+    ]  # fmt: skip
+
+    def __init__(self, runs: Sequence[Path]) -> None:
+        super().__init__()
+        self.directories = runs
+        self.runs: list[Compared] = []
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="compared")
+        yield ViewLine()
+        with Container(id="charts"):
+            for index, _ in enumerate(FIGURES):
+                yield MetricChart(id=f"chart-{index}")
+        with VerticalScroll(id="settings", can_focus=False):
+            yield Lines(id="differences")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#compared", Lines).show([[(" Reading the runs …", "dim")]])
+        self.run_worker(self._open(), exclusive=True)
+
+    async def _open(self) -> None:
+        """Reads the runs beside the event loop (ten thousand steps take half a second), then follows them."""
+        for directory in self.directories:
+            run = await asyncio.to_thread(Compared, RunDir(directory))
+            await asyncio.to_thread(run.poll)
+            self.runs.append(run)
+        self._show()
+        self.set_interval(POLL, self._poll)
+
+    def _poll(self) -> None:
+        changed = [run.poll() for run in self.runs]
+        self._show_facts()
+        if any(changed):
+            self.show_charts()
+
+    def on_resize(self) -> None:
+        if self.runs:
+            self._show()
+
+    def charted(self) -> tuple[SeriesStore, Any] | None:
+        return (self._longest.store, None) if self.runs else None
+
+    @property
+    def _longest(self) -> Compared:
+        """The run that reaches furthest on the x axis."""
+
+        def reach(run: Compared) -> float:
+            if self.lens.view.across == STEP:
+                return run.store.last_step or 0
+            axis = self.lens.axis(run.store, self.lens.view.across)
+            return axis.end if axis else 0.0
+
+        return max(self.runs, key=reach)
+
+    def show_charts(self) -> None:
+        for index, figure in enumerate(FIGURES):
+            chart = overlay(figure, self.runs, self.lens, self._longest)
+            self.query_one(f"#chart-{index}", MetricChart).show(chart)
+
+    def _show(self) -> None:
+        self._show_facts()
+        self.show_charts()
+        self.show_view()
+        found = differences([run.info for run in self.runs])
+        rows = difference_lines(self.runs, found, notes(self.runs), self.size.width - 1)
+        self.query_one("#differences", Lines).show(rows)
+
+    def _show_facts(self) -> None:
+        lines = fact_lines([run.facts() for run in self.runs], self.size.width)
+        self.query_one("#compared", Lines).show(lines)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "page" or not self.has_class("-tall")
+
+    def action_page(self) -> None:
+        self.toggle_class("-settings")
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one("#settings").scroll_relative(y=lines, animate=False)
+
+    def action_leave(self) -> None:
+        if not self.drop_cursor():
+            self.dismiss()

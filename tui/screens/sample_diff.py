@@ -1,0 +1,170 @@
+"""One prompt through the training: its answers at other steps, and what changed between two of them."""
+
+import asyncio
+from typing import ClassVar, NamedTuple
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from launcher.run.reader import RunReader
+from launcher.run.samples import Dump, Sample, answers_to, dumps, prompt_of
+from launcher.text import clean
+from tui.drawing.rows import Row, crop
+from tui.keys import moves
+from tui.sample_rows import answer_row, diff_rows, score_course
+from tui.screens.dashboard import HEIGHTS
+from tui.widgets.header_line import HeaderLine
+from tui.widgets.lines import Lines
+from tui.widgets.metric_table import MetricTable
+
+MOST = 200  # answers that are listed
+_BATCH = 20  # dumps read between two looks at the screen
+
+
+class Answer(NamedTuple):
+    """An answer to the prompt; `place` counts those of one dump."""
+
+    dump: Dump
+    place: int
+    sample: Sample
+
+
+class AnswersToPrompt(MetricTable, inherit_bindings=False):
+    """The answers to one prompt, newest first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *moves(up="move(-1)", down="move(1)", first="move(-100000)", last="move(100000)")
+    ]
+
+
+class SampleDiffScreen(Screen[None]):
+    """The chosen answer against another one to the same prompt, the older one first.
+
+    Dumps are searched newest first, one at a time in a thread: nothing of them is kept but the answers found.
+    A validation asks the same prompts each time, training the same one once an epoch.
+    """
+
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(1)", "older", id="diff.older", key_display="←",
+                tooltip="Against an older answer"),
+        Binding("right", "move(-1)", "newer", id="diff.newer", key_display="→",
+                tooltip="Against a newer answer"),
+        Binding("pageup", "read(-1)", "read", id="diff.page-up", show=False, key_display="pgup pgdn",
+                tooltip="Read on"),
+        Binding("pagedown", "read(1)", id="diff.page-down", show=False, key_display="pgup pgdn",
+                tooltip="Read on"),
+        Binding("d,escape,backspace,q", "dismiss", "back", id="diff.back", key_display="d",
+                tooltip="Back to the answers of the step"),
+    ]  # fmt: skip
+
+    def __init__(self, reader: RunReader, dump: Dump, place: int, sample: Sample) -> None:
+        """`place` is that of the sample in its dump."""
+        super().__init__()
+        self.reader, self.dump, self.place, self.sample = reader, dump, place, sample
+        self.answers: list[Answer] = []
+        self._chosen = Answer(dump, 0, sample)
+        self._read = self._of = 0
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield Lines(id="diff-state")
+        yield AnswersToPrompt(self._line, " looking for the prompt in other steps …")
+        with VerticalScroll(can_focus=False):
+            yield Lines(id="difference")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        reader = self.reader
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        self.query_one(AnswersToPrompt).focus()
+        self.run_worker(self._search(), exclusive=True)
+
+    def on_resize(self) -> None:
+        self._tell()
+        self._show_difference()
+
+    def on_metric_table_moved(self) -> None:
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._show_difference()
+
+    def action_move(self, distance: int) -> None:
+        self.query_one(AnswersToPrompt).action_move(distance)
+
+    def action_read(self, direction: int) -> None:
+        scroll = self.query_one(VerticalScroll)
+        scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
+
+    async def _search(self) -> None:
+        try:
+            prompt = await asyncio.to_thread(prompt_of, self.dump, self.place)
+        except OSError as error:
+            self.notify(clean(str(error)), severity="error", markup=False)
+            return
+        found = await asyncio.to_thread(dumps, self.reader.dir)
+        found.sort(key=lambda dump: (dump.step, dump.kind), reverse=True)
+        self._of = len(found)
+        for start in range(0, len(found), _BATCH):
+            if prompt is None or len(self.answers) >= MOST:
+                break
+            self.answers += await asyncio.to_thread(_answers, prompt, found[start : start + _BATCH])
+            self._read = min(start + _BATCH, len(found))
+            self._list()
+        self._read = self._of
+        self._list()
+
+    def _list(self) -> None:
+        """Shows what was found so far; the cursor begins at the answer before the chosen one."""
+        table = self.query_one(AnswersToPrompt)
+        mine = next((n for n, each in enumerate(self.answers) if self._is_chosen(each)), None)
+        others = [n for n in range(len(self.answers)) if n != mine]
+        begun = table.cursor is not None and table.cursor != str(mine)
+        table.show([str(n) for n in range(len(self.answers))])
+        if not begun and others:
+            table.move_to(str(next((n for n in others if mine is None or n > mine), others[0])))
+        self._tell()
+        self._show_difference()
+
+    def _is_chosen(self, answer: Answer) -> bool:
+        return answer.dump == self.dump and answer.sample == self.sample
+
+    def _line(self, key: str, columns: int) -> Row:
+        answer = self.answers[int(key)]
+        return answer_row(answer.dump, answer.sample, chosen=self._is_chosen(answer))
+
+    def _tell(self) -> None:
+        steps = len({answer.dump.step for answer in self.answers})
+        row: Row = [(f" {len(self.answers)} answers to this prompt at {steps} steps", "title")]
+        row += score_course([answer.sample.score for answer in reversed(self.answers)])
+        if self._read < self._of:
+            row.append((f" · {self._read} of {self._of} dumps read", "live"))
+        prompt = " ".join(self.sample.prompt[-400:].split())
+        told: Row = crop([(f" …{prompt}" if len(self.sample.prompt) > 400 else f" {prompt}", "dim")],
+                         max(self.size.width - 1, 1))  # fmt: skip
+        self.query_one("#diff-state", Lines).show([row, told])
+
+    def _show_difference(self) -> None:
+        key = self.query_one(AnswersToPrompt).cursor
+        other = self.answers[int(key)] if key is not None else self._chosen
+        pair = [self._chosen, other]
+        if (other.dump.step, other.dump.kind) < (self.dump.step, self.dump.kind):
+            pair.reverse()
+        same = other is self._chosen or self._is_chosen(other)
+        alone = same and self._read == self._of and len(self.answers) < 2
+        rows = diff_rows(
+            *((each.dump, each.sample) for each in pair), columns=self.size.width - 1, same=same, alone=alone
+        )
+        self.query_one("#difference", Lines).show(rows)
+
+
+def _answers(prompt: bytes, found: list[Dump]) -> list[Answer]:
+    answers: list[Answer] = []
+    for dump in found:
+        try:
+            answers += [Answer(dump, place, each) for place, each in enumerate(answers_to(prompt, dump))]
+        except OSError:  # pruned while it was looked for
+            continue
+    return answers
