@@ -10,10 +10,12 @@ from launcher.format import duration, number
 from launcher.metrics.store import SeriesStore
 
 TOKENS_KEY = "perf/total_num_tokens"
+_MOST = 1e15  # tokens that no step has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _CLOCK = [n * _MINUTE for n in (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45)] + [
     n * _HOUR for n in (1, 2, 3, 4, 6, 8, 12, 18)
 ]
+_LONGEST = 30 * _DAY  # seconds that no step takes
 
 
 class SpentAxis:
@@ -42,8 +44,8 @@ def time_axis(store: SeriesStore) -> SpentAxis | None:
     seams = set(store.seams)
     spent, total, usual = array("d", [0.0]), 0.0, 0.0
     for step, (before, now) in zip(store.steps[1:], pairwise(store.times), strict=True):
-        if step not in seams:
-            usual = max(now - before, 0.0)
+        if step not in seams and 0 <= now - before < _LONGEST:  # else a pause, or a clock that was set
+            usual = now - before
         total += usual
         spent.append(total)
     return SpentAxis(store.steps, spent, duration) if store.steps and total > 0 else None
@@ -54,7 +56,7 @@ def token_axis(store: SeriesStore) -> SpentAxis | None:
     series = store.get(TOKENS_KEY)
     if series is None:
         return None
-    counts = (value if math.isfinite(value) and value > 0 else 0.0 for value in series.values)
+    counts = (value if 0 < value < _MOST else 0.0 for value in series.values)  # nan is 0, too
     spent = array("d", accumulate(counts))
     return SpentAxis(series.steps, spent, number) if spent and spent[-1] > 0 else None
 

@@ -67,7 +67,7 @@ def log_scale(low: float, high: float, rows: int) -> Scale:
     start = max(i for i, rung in enumerate(rungs) if rung <= low * (1 + 1e-9))
     stop = max(min(i for i, rung in enumerate(rungs) if rung >= high * (1 - 1e-9)), start + 1)
     ticks = rungs[start : stop + 1]
-    most = max(rows // 2, 2)
+    most = max((rows + 1) // 2, 2)
     if len(ticks) > most:
         powers = [rung for i, rung in enumerate(rungs) if i % 3 == 0 and start < i < stop]
         inner = powers[:: -(-len(powers) // max(most - 2, 1))] if powers and most > 2 else []

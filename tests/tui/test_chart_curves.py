@@ -1,0 +1,167 @@
+"""Several curves, points, log scales, windows and cursors in one drawing."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from launcher.metrics.records import StepRecord
+from launcher.metrics.store import Series, SeriesStore
+from tui.chart_lens import Lens
+from tui.chart_view import ACROSS, SMOOTHINGS, View
+from tui.drawing.chart import GUTTER, draw
+from tui.drawing.plot import Curve, Limit, Mark, Plot
+from tui.drawing.rows import change, width
+from tui.drawing.scale import labels, log_scale
+
+ANY = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.0, -1.0, 1e-300, 1e300]))
+
+
+def series(values: list[float]) -> Series:
+    made = Series()
+    for step, value in enumerate(values, 1):
+        made.append(step, value)
+    return made
+
+
+def picture(shown: Plot, columns: int = 40, rows: int = 8) -> list[str]:
+    return ["".join(text for text, _ in row) for row in draw(shown, columns, rows)]
+
+
+def dots(line: str) -> int:
+    return sum(bin(ord(char) - 0x2800).count("1") for char in line if 0x2800 <= ord(char) < 0x2900)
+
+
+VIEWS = st.builds(
+    View,
+    window=st.one_of(
+        st.none(), st.tuples(st.integers(0, 300), st.integers(4, 300)).map(lambda w: (w[0], w[0] + w[1]))
+    ),
+    at_end=st.booleans(),
+    fitted=st.booleans(),
+    smoothing=st.sampled_from(SMOOTHINGS),
+    log=st.booleans(),
+    across=st.sampled_from(ACROSS),
+    cursor=st.one_of(st.none(), st.integers(0, 400)),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(ANY, ANY, ANY), max_size=120), st.integers(0, 60), st.integers(0, 14), VIEWS)
+def test_any_values_at_any_size_through_any_view(
+    values: list[tuple[float, float, float]], columns: int, rows: int, view: View
+) -> None:
+    store, lens = SeriesStore(), Lens()
+    for step, (t, value, tokens) in enumerate(values, 1):
+        store.add(StepRecord(step, t, None, {"a": value, "b": tokens, "perf/total_num_tokens": tokens}))
+    curves = [Curve(found, label=key, sign=key) for key in ("a", "b") if (found := store.get(key))]
+    points = [Curve(curve.points, "point", points_only=True) for curve in curves[1:]]
+    lens.view = view
+    shown = lens.look(
+        Plot("a", [], [*curves, *points], limits=[Limit(0.5, reach=True, edge=True, label="WARN")],
+             marks=[Mark(3, "▲", "warn")]),
+        store, None,
+    )  # fmt: skip
+    drawn = draw(shown, columns, rows)
+    assert len(drawn) == (rows if columns else 0)
+    assert all(width(row) == columns for row in drawn)
+
+
+def test_a_legend_names_curves_when_there_are_two() -> None:
+    one = Curve(series([0.1, 0.9]), label="first run", sign="A")
+    two = Curve(series([0.5, 0.4]), "curve-2", label="second run", sign="B")
+    assert "first run" not in " ".join(picture(Plot("reward", curves=[one])))
+    lines = picture(Plot("reward", curves=[one, two]))
+    assert lines[1].split() == ["A", "first", "run", "B", "second", "run"]
+    roles = {text.strip(): role for text, role in draw(Plot("reward", curves=[one, two]), 40, 8)[1]}
+    assert roles["A first run"] == "curve" and roles["B second run"] == "curve-2"
+    assert "first" not in " ".join(picture(Plot("reward", curves=[one, two]), rows=5))  # curves need the room
+
+
+def test_the_sign_of_a_curve_stands_at_its_newest_point() -> None:
+    lines = picture(Plot("reward", curves=[Curve(series([0.0, 1.0]), sign="A")], last=2))
+    assert lines[1].rstrip().endswith("A") and sum(line.count("A") for line in lines) == 1
+
+
+def test_points_are_not_joined() -> None:
+    alone = Plot("reward", curves=[Curve(series([0.0, 0.5, 1.0]), "point", sign="○", points_only=True)])
+    drawn = "".join(picture(alone))
+    assert drawn.count("○") == 3 and dots(drawn) == 0
+
+
+def test_on_a_log_scale_equal_factors_are_equal_distances() -> None:
+    values = [10.0 ** (step / 20) for step in range(1, 61)]
+    lines = picture(Plot("loss", curves=[Curve(series(values))], last=60, log=True), 39, 9)
+    tops = [min(row for row in range(1, 8) if dots(lines[row][x])) for x in range(GUTTER + 1, 37)]
+    assert tops == sorted(tops, reverse=True)
+    assert len({tops.count(row) for row in set(tops)}) <= 3  # a straight line spends alike on each row
+    assert [line[:GUTTER].strip("│ ") for line in lines[1:-1] if line[:GUTTER].strip("│ ")] == [
+        "1k", "100", "10", "1",
+    ]  # fmt: skip
+
+
+def test_a_log_scale_without_a_value_above_0_says_so() -> None:
+    shown = Plot("loss", curves=[Curve(series([0.0, -1.0]))], log=True)
+    assert "no value above 0" in " ".join(picture(shown, columns=60))
+    mixed = Plot("loss", curves=[Curve(series([-1.0, 1.0, 10.0, 0.0]))], log=True)
+    assert dots("".join(picture(mixed))) > 0
+
+
+@given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300), st.integers(1, 40))
+def test_a_log_range_holds_its_values_and_its_labels_fit(a: float, b: float, rows: int) -> None:
+    low, high, ticks = log_scale(a, b, rows)
+    assert low <= min(a, b) * (1 + 1e-9) and high >= max(a, b) * (1 - 1e-9)
+    assert list(ticks) == sorted(set(ticks)) and (ticks[0], ticks[-1]) == (low, high)
+    assert len(ticks) <= max((rows + 1) // 2, 2)
+    assert all(len(labels([tick])[0]) <= 6 for tick in ticks)
+
+
+def test_a_window_shows_its_steps_alone() -> None:
+    shown = Plot("loss", curves=[Curve(series([9.0] * 100 + [1.0, 2.0] * 50))], first=100, last=200)
+    shown.first = 101
+    lines = picture(shown)
+    assert not any(line.strip().startswith("9") for line in lines)
+    assert lines[-1].strip().startswith("101─") and lines[-1].endswith("─200")
+    empty = Plot("loss", curves=[Curve(series([1.0]))], first=50, last=90)
+    assert "no value in this stretch" in " ".join(picture(empty))
+
+
+def test_the_cursor_is_an_upright_line_that_covers_no_curve() -> None:
+    shown = Plot("loss", curves=[Curve(series([0.5] * 20))], last=20)
+    before = picture(shown)
+    shown.cursor = 10
+    after = picture(shown)
+    at = GUTTER + 10 * 33 // 21
+    assert after[-1][at] == "↑"
+    assert [line[at] for line in after[1:-1]].count("┊") == 5
+    assert [dots(line) for line in before] == [dots(line) for line in after]
+    shown.cursor = 400
+    assert picture(shown) == before
+
+
+def test_the_average_covers_the_raw_curve() -> None:
+    low, high = series([0.0, 1.0] * 20), series([0.5] * 40)
+    drawn = draw(Plot("loss", curves=[Curve(low, "raw"), Curve(high)], last=40), 40, 8)
+    middle = [row for row in drawn[1:-1] if any(role == "curve" for _, role in row)]
+    assert len(middle) == 1
+    assert all(role in ("curve", "axis") for text, role in middle[0] if dots(text))
+
+
+@pytest.mark.parametrize("view", [View(smoothing=0.9), View(log=True), View(across="time")])
+def test_one_more_step_changes_few_cells_in_every_view(view: View) -> None:
+    lens, store = Lens(), SeriesStore()
+    lens.view = view
+
+    def shown() -> list[list[tuple[str, str]]]:
+        found = store.get("a")
+        assert found is not None
+        return draw(lens.look(Plot("a", curves=[Curve(found)]), store, 1160), 39, 7)
+
+    for step in range(1, 202):
+        value = 0.2 + 0.5 * (1 - math.exp(-step / 60)) + 0.02 * math.sin(step)
+        store.add(StepRecord(step, 1000.0 + 2 * step, None, {"a": value}))
+    before = shown()
+    store.add(StepRecord(202, 1404.0, None, {"a": 0.7}))
+    painted = [change(old, new) for old, new in zip(before, shown(), strict=True)]
+    assert sum(length for _, length in filter(None, painted)) <= 6

@@ -1,0 +1,221 @@
+"""The keys of the charts, on the dashboard, on its pinned charts and on the page of one metric."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from launcher.metrics.pins import toggle
+from tui.app import PpoTui
+from tui.chart_view import TIME, TOKENS, View
+from tui.screens.charted import ChartScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.metric import MetricScreen
+from tui.screens.metrics import MetricsScreen
+from tui.widgets.checklist import Checklist
+from tui.widgets.metric_chart import MetricChart
+from tui.widgets.painted import Painted
+from tui.widgets.view_line import ViewLine
+
+HOME, LARGE = (80, 24), (160, 48)
+
+
+async def pressed(pilot: Pilot[Any], *keys: str) -> None:
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    for key in keys:
+        await pilot.press(key)
+        await pilot.pause()
+
+
+def view(app: PpoTui) -> View:
+    assert isinstance(app.screen, ChartScreen)
+    return app.screen.lens.view
+
+
+def text(widget: Painted) -> str:
+    return "\n".join("".join(part for part, _ in row) for row in widget.draw(*widget.size))
+
+
+def charts(app: PpoTui) -> list[str]:
+    """What every visible chart shows."""
+    return [text(chart) for chart in app.screen.query(MetricChart) if chart.region.area]
+
+
+def told(app: PpoTui) -> str:
+    line = app.screen.query_one(ViewLine)
+    return text(line) if line.region.area else ""
+
+
+async def test_the_cursor_tells_the_values_of_every_chart_at_its_step(
+    make: SimpleNamespace, warned: Path
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot)
+        before, rows = charts(app), [chart.region for chart in app.screen.query(MetricChart)]
+        assert told(app) == ""
+        await pressed(pilot, "left")
+        assert view(app).cursor == 62 and all("at 62: " in chart for chart in charts(app))
+        assert "step 62 · 2m" in told(app) and "tokens" in told(app)
+        await pressed(pilot, "left", "left")
+        assert view(app).cursor == 58
+        await pressed(pilot, "right")
+        assert view(app).cursor == 60
+        await pressed(pilot, "escape")
+        assert charts(app) == before and told(app) == ""
+        assert isinstance(app.screen, DashboardScreen)
+        assert [chart.region for chart in app.screen.query(MetricChart)] == rows
+
+
+async def test_escape_takes_the_cursor_before_the_chosen_check(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "down", "left", "escape")
+        chosen = app.screen.query_one(Checklist).chosen
+        assert view(app).cursor is None and chosen is not None
+        assert any("❯" in line for line in text(app.screen.query_one(Checklist)).splitlines())
+
+
+async def test_zoom_pan_and_back(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "plus")
+        assert view(app).window == (31, 71) and "steps 31–71" in told(app)
+        assert all(chart.splitlines()[-1].strip().startswith("31─") for chart in charts(app))
+        await pressed(pilot, "comma")
+        assert view(app).window == (11, 51)
+        await pressed(pilot, "full_stop", "equals_sign")
+        window = view(app).window
+        assert window is not None and window[1] - window[0] == 20
+        await pressed(pilot, "minus", "minus", "minus")
+        assert view(app).window is None
+        await pressed(pilot, "plus", "w", "y", "t", "left", "0")
+        assert view(app) == View() and told(app) == ""
+
+
+async def test_the_window_follows_the_cursor(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "plus", "plus", "plus", "left", *["left"] * 12)
+        found = view(app)
+        assert found.window is not None and found.cursor == found.window[0] < 52
+        assert found.window[1] - found.window[0] == 10
+        await pressed(pilot, *["right"] * 70)
+        assert view(app).cursor == 62  # the last step that was trained
+
+
+async def test_smoothing_goes_round_and_keeps_the_raw_curve_behind(
+    make: SimpleNamespace, warned: Path
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        seen = []
+        for _ in range(4):
+            await pressed(pilot, "w")
+            seen.append(view(app).smoothing)
+        assert seen == [0.6, 0.9, 0.97, 0.0]
+        await pressed(pilot, "w", "w")
+        assert "smoothed 0.9" in told(app)
+        chart = app.screen.query(MetricChart).first()
+        assert [curve.role for curve in chart.plot.curves] == ["raw", "curve", "point"]
+
+
+async def test_x_turns_to_time_and_tokens(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "t")
+        assert view(app).across == TIME
+        assert all(chart.splitlines()[-1].endswith("3m 00s") for chart in charts(app))
+        await pressed(pilot, "t")
+        assert view(app).across == TOKENS
+        assert all(chart.splitlines()[-1].endswith("150k") for chart in charts(app))
+        await pressed(pilot, "t")
+        assert view(app) == View()
+
+
+async def test_an_x_axis_that_a_run_has_no_figures_for_is_refused(make: SimpleNamespace) -> None:
+    app = make.app(make.run(attempts=[make.made_up(30, actor__entropy=0.4)]))
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "t", "t")
+        assert view(app).across == "step"
+        assert ["perf/total_num_tokens" in notice.message for notice in app._notifications] == [True]
+
+
+async def test_a_log_scale_is_refused_by_the_charts_that_cannot_have_it(make: SimpleNamespace) -> None:
+    steps = make.made_up(30, critic__score__mean=-1.0, actor__entropy=lambda step: 1 / step)
+    app = make.app(make.run(attempts=[steps]))
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "y")
+        reward, _, entropy, _ = charts(app)
+        assert "no value above 0 here" in " ".join(reward.split())
+        assert "0.02│" in entropy
+
+
+async def test_fit_ends_the_axis_at_the_data(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "f")
+        assert all(chart.splitlines()[-1].endswith("─62") for chart in charts(app))
+        await pressed(pilot, "f")
+        assert all(chart.splitlines()[-1].endswith("80") for chart in charts(app))
+
+
+async def test_before_the_first_step_the_keys_do_nothing(make: SimpleNamespace) -> None:
+    app = make.app(make.run(state=make.running(state="starting", step=None)))
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "left", "plus", "comma", "minus", "right")
+        assert view(app) == View() and isinstance(app.screen, DashboardScreen)
+
+
+async def test_pinned_charts_share_the_view_and_carry_flags(make: SimpleNamespace, warned: Path) -> None:
+    toggle("actor/kl_loss")
+    app = make.app(warned)
+    async with app.run_test(size=LARGE) as pilot:
+        await pressed(pilot, "left")
+        pin = charts(app)[-1]
+        assert "at 62:" in pin and pin.lstrip().startswith("▲ actor/kl_loss")
+        assert "▲" in pin.splitlines()[-1]  # where it rose
+
+
+async def test_one_metric_has_the_same_keys(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "m", "enter", "w", "left", "left")
+        assert isinstance(app.screen, MetricScreen)
+        assert "at 61: " in charts(app)[0] and "average" in charts(app)[0] and "smoothed 0.6" in told(app)
+        title = charts(app)[0].split()[0]
+        await pressed(pilot, "down")
+        assert charts(app)[0].split()[0] != title and view(app).cursor == 61
+        await pressed(pilot, "escape")
+        assert isinstance(app.screen, MetricScreen) and view(app).cursor is None
+        await pressed(pilot, "escape")
+        assert isinstance(app.screen, MetricsScreen)
+
+
+@pytest.mark.parametrize("keys", [("left", "plus"), ("w", "t", "y"), ("f", "t", "t", "left")])
+async def test_every_size_survives_every_view(
+    make: SimpleNamespace, warned: Path, keys: tuple[str, ...]
+) -> None:
+    toggle("actor/entropy")
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, *keys)
+        for size in [
+            (250, 80),
+            (160, 48),
+            (121, 36),
+            (119, 36),
+            (80, 23),
+            (64, 17),
+            (40, 12),
+            (29, 9),
+            (20, 5),
+        ]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            for chart in app.screen.query(MetricChart):
+                assert len(text(chart).splitlines()) in (chart.size.height, 0)
+            await pressed(pilot, "left", "comma")
