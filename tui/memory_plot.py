@@ -20,13 +20,20 @@ _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
 
 
 def memory_plot(
-    history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device | None
+    history: MemoryHistory,
+    store: SeriesStore,
+    state: Mapping[str, Any],
+    device: Device | None,
+    shown: tuple[int, int] | None = None,
 ) -> Plot:
-    """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged."""
+    """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged.
+
+    `shown` are the first and last step on the axis; None for all that were trained.
+    """
     if device is None:
         return _logged(store)
     index, host = device.get("index"), device.get("index") == HOST
-    plot = _plot(f"{device_name(device)} memory, GiB", history, store, state)
+    plot = _plot(f"{device_name(device)} memory, GiB", history, store, state, shown)
     used = history.series("host") if host else history.series("used", index)
     run = history.series("rss") if host else history.series("run_used", index)
     if used is not None:
@@ -60,17 +67,24 @@ def util_plot(
     return plot
 
 
-def _plot(title: str, history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any]) -> Plot:
+def _plot(
+    title: str,
+    history: MemoryHistory,
+    store: SeriesStore,
+    state: Mapping[str, Any],
+    shown: tuple[int, int] | None = None,
+) -> Plot:
     last = store.last_step
     if last is None:
         seconds = int(history.times[-1] - history.times[0]) + 1 if history.times else 1
         axis, end = SampleAxis(history.times, [], []), step_limit(seconds, None)
         return Plot(f"{title}, since the start", last=end, axis=axis)
-    end = step_limit(last + 1, None) if is_live(state) else max(last, 1)
-    axis = SampleAxis(history.times, store.steps, store.times, end)
+    live = is_live(state)
+    axis = SampleAxis(history.times, store.steps, store.times, math.inf if live else max(last, 1))
+    first, end = shown or (0, step_limit(last + 1, None) if live else max(last, 1))
     seams = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
     marks = [Mark(sample, glyphs.SEAM, "text") for sample in seams if sample is not None]
-    return Plot(title, last=end, axis=axis, marks=marks)
+    return Plot(title, first=first, last=end, axis=axis, marks=marks)
 
 
 def _logged(store: SeriesStore) -> Plot:

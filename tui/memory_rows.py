@@ -33,6 +33,13 @@ def devices(sample: Mapping[str, Any] | None) -> list[Device]:
     return [*(sample.get("gpus") or []), host_device]
 
 
+def fullest(sample: Mapping[str, Any] | None) -> Device | None:
+    """The GPU with the least room left; the host where there is no GPU."""
+    found = devices(sample)
+    gpus = [device for device in found[:-1] if device.get("total") and device.get("used") is not None]
+    return max(gpus, key=lambda gpu: gpu["used"] / gpu["total"], default=found[-1] if found else None)
+
+
 def device_name(device: Device) -> str:
     """`GPU 0`, `GPU 1:0` for a slice, `host`."""
     index = device.get("index")

@@ -19,7 +19,9 @@ from tui.memory_plot import memory_plot, util_plot
 from tui.memory_rows import detail_rows, device_row, devices, holder_rows
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
+from tui.widgets.memory_chart import MemoryChart
 from tui.widgets.metric_chart import MetricChart
+from tui.widgets.timing_split import TimingSplit
 
 GIB = 1 << 30
 RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
@@ -212,3 +214,22 @@ def test_looks(
         memory = [make.host(t=make.start + n, run={"rss": (2 + n % 9 / 5) * GIB}) for n in range(300)]
         run = made(make, [{**memory[0], "missing": NO_NVML}, *memory[1:]])
     assert snap_compare(make.app(run), terminal_size=size, run_before=shown)
+
+
+async def test_a_large_dashboard_has_the_memory_and_the_times_beside_the_steps(make: SimpleNamespace) -> None:
+    app = make.app(made(make, replayed(8)[:196]))
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        chart, split = app.screen.query_one(MemoryChart), app.screen.query_one(TimingSplit)
+        assert chart.size.height >= 8 and chart.plot.title.startswith("GPU")
+        assert split.size.height == 3 and split.last is not None
+        assert chart.plot.last == app.screen.query_one(MetricChart).plot.last
+        await pilot.press("left", "plus")
+        await pilot.pause()
+        other = app.screen.query_one(MetricChart).plot
+        assert (chart.plot.first, chart.plot.last) == (other.first, other.last)
+        assert chart.plot.axis.place(chart.plot.cursor) == pytest.approx(other.cursor, abs=0.5)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert not chart.display and not split.display

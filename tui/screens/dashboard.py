@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
@@ -25,9 +26,11 @@ from tui.widgets.figures import TALL, WIDE, Figures
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
+from tui.widgets.memory_chart import MemoryChart
 from tui.widgets.painted import HIDDEN
 from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
+from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
@@ -99,7 +102,10 @@ class DashboardScreen(ChartScreen):
         yield ViewLine(classes=HIDDEN)
         yield Figures(id="charts")
         yield PinnedCharts(classes=HIDDEN)
-        yield Checklist()
+        with Horizontal(id="beside"):
+            yield Checklist()
+            yield MemoryChart()
+        yield TimingSplit(classes=HIDDEN)
         yield Memory()
         yield LogTail()
         yield Footer(show_command_palette=False)
@@ -140,9 +146,16 @@ class DashboardScreen(ChartScreen):
         if self.charts is None:
             return
         self.query_one(Figures).show(self.charts)
+        self._show_memory_chart()
         self.query_one(PinnedCharts).show(self._pins, self.charts)
         if not self._pins:
             self.remove_class("-pins")
+
+    def _show_memory_chart(self) -> None:
+        chart, found = self.query_one(MemoryChart), self.charted()
+        if self.reader is not None and found is not None and chart.display:
+            view = self.lens.view
+            chart.show(self.reader, view.shown(self.lens.whole(*found)), view.cursor)
 
     def on_unmount(self) -> None:
         if self.attention is not None:
@@ -168,6 +181,9 @@ class DashboardScreen(ChartScreen):
                 self.refresh_bindings()
         if "memory" in changed:
             self.query_one(Memory).show(reader.memory.latest, on_cpu=_on_cpu(reader))
+            self._show_memory_chart()
+        if "steps" in changed:
+            self.query_one(TimingSplit).show(reader.series)
         if "log" in changed:
             self.query_one(LogTail).show(reader.log)
 
