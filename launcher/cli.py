@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from launcher.commands import check, data, export, keys, launch, logs, preset, report, reward
+from launcher.commands import check, data, doctor, export, keys, launch, logs, preset, report, reward
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings, read
@@ -23,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, report, preset, logs, export, keys):
+for module in (launch, check, doctor, report, preset, logs, export, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(reward.app, name="reward")

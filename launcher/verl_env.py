@@ -12,37 +12,44 @@ import orjson
 from launcher.errors import UserError
 
 PACKAGES = (
-    "verl",
-    "vllm",
-    "torch",
-    "transformers",
-    "ray",
-    "flash-attn",
-    "TransferQueue",
-    "tensordict",
-    "wandb",
-)
+    "verl", "vllm", "sglang", "torch", "transformers", "ray", "flash-attn", "flashinfer-python",
+    "TransferQueue", "tensordict", "trl", "peft", "datasets", "pyarrow", "numpy", "orjson", "torchdata",
+    "accelerate", "codetiming", "dill", "hydra-core", "pandas", "liger-kernel", "nvidia-ml-py", "pynvml",
+    "wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio",
+)  # fmt: skip
 
 # Asked without importing any of them: that would take half a minute.
 _PROBE = """
-import importlib.metadata as m, importlib.util as u, json, sys
+import importlib.metadata as m, importlib.util as u, json, os, re, sys
 def version(name):
     try: return m.version(name)
     except m.PackageNotFoundError: return None
-found = u.find_spec("verl")
+found, torch = u.find_spec("verl"), u.find_spec("torch")
+cuda = None
+if torch and torch.origin:
+    try: cuda = re.search(r"^cuda\\b[^=]*= *'([^']+)'", open(
+        os.path.join(os.path.dirname(torch.origin), "version.py")).read(), re.M)
+    except OSError: pass
 print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) for n in sys.argv[1:]},
-  "verl": (list(found.submodule_search_locations or []) or [None])[0] if found else None}))
+  "verl": (list(found.submodule_search_locations or []) or [None])[0] if found else None,
+  "requires": (m.requires("verl") or []) if version("verl") else [], "cuda": cuda and cuda[1]}))
 """
 
 
 @dataclass(frozen=True)
 class VerlEnv:
-    """An interpreter and what is installed beside it."""
+    """An interpreter and what is installed beside it.
+
+    `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
+    CUDA that torch was built for ("13.0"), None for a torch without.
+    """
 
     python: str
     python_version: str
     packages: dict[str, str] = field(hash=False)
     verl_path: Path | None
+    requires: tuple[str, ...] = ()
+    cuda: str | None = None
 
     @property
     def verl(self) -> str | None:
@@ -72,7 +79,10 @@ def probe(python: str) -> VerlEnv:
             "must name the Python that has veRL"
         ) from None
     packages = {name: version for name, version in found["packages"].items() if version}
-    return VerlEnv(path, found["python"], packages, Path(found["verl"]) if found["verl"] else None)
+    return VerlEnv(
+        path, found["python"], packages, Path(found["verl"]) if found["verl"] else None,
+        tuple(found["requires"]), found["cuda"],
+    )  # fmt: skip
 
 
 def require(python: str | None) -> VerlEnv:

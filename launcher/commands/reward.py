@@ -35,7 +35,7 @@ def test(
         path = data.expanduser().absolute()
         if not path.is_file():
             raise UserError(f"--data: there is no file {path}")
-        request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "tokenizer": None, "template": {}}
+        request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
         found = worker.ask(python, "read_rows.py", request, timeout=60)
         rows = found.get("examples", [])
         if not rows:

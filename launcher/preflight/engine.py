@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import config, data, fitting, machine, memory, reward
+from launcher.preflight import (
+    config,
+    data,
+    fitting,
+    hardware,
+    login,
+    machine,
+    memory,
+    model,
+    reward,
+    software,
+)
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import LoadedPreset
@@ -15,10 +26,14 @@ from launcher.preset.files import LoadedPreset
 Check = Callable[[Subject], Iterable[Finding]]
 Progress = Callable[[str], None]
 
-QUICK: tuple[Check, ...] = (*config.RULES, fitting.checks)
+QUICK: tuple[Check, ...] = (*config.RULES, model.shape, fitting.checks)
 """At most a second together; neither torch nor veRL is imported."""
 
 SLOW: tuple[tuple[str, Check], ...] = (
+    ("software", software.checks),
+    ("hardware", hardware.checks),
+    ("login", login.checks),
+    ("model", model.checks),
     ("data files", data.checks),
     ("reward function", reward.checks),
 )

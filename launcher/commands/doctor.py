@@ -1,0 +1,47 @@
+"""`ppo-tui doctor`: what is installed, what is missing, how to get it; this machine without a preset."""
+
+import os
+
+import typer
+
+from launcher.commands.output import Json, put, put_json
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    app.command()(doctor)
+
+
+def doctor(json: Json = False) -> None:
+    """Look over this machine and its software, as 'check' does for a preset."""
+    from launcher import verl_env
+    from launcher.commands.check import told, verdict
+    from launcher.preflight import hardware, login, software
+    from launcher.preflight.finding import in_order
+
+    python, machine = verl_env.interpreter(None), hardware.this_machine()
+    found = in_order([
+        *hardware.of_machine(machine, python),
+        *login.of_login(os.environ),
+        *software.judge(python, software.usual(machine)),
+    ])  # fmt: skip
+    if json:
+        put_json({
+            "ok": not any(finding.level == "error" for finding in found),
+            "findings": [finding.as_json() for finding in found],
+            "packages": _packages(python),
+        })  # fmt: skip
+        return
+    for line in told(found):
+        put(line)
+    put(verdict(found))
+
+
+def _packages(python: str) -> dict[str, str]:
+    from launcher import verl_env
+    from launcher.errors import UserError
+
+    try:
+        return verl_env.probe(python).packages
+    except UserError:
+        return {}

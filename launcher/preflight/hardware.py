@@ -1,0 +1,217 @@
+"""The machine itself: GPUs and their driver, disk, shared memory, limits. Nothing here is about the preset's
+memory, which has a module of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from launcher import paths, verl_env
+from launcher.errors import UserError
+from launcher.format import GIB, gib
+from launcher.gpu import Sampler
+from launcher.preflight import machine as here
+from launcher.preflight.finding import Finding, Level
+from launcher.preflight.machine import Machine
+from launcher.preflight.memory import estimate
+from launcher.preflight.subject import Subject
+
+SHM = Path("/dev/shm")
+CHECKPOINT = 12  # bytes a trained parameter: fp32 weights and Adam
+FILES_WANTED, FILES_NEEDED = 65_536, 4_096
+SOCKET_PATH = 107  # bytes of a unix socket's path
+SOCKET = "/ray/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """The machine for this preset."""
+    if subject.machine.assumed:
+        return
+    if not subject.cpu:
+        yield from gpus(subject.machine, subject.gpus)
+        yield from driver(subject.python)
+    yield from checkpoints(subject)
+    yield from limits(subject.gpus > 1)
+    yield from ray_folder({**os.environ, **subject.loaded.preset.env})
+
+
+def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
+    """The machine without a preset."""
+    if machine.gpus:
+        yield from gpus(machine, len(machine.gpus))
+        yield from driver(python)
+    else:
+        sampler = Sampler()
+        sampler.close()
+        why = (sampler.missing or "NVML finds none").removeprefix("no GPU figures: ")
+        yield _finding("HW-1", "info", f"no GPU: {why}", "the preset toy-cpu runs without one")
+    yield from disk(paths.runs_dir(), 50 * GIB, "a run with checkpoints of a 0.5B model")
+    if machine.host_available < 16 * GIB and machine.gpus:
+        yield _finding(
+            "HW-6", "warning", f"{gib(machine.host_available)} GiB of host memory are available; veRL's "
+            f"processes "
+            "alone take 10 to 25 GiB", "end what holds it, or give fewer workers",
+        )  # fmt: skip
+    yield from limits(len(machine.gpus) > 1)
+    yield from ray_folder(os.environ)
+
+
+def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
+    """Who holds the GPUs that the run would take."""
+    for index, gpu in enumerate(machine.gpus[:wanted]):
+        if gpu.used * 20 > gpu.total or gpu.others:
+            holders = ", ".join(gpu.others) or "nobody that can be seen from here"
+            yield _finding(
+                "HW-2", "warning", f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB "
+                f"are held by "
+                f"{holders}", "end it, or choose other GPUs with CUDA_VISIBLE_DEVICES",
+            )  # fmt: skip
+
+
+def driver(python: str) -> Iterator[Finding]:
+    """The driver's CUDA against the CUDA that torch was built for, and GPUs older than bf16."""
+    with contextlib.suppress(Exception):  # NVML's errors are its own class, made at import
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            version: Any = pynvml.nvmlSystemGetDriverVersion()
+            number = int(pynvml.nvmlSystemGetCudaDriverVersion())
+            powers = [
+                pynvml.nvmlDeviceGetCudaComputeCapability(pynvml.nvmlDeviceGetHandleByIndex(index))
+                for index in range(pynvml.nvmlDeviceGetCount())
+            ]
+        finally:
+            pynvml.nvmlShutdown()
+        yield from judge_driver(_cuda(python), version, number, powers)
+
+
+def judge_driver(
+    cuda: str | None, driver: str, number: int, powers: Iterable[tuple[int, int]]
+) -> Iterator[Finding]:
+    """`cuda` of torch ("13.0"), `number` of the driver (13000), compute capabilities of the GPUs."""
+    reaches = f"{number // 1000}.{number % 1000 // 10}"
+    if cuda is not None and int(cuda.partition(".")[0]) > number // 1000:
+        yield _finding(
+            "HW-3", "error", f"torch was built for CUDA {cuda}, and driver {driver} reaches {reaches}",
+            f"a newer driver, or a torch for CUDA {number // 1000}.x",
+        )  # fmt: skip
+    for index, power in enumerate(powers):
+        if tuple(power) < (8, 0):
+            yield _finding(
+                "HW-4", "error", f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and "
+                f"flash-attn "
+                "need 8.0 (Ampere) or newer", "use a newer GPU",
+            )  # fmt: skip
+
+
+def checkpoints(subject: Subject) -> Iterator[Finding]:
+    """Room for the checkpoints that the run keeps, and for one more while it is written."""
+    every = subject.value("trainer.save_freq", -1)
+    found = estimate(subject)
+    if not isinstance(every, int) or every < 1 or found is None:
+        return
+    models = [model for model in (found.plan.actor, found.plan.critic) if model]
+    one = sum(model.parameters * model.element + 8 * model.trainable for model in models)
+    kept = subject.value("trainer.max_actor_ckpt_to_keep")
+    count = kept + 1 if isinstance(kept, int) else 10
+    free = _free(paths.runs_dir())
+    if free is None or free > count * one:
+        return
+    keeps = (
+        f"{count - 1} are kept, and one more is written" if isinstance(kept, int) else "all of them are kept"
+    )
+    yield _finding(
+        "HW-5", "error" if free < one else "warning",
+        f"a checkpoint takes {gib(one)} GiB and {keeps}; {gib(free)} GiB are free below {paths.runs_dir()}",
+        "make room, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)",
+        ("trainer.save_freq", "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep"),
+    )  # fmt: skip
+
+
+def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
+    """Free space where runs are kept."""
+    free = _free(folder)
+    if free is not None and free < wanted:
+        yield _finding(
+            "HW-5", "warning", f"{gib(free)} GiB are free below {folder}; {what} takes {gib(wanted)}",
+            "make room, or set PPO_TUI_HOME to a larger disk",
+        )  # fmt: skip
+
+
+def limits(several: bool) -> Iterator[Finding]:
+    """Shared memory and the limits of this login."""
+    shm = _free(SHM)
+    if shm is None or shm < GIB:
+        have = "missing" if shm is None else f"{gib(shm)} GiB free"
+        yield _finding(
+            "HW-7", "error" if several else "warning",
+            f"/dev/shm is {have}: Ray falls back to /tmp, and GPUs cannot talk to each other through it",
+            "in Docker: --shm-size=16g; else mount -o remount,size=16G /dev/shm",
+        )  # fmt: skip
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FILES_NEEDED:
+        most = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
+        yield _finding(
+            "HW-8", "warning", f"a process may open {soft} files (ulimit -n); Ray wants {FILES_WANTED}",
+            f"ulimit -n {most} before the start" + ("" if most > soft else ", which an administrator "
+            "must allow"),
+        )  # fmt: skip
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if several and locked != resource.RLIM_INFINITY and locked < GIB:
+        yield _finding(
+            "HW-8", "info", f"{locked // 1024} KiB may be locked in memory (ulimit -l); InfiniBand wants all",
+            "ulimit -l unlimited, where there is InfiniBand",
+        )  # fmt: skip
+
+
+def ray_folder(env: Any) -> Iterator[Finding]:
+    """Ray's session folder: the path of its sockets and its disk."""
+    folder = env.get("RAY_TMPDIR") or "/tmp"
+    length = len((folder.rstrip("/") + SOCKET).encode())
+    if length > SOCKET_PATH:
+        yield _finding(
+            "HW-9", "error", f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and "
+            f"{SOCKET_PATH} are "
+            "possible: Ray cannot start", "export RAY_TMPDIR=/tmp, or another short folder",
+        )  # fmt: skip
+    with contextlib.suppress(OSError):
+        usage = shutil.disk_usage(_existing(Path(folder)))
+        if usage.free * 20 < usage.total:
+            yield _finding(
+                "HW-9", "warning", f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray "
+                f"refuses to spill "
+                "objects there", "rm -r /tmp/ray/session_* of runs that ended, or set RAY_TMPDIR",
+            )  # fmt: skip
+
+
+def this_machine() -> Machine:
+    """What `doctor` judges."""
+    return here.here()
+
+
+def _cuda(python: str) -> str | None:
+    try:
+        return verl_env.probe(python).cuda
+    except UserError:
+        return None
+
+
+def _free(folder: Path) -> int | None:
+    """Bytes that we may still write there, or where it would be made."""
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(_existing(folder)).free
+    return None
+
+
+def _existing(folder: Path) -> Path:
+    return next((each for each in (folder, *folder.parents) if each.exists()), Path("/"))
+
+
+def _finding(rule: str, level: Level, message: str, fix: str, keys: tuple[str, ...] = ()) -> Finding:
+    return Finding(rule, "hardware", level, keys, message, fix)

@@ -1,0 +1,151 @@
+"""What this login brings along: Ray that somebody left, variables, what happens at log-out, the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import psutil
+
+from launcher.format import GIB, duration, gib
+from launcher.preflight.finding import Finding, Group, Level
+from launcher.preflight.subject import Subject
+
+RAY_NAMES = ("raylet", "gcs_server")
+RAY_SESSIONS = Path("/tmp/ray")
+PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+LOGIND = Path("/etc/systemd/logind.conf")
+LINGER = Path("/var/lib/systemd/linger")
+ESCAPE_TIME = 100  # milliseconds from which a lone Escape feels late
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """The login for this preset."""
+    if not subject.machine.assumed:
+        yield from of_login(os.environ, joins=bool(subject.loaded.preset.cluster.address))
+
+
+def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding]:
+    """Everything; `joins`: the run joins a Ray cluster on purpose."""
+    yield from ray_left()
+    yield from ray_sessions(RAY_SESSIONS)
+    if env.get("RAY_ADDRESS") and not joins:
+        yield _finding(
+            "LOGIN-2", "info", f"RAY_ADDRESS is set ({env['RAY_ADDRESS']}): ppo-tui takes it out for "
+            f"its runs, "
+            "other commands would join that cluster", "unset RAY_ADDRESS, or name it in cluster.address",
+        )  # fmt: skip
+    yield from ports(PORTS)
+    yield from at_logout(LOGIND, LINGER)
+    if env.get("TMUX"):
+        yield from tmux(_tmux_option("escape-time"), _tmux_option("set-clipboard"))
+
+
+def ray_left() -> Iterator[Finding]:
+    """Ray processes of this user whose session has no leader any more: nobody will end them."""
+    left, running = [], 0
+    for process in psutil.process_iter(["name", "username"]):
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.info["name"] in RAY_NAMES and process.info["username"] == getpass.getuser():
+                if psutil.pid_exists(os.getsid(process.pid)):
+                    running += process.info["name"] == "raylet"
+                else:
+                    left.append(process)
+    if left:
+        age = time.time() - min(process.create_time() for process in left)
+        pids = " ".join(str(process.pid) for process in left)
+        yield _finding(
+            "LOGIN-1", "warning", f"{len(left)} Ray processes of yours were left by a run that is gone, "
+            f"the oldest "
+            f"{duration(age)} ago: they hold memory and perhaps a GPU", f"kill {pids}",
+        )  # fmt: skip
+    if running:
+        yield _finding(
+            "LOGIN-1", "info", f"{running} Ray instance{'s' * (running > 1)} of yours run here: GPUs, "
+            f"memory and "
+            "CPUs are shared", "ppo-tui runs shows which are its own",
+        )  # fmt: skip
+
+
+def ray_sessions(folder: Path) -> Iterator[Finding]:
+    """Session folders that ended runs left: they grow to tens of GiB."""
+    sessions = list(folder.glob("session_2*")) if folder.is_dir() else []
+    if len(sessions) < 3:
+        return
+    size, deadline = 0, time.monotonic() + 1.0
+    for session in sessions:
+        for place, _, names in os.walk(session):
+            for name in names:
+                with contextlib.suppress(OSError):
+                    size += Path(place, name).lstat().st_size
+            if time.monotonic() > deadline:
+                break
+    if size > 10 * GIB:
+        yield _finding(
+            "LOGIN-3", "warning", f"{len(sessions)} Ray sessions in {folder} hold {gib(size)} GiB or more",
+            f"rm -r {folder}/session_2* when no Ray runs",
+        )  # fmt: skip
+
+
+def ports(file: Path) -> Iterator[Finding]:
+    """Ray, vLLM and torch take some tens of ports a run."""
+    with contextlib.suppress(OSError, ValueError):
+        first, last = map(int, file.read_text().split())
+        if last - first < 1000:
+            yield _finding(
+                "LOGIN-4", "warning", f"only the ports {first} to {last} are handed out here; a run "
+                f"takes some tens",
+                "sysctl net.ipv4.ip_local_port_range='32768 60999'",
+            )  # fmt: skip
+
+
+def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
+    """Some systems kill everything of a user who logs out."""
+    settings = [logind, *sorted(logind.with_suffix(".conf.d").glob("*.conf"))]
+    kills = False
+    for file in settings:
+        with contextlib.suppress(OSError):
+            for line in file.read_text(errors="replace").splitlines():
+                name, _, value = line.partition("=")
+                if name.strip() == "KillUserProcesses":
+                    kills = value.strip().lower() in ("yes", "true", "1", "on")
+    if kills and not (linger / getpass.getuser()).exists():
+        yield _finding(
+            "LOGIN-5", "warning", "this system kills your processes when you log out "
+            "(KillUserProcesses=yes), runs too",
+            "loginctl enable-linger",
+        )  # fmt: skip
+
+
+def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
+    """Settings of tmux that the screen feels."""
+    if escape_time and escape_time.isdigit() and int(escape_time) > ESCAPE_TIME:
+        yield _finding(
+            "LOGIN-6", "info", f"tmux waits {escape_time} ms after Escape before it passes the key on",
+            "set -sg escape-time 10 in ~/.tmux.conf", "software",
+        )  # fmt: skip
+    if clipboard == "off":
+        yield _finding(
+            "LOGIN-6", "info", "tmux keeps what is copied from your clipboard (set-clipboard is off)",
+            "set -g set-clipboard on in ~/.tmux.conf", "software",
+        )  # fmt: skip
+
+
+def _tmux_option(name: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["tmux", "show", "-sv", name], capture_output=True, text=True, timeout=2, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _finding(rule: str, level: Level, message: str, fix: str, group: Group = "hardware") -> Finding:
+    return Finding(rule, group, level, (), message, fix)

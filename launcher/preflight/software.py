@@ -1,0 +1,261 @@
+"""What is installed beside veRL, against what this veRL supports; each gap with the command that closes it.
+
+veRL's own package metadata says what it wants, so that every version is judged by its own words.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from launcher import verl_env
+from launcher.errors import UserError
+from launcher.preflight.config.cpu import SUPPORTED
+from launcher.preflight.finding import Finding, Level
+from launcher.preflight.machine import Machine
+from launcher.preflight.sizing import has_critic
+from launcher.preflight.subject import Subject
+from launcher.preset import versions
+from launcher.verl_env import VerlEnv
+
+ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
+NEEDED = (
+    "torch", "ray", "transformers", "tensordict", "datasets", "numpy", "pandas", "hydra-core", "peft",
+    "torchdata", "accelerate", "codetiming", "dill",
+)  # fmt: skip
+"""What veRL imports before its first step."""
+
+TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
+ENGINES = {"vllm": "vllm", "sglang": "sglang"}
+OLDEST_VLLM = (("0.9.0", "0.18.0"), ("0.4.0", "0.7.0"))  # veRL from this version on refuses older ones
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a run asks of the software."""
+
+    gpu: bool
+    engine: str
+    v1: bool
+    critic: bool
+    attention: str | None
+    loggers: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """The software for this preset."""
+    if subject.machine.assumed:
+        return
+    loggers = subject.value("trainer.logger") or []
+    use = Use(
+        gpu=not subject.cpu,
+        engine=str(subject.value("actor_rollout_ref.rollout.name", "vllm")),
+        v1=subject.at_least("0.9.0") and subject.value("trainer.use_v1", True) is True,
+        critic=has_critic(subject),
+        attention=subject.value(ATTENTION),
+        loggers=tuple(loggers if isinstance(loggers, list) else [loggers]),
+        env={**os.environ, **subject.loaded.preset.env},
+    )
+    yield from judge(subject.python, use)
+
+
+def usual(machine: Machine) -> Use:
+    """What PPO on this machine asks for, when there is no preset."""
+    gpu = bool(machine.gpus)
+    return Use(gpu, "vllm" if gpu else "hf", True, True, None if gpu else "eager", (), os.environ)
+
+
+def judge(python: str, use: Use) -> Iterator[Finding]:
+    """Everything about the packages beside the interpreter `python`."""
+    try:
+        env = verl_env.probe(python)
+    except UserError as error:
+        yield _finding("SW-1", "error", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
+        return
+    if env.verl is None:
+        extra = "'verl[vllm]==0.9.1'" if use.gpu else "-e '.[cpu]' -c constraints-cpu.txt"
+        yield _finding(
+            "SW-1", "error", f"veRL is not installed for {env.python}",
+            f"{env.python} -m pip install {extra}, or set PPO_TUI_PYTHON to the Python that has it",
+        )  # fmt: skip
+        return
+    shown = ("verl", "torch", "vllm", "ray", "transformers")
+    found = ", ".join(f"{name} {env.packages[name]}" for name in shown if name in env.packages)
+    yield _finding("SW-0", "info", f"{env.python} (Python {env.python_version}): {found}", "nothing to do")
+    yield from _requirements(env, use)
+    yield from _queue(env, use)
+    yield from _engine(env, use)
+    yield from _attention(env, use)
+    yield from _trackers(env, use)
+    yield from _ours()
+
+
+def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
+    """What the installed veRL names in its metadata, with the extra of the engine."""
+    for name, range_ in wanted(env, use.engine if use.gpu else "").items():
+        have = env.packages.get(name)
+        if have is None and name in NEEDED:
+            yield _finding(
+                "SW-2",
+                "error",
+                f"{name} is missing: veRL {env.verl} needs it",
+                _install(env, f"{name}{range_}"),
+            )
+        elif have is not None and not _within(have, range_):
+            yield _finding(
+                "SW-3", "warning", f"{name} is {have}, and veRL {env.verl} was made for {range_}",
+                _install(env, f"{name}{range_}"),
+            )  # fmt: skip
+
+
+def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
+    """Package -> range of versions, as the installed veRL declares them; those of the extra win."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    names = {name.lower().replace("_", "-"): name for name in verl_env.PACKAGES}
+    found: dict[str, str] = {}
+    for text in env.requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        marker, name = requirement.marker, names.get(requirement.name.lower().replace("_", "-"))
+        if name is None or (marker and not any(marker.evaluate({"extra": each}) for each in ("", extra))):
+            continue
+        if str(requirement.specifier) or name not in found:
+            found[name] = str(requirement.specifier)
+    return found
+
+
+def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
+    """P4, P5: packages of the trainer that plain `pip install verl` does not bring."""
+    if use.v1 and "TransferQueue" not in env.packages:
+        yield _finding(
+            "P4", "error", f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start "
+            f"without it",
+            _install(env, "TransferQueue==0.1.11 tensordict==0.10.0"), ("trainer.use_v1",),
+        )  # fmt: skip
+    if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
+        yield _finding(
+            "P5", "error", "orjson is missing: veRL's file logger needs it", _install(env, "orjson")
+        )
+
+
+def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
+    """The rollout engine, and a torch that knows GPUs."""
+    if not use.gpu:
+        return
+    torch, package = env.packages.get("torch"), ENGINES.get(use.engine)
+    if torch is not None and env.cuda is None:
+        yield _finding(
+            "SW-4", "error", f"torch {torch} was built without CUDA, and the run wants GPUs",
+            _install(env, f"'verl[vllm]=={env.verl}'") + ", in an environment of its "
+            "own", ("trainer.device",),
+        )  # fmt: skip
+    if package is None:
+        return
+    have, key = env.packages.get(package), ("actor_rollout_ref.rollout.name",)
+    if have is None:
+        yield _finding(
+            "SW-5", "error", f"{package} is missing, and rollout.engine is {use.engine}",
+            _install(env, f"'verl[{package}]=={env.verl}'"), key,
+        )  # fmt: skip
+        return
+    if package != "vllm":
+        return
+    oldest = next(
+        (vllm for verl, vllm in OLDEST_VLLM if versions.number(env.verl or "") >= versions.number(verl)), "0"
+    )
+    if versions.number(have) < versions.number(oldest):
+        yield _finding(
+            "SW-5", "error", f"vllm is {have}, and veRL {env.verl} refuses less than {oldest}",
+            _install(env, f"'verl[vllm]=={env.verl}'"), key,
+        )  # fmt: skip
+    if "flashinfer-python" not in env.packages and use.env.get("VLLM_USE_FLASHINFER_SAMPLER") != "0":
+        yield _finding(
+            "SW-6", "warning",
+            f"flashinfer is missing: the sampler of vllm {have} may end the engine at its first token",
+            "set VLLM_USE_FLASHINFER_SAMPLER: 0 under env in the preset, or "
+            + _install(env, "flashinfer-python"), key,
+        )  # fmt: skip
+
+
+def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
+    """flash-attn, which veRL's critic asks for whatever the configuration says."""
+    if not use.gpu or "flash-attn" in env.packages:
+        return
+    fallback = env.verl == SUPPORTED
+    asks = use.critic or use.attention in (None, "flash_attention_2")
+    if not asks:
+        return
+    yield _finding(
+        "SW-7", "warning" if fallback else "error",
+        "flash-attn is missing: ppo-tui loads models with PyTorch's attention instead; slower, and the "
+        "logits of "
+        "an update take three times the memory"
+        if fallback else f"flash-attn is missing, and the critic of veRL {env.verl} is never loaded "
+        f"without it",
+        _install(env, "flash-attn --no-build-isolation") + " (a wheel for your torch saves an hour of "
+        "building)"
+        + ("" if fallback else ", or algorithm=grpo with model.attention=sdpa"),
+        (ATTENTION,),
+    )  # fmt: skip
+
+
+def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
+    """The loggers that are chosen; a missing one ends the run only after the whole start-up."""
+    for name in use.loggers:
+        if name in TRACKERS and name not in env.packages:
+            yield _finding(
+                "SW-8", "error", f"trainer.logger names {name}, which is not installed", _install(env, name),
+                ("trainer.logger",),
+            )  # fmt: skip
+    offline = use.env.get("WANDB_MODE") in ("offline", "disabled")
+    login = "WANDB_API_KEY" in use.env or (Path.home() / ".netrc").exists()
+    if "wandb" in use.loggers and not offline and not login:
+        yield _finding(
+            "SW-9", "error", "wandb has no login: the run would end after its whole start-up",
+            "wandb login, or WANDB_MODE: offline under env in the preset", ("trainer.logger",),
+        )  # fmt: skip
+
+
+def _ours() -> Iterator[Finding]:
+    """Packages of ppo-tui itself."""
+    try:
+        metadata.version("nvidia-ml-py")
+    except metadata.PackageNotFoundError:
+        yield _finding(
+            "SW-10", "warning", "nvidia-ml-py is missing: no GPU figures", "pip install nvidia-ml-py"
+        )
+    try:
+        old = metadata.version("pynvml")
+    except metadata.PackageNotFoundError:
+        return
+    yield _finding(
+        "SW-10", "info", f"the package pynvml {old} is deprecated; nvidia-ml-py brings the module of "
+        f"that name",
+        "pip uninstall pynvml",
+    )  # fmt: skip
+
+
+def _within(version: str, range_: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return SpecifierSet(range_).contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return True
+
+
+def _install(env: VerlEnv, what: str) -> str:
+    quoted = f"'{what}'" if any(sign in what for sign in "<>!") and "'" not in what else what
+    return f"{env.python} -m pip install {quoted}"
+
+
+def _finding(rule: str, level: Level, message: str, fix: str, keys: tuple[str, ...] = ()) -> Finding:
+    return Finding(rule, "software", level, keys, message, fix)
