@@ -1,9 +1,11 @@
 """One run at a glance: what it does, how it is, its charts, checks, memory, log."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,7 +14,6 @@ from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
 from launcher.metrics.store import SeriesStore
-from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
 from tui.attention import Attention
 from tui.run_charts import RunCharts
@@ -32,6 +33,9 @@ from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
+
+if TYPE_CHECKING:
+    from launcher.run.explain import Explainer
 
 POLL = 1.0  # seconds
 EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
@@ -88,9 +92,9 @@ class DashboardScreen(ChartScreen):
         self.directory = directory
         self.read_only = read_only
         self.reader: RunReader | None = None
-        self.explainer: Explainer | None = None
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
+        self._explainer: Explainer | None = None
         self._was_live = False
         self._pins = pinned()
 
@@ -118,7 +122,7 @@ class DashboardScreen(ChartScreen):
         """Reads the run beside the event loop (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
-        self.reader, self.explainer = reader, Explainer(reader.dir)
+        self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
@@ -161,7 +165,7 @@ class DashboardScreen(ChartScreen):
         if self.attention is not None:
             self.attention.note()
 
-    def _show(self, changed: "set[str] | frozenset[str]") -> None:
+    def _show(self, changed: set[str] | frozenset[str]) -> None:
         """Hands what changed to the widgets, which paint the cells that differ."""
         reader = self.reader
         assert reader is not None
@@ -186,6 +190,15 @@ class DashboardScreen(ChartScreen):
             self.query_one(TimingSplit).show(reader.series)
         if "log" in changed:
             self.query_one(LogTail).show(reader.log)
+
+    @property
+    def explainer(self) -> Explainer | None:
+        """Made when it is needed: a fifth of the way to the first frame would be the import of all rules."""
+        if self._explainer is None and self.reader is not None:
+            from launcher.run.explain import Explainer
+
+            self._explainer = Explainer(self.reader.dir)
+        return self._explainer
 
     @property
     def live(self) -> bool:
