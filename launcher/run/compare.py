@@ -113,7 +113,8 @@ class Compared:
     def facts(self) -> Facts:
         """How the run went, by the steps read so far."""
         run, state = self.run, current(self.run)
-        return summary(run.id, self.info, state, self.store, took(run, state, self._spans))
+        seconds = took(run, state, self._spans, now=state.get("updated"))
+        return summary(run.id, self.info, state, self.store, seconds)
 
 
 def facts(run: RunDir) -> Facts:

@@ -178,9 +178,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def make(home: Path) -> SimpleNamespace:
     """The makers of this file, and `make.app(run, ...)`, the application on a run."""
 
-    def app(run: Path | None = None, *, read_only: bool = False, **look: Any) -> PpoTui:
-        path = str(run) if run else None
-        return PpoTui(ScreenRequest(run=path, read_only=read_only, settings=Settings(**look)))
+    def app(
+        run: Path | None = None, *, read_only: bool = False, compare: Sequence[Path] = (), **look: Any
+    ) -> PpoTui:
+        path, compared = str(run) if run else None, tuple(str(each) for each in compare)
+        return PpoTui(
+            ScreenRequest(run=path, read_only=read_only, compare=compared, settings=Settings(**look))
+        )
 
     return SimpleNamespace(
         run=functools.partial(write_run, home), app=app, recorded=recorded, made_up=made_up, checks=checks,

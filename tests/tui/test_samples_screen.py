@@ -105,7 +105,7 @@ def test_orders_keep_every_sample_and_unscored_ones_last() -> None:
         Sample("", "a" * size, "", score, ()) for size, score in ((1, 0.5), (9, float("nan")), (3, 1.0))
     ]
     assert [ordered(samples, order) for order in ORDERS] == [[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 2, 0]]
-    assert about(samples) == "3 answers, mean score 0.750, 3 different"
+    assert about(samples) == "3 answers, 3 different"
     assert about([]) == "0 answers, 0 different"
 
 

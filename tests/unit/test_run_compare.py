@@ -12,8 +12,19 @@ from launcher.files import write_json
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
-from launcher.run.compare import Difference, differences, fact_rows, facts, find_runs, settings, summary
+from launcher.run.compare import (
+    Compared,
+    Difference,
+    differences,
+    fact_rows,
+    facts,
+    find_runs,
+    notes,
+    settings,
+    summary,
+)
 from launcher.run.directory import RunDir, create
+from launcher.run.events import EventLog
 from launcher.run.importer import import_logs
 from launcher.run.offline import steps
 
@@ -87,6 +98,24 @@ def test_kl_figures_of_different_kinds_are_named() -> None:
     assert row[1:] == ["actor/reward_kl_penalty", "actor/kl_loss"]
     without = summary("x", {}, {"state": "running"}, SeriesStore(), None)
     assert not [row for row in fact_rows([ours, ours, without]) if row[0] == "KL is"]
+
+
+def test_settings_of_a_resume_are_compared_and_told() -> None:
+    runs = [create(name) for name in ("plain", "resumed", "back")]
+    preset = load("toy-cpu", ["actor.lr=1e-6"]).snapshot()
+    for run in runs:
+        run.write_info({"id": run.id, "name": "toy-cpu", "preset": preset})
+        write_json(run.state, {"state": "finished"})
+    for run, all_settings in zip(runs[1:], ([["actor.lr=2e-6"]], [["actor.lr=3e-6"], []]), strict=True):
+        for given in all_settings:
+            EventLog(run.events).add("action", verb="resume", by="user", step=6, settings=given)
+    compared = [Compared(run) for run in runs]
+    assert differences([each.info for each in compared]) == [Difference("actor.lr", [1e-6, 2e-6, 1e-6])]
+    assert notes(compared) == [
+        f"run {runs[1].id} was resumed with actor.lr=2e-6: its settings are those since then"
+    ]
+    runs[1].events.write_text('{"verb":"resume","settings":["no.such=1"]}\n{"verb":"resume","set')
+    assert Compared(runs[1]).info["preset"] == preset  # of another ppo-tui: what was asked for at first
 
 
 def info(preset: dict[str, Any], **versions: str) -> dict[str, Any]:

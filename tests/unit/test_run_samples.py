@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from launcher.run import samples
 from launcher.run.directory import RunDir
-from launcher.run.samples import Dump, dumps, read
+from launcher.run.samples import Dump, answers_to, dumps, prompt_of, read, stamp
 
 DATA = Path(__file__).parent.parent / "data" / "samples"  # of our own toy task
 JSON = st.recursive(
@@ -70,3 +70,46 @@ def test_a_huge_file_is_read_in_part(tmp_path: Path) -> None:
     found, cut = read(Dump("rollout", 1, path))
     assert cut and len(found) == samples.LARGEST // len(row)
     assert len(found[0].answer) == 1 << 16
+
+
+def write(path: Path, rows: list[dict[str, object]], *, escaped: bool = False) -> Dump:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=escaped) + "\n" for row in rows), "utf-8")
+    return Dump("rollout", int(path.stem), path)
+
+
+def test_the_answers_to_one_prompt_are_found_in_other_dumps(tmp_path: Path) -> None:
+    prompt, near = 'user\nWhat is "5 \\ 3"? 漢\n', 'user\nWhat is "5 \\ 3"? 漢\n and more'
+    rows = [
+        {"input": near, "output": "no", "score": 0.0},
+        {"input": prompt, "output": f'as "input": {prompt}', "score": 0.5},
+        {"input": prompt, "output": "twice", "score": 1.0},
+    ]
+    for escaped in (False, True):  # veRL wrote ASCII once
+        first = write(tmp_path / "1.jsonl", rows, escaped=escaped)
+        later = write(tmp_path / "2.jsonl", [{"output": "?"}, *reversed(rows)], escaped=escaped)
+        wanted = prompt_of(first, 1)
+        assert wanted is not None and wanted == prompt_of(later, 1)
+        assert [sample.score for sample in answers_to(wanted, first)] == [0.5, 1.0]
+        assert [sample.score for sample in answers_to(wanted, later)] == [1.0, 0.5]
+        assert prompt_of(later, 0) is None and prompt_of(first, 9) is None
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.text(max_size=6), min_size=1, max_size=8), st.booleans())
+def test_a_prompt_finds_itself_whatever_it_says(tmp_path: Path, prompts: list[str], escaped: bool) -> None:
+    clean = [prompt.encode("utf-8", "replace").decode() for prompt in prompts]
+    dump = write(tmp_path / "1.jsonl", [{"input": p, "output": str(n)} for n, p in enumerate(clean)],
+                 escaped=escaped)  # fmt: skip
+    for place, prompt in enumerate(clean):
+        wanted = prompt_of(dump, place)
+        assert wanted is not None
+        answers = [sample.answer for sample in answers_to(wanted, dump)]
+        assert answers == [str(n) for n, other in enumerate(clean) if other == prompt]
+
+
+def test_a_new_dump_changes_the_stamp(tmp_path: Path) -> None:
+    run = RunDir(tmp_path)
+    before = stamp(run)
+    write(run.rollouts / "1.jsonl", [])
+    assert before == (0, 0) and stamp(run) != before and stamp(run) == stamp(run)

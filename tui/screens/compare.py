@@ -60,10 +60,7 @@ class CompareScreen(ChartScreen):
 
     async def _open(self) -> None:
         """Reads the runs beside the event loop (ten thousand steps take half a second), then follows them."""
-        for directory in self.directories:
-            run = await asyncio.to_thread(Compared, RunDir(directory))
-            await asyncio.to_thread(run.poll)
-            self.runs.append(run)
+        self.runs = await asyncio.to_thread(_read, self.directories)
         self._show()
         self.set_interval(POLL, self._poll)
 
@@ -121,3 +118,10 @@ class CompareScreen(ChartScreen):
     def action_leave(self) -> None:
         if not self.drop_cursor():
             self.dismiss()
+
+
+def _read(directories: Sequence[Path]) -> list[Compared]:
+    runs = [Compared(RunDir(directory)) for directory in directories]
+    for run in runs:
+        run.poll()
+    return runs

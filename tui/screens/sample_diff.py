@@ -68,6 +68,7 @@ class SampleDiffScreen(Screen[None]):
         self.answers: list[Answer] = []
         self._chosen = Answer(dump, 0, sample)
         self._read = self._of = 0
+        self._placed = False  # the cursor, beside the chosen answer
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -119,12 +120,11 @@ class SampleDiffScreen(Screen[None]):
     def _list(self) -> None:
         """Shows what was found so far; the cursor begins at the answer before the chosen one."""
         table = self.query_one(AnswersToPrompt)
-        mine = next((n for n, each in enumerate(self.answers) if self._is_chosen(each)), None)
-        others = [n for n in range(len(self.answers)) if n != mine]
-        begun = table.cursor is not None and table.cursor != str(mine)
         table.show([str(n) for n in range(len(self.answers))])
-        if not begun and others:
-            table.move_to(str(next((n for n in others if mine is None or n > mine), others[0])))
+        mine = next((n for n, each in enumerate(self.answers) if self._is_chosen(each)), None)
+        if mine is not None and len(self.answers) > 1 and not self._placed:
+            self._placed = mine + 1 < len(self.answers) or self._read == self._of
+            table.move_to(str(mine + 1 if mine + 1 < len(self.answers) else mine - 1))
         self._tell()
         self._show_difference()
 

@@ -1,0 +1,171 @@
+"""Runs side by side on the screen."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from launcher.run.directory import RunDir
+from tui.compare_rows import difference_lines
+from tui.drawing.rows import width
+from tui.screens.compare import CompareScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.runs import RunsScreen
+from tui.widgets.metric_chart import MetricChart
+
+HOME = (80, 24)
+Compare = Callable[..., bool]
+
+
+async def ready(pilot: Pilot[Any]) -> None:
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def seen(app: Any) -> str:
+    return str(app.export_screenshot()).replace("&#160;", " ")
+
+
+def with_preset(run: Path, **preset: Any) -> Path:
+    info = RunDir(run).read_info()
+    RunDir(run).write_info({**info, "preset": preset})
+    return run
+
+
+@pytest.fixture
+def runs(make: SimpleNamespace) -> list[Path]:
+    long = make.run(hex_id="a0", attempts=[make.recorded(80)], state=make.ended("finished", step=80))
+    short = make.run(
+        hex_id="b1", name="gsm8k", attempts=[make.recorded(30)], state=make.running(step=30, created=1.0)
+    )
+    third = make.run(
+        hex_id="c2", name="kl", state=make.ended("failed", step=20, verdict="CRITICAL", created=2.0),
+        attempts=[make.made_up(20, critic__score__mean=lambda n: n / 40, actor__ppo_kl=0.1,
+                               critic__kl=lambda n: n / 9, perf__throughput=900)],
+    )  # fmt: skip
+    with_preset(long, actor={"lr": 1e-6}, data={"train_batch_size": 64}, description="one")
+    with_preset(short, actor={"lr": 3e-6}, data={"train_batch_size": 64}, description="two")
+    return [long, short, third]
+
+
+async def test_each_run_has_its_sign_its_facts_and_its_curve(make: SimpleNamespace, runs: list[Path]) -> None:
+    app = make.app(compare=runs)
+    async with app.run_test(size=HOME) as pilot:
+        await ready(pilot)
+        screen = app.screen
+        assert isinstance(screen, CompareScreen)
+        charts = [screen.query_one(f"#chart-{index}", MetricChart).plot for index in range(4)]
+        assert [[curve.sign for curve in chart.curves] for chart in charts] == [
+            ["1", "2", "3"], ["1", "2", "3"], ["1", "2"], ["1", "2", "3"],
+        ]  # fmt: skip
+        assert [curve.role for curve in charts[0].curves] == ["curve", "curve-2", "curve-3"]
+        assert charts[0].last == 80 and "different kinds" in charts[1].title
+        text = seen(app)
+        assert "━1" in text and "━3" in text and "CRITICAL" in text and "0.500" in text
+
+
+async def test_the_settings_that_differ_are_a_tab_away(make: SimpleNamespace, runs: list[Path]) -> None:
+    app = make.app(compare=runs[:2])
+    async with app.run_test(size=HOME) as pilot:
+        await ready(pilot)
+        assert "actor.lr" not in seen(app)
+        await pilot.press("tab")
+        await pilot.pause()
+        text = seen(app)
+        assert "actor.lr" in text and "1e-06" in text and "3e-06" in text
+        assert "train_batch_size" not in text and "reward" not in text
+        await pilot.resize_terminal(160, 48)
+        await pilot.pause()
+        assert "actor.lr" in seen(app) and "throughput" in seen(app)
+
+
+async def test_charts_are_moved_together_and_escape_goes_back_in_steps(
+    make: SimpleNamespace, runs: list[Path]
+) -> None:
+    app = make.app(compare=runs)
+    async with app.run_test(size=HOME) as pilot:
+        await ready(pilot)
+        await pilot.press("left", "t", "w", "plus")
+        await pilot.pause()
+        assert "step 80" in seen(app) and "smoothed" in seen(app) and "by time" in seen(app)
+        chart = app.screen.query_one("#chart-0", MetricChart).plot
+        assert all(curve.axis is not None for curve in chart.curves) and chart.cursor == 80
+        await pilot.press("escape")
+        assert isinstance(app.screen, CompareScreen)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, RunsScreen)
+
+
+async def test_c_on_the_dashboard_compares_with_the_run_before_or_the_marked_ones(
+    make: SimpleNamespace, runs: list[Path]
+) -> None:
+    app = make.app(runs[0])
+    async with app.run_test(size=HOME) as pilot:
+        await ready(pilot)
+        await pilot.press("c")
+        await ready(pilot)
+        assert isinstance(app.screen, CompareScreen) and app.screen.directories == [runs[0], runs[2]]
+        await pilot.press("c")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+        app.marks[:] = [runs[1], runs[0], runs[2]]
+        await pilot.press("c")
+        await ready(pilot)
+        assert app.screen.directories == [runs[0], runs[1], runs[2]]
+
+
+async def test_alone_there_is_nothing_to_compare_with(make: SimpleNamespace) -> None:
+    app = make.app(make.run())
+    async with app.run_test(size=HOME) as pilot:
+        await ready(pilot)
+        await pilot.press("c")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+        assert any("no older run" in notice.message for notice in app._notifications)
+
+
+async def test_a_live_run_goes_on(make: SimpleNamespace, runs: list[Path]) -> None:
+    app = make.app(compare=runs[1:])
+    async with app.run_test(size=HOME) as pilot:
+        await ready(pilot)
+        with RunDir(runs[1]).attempt(1).steps.open("ab") as file:
+            file.writelines(record.to_line() for record in make.recorded(44)[31:])
+        app.screen._poll()
+        await pilot.pause()
+        chart = app.screen.query_one("#chart-0", MetricChart).plot
+        assert chart.curves[0].points.steps[-1] == 44
+
+
+def test_wild_settings_stay_in_their_columns() -> None:
+    from launcher.run.compare import Compared, Difference
+
+    runs = [SimpleNamespace(run=SimpleNamespace(id=f"{n}abc")) for n in range(4)]
+    wild: list[Compared] = runs  # type: ignore[assignment]
+    found = [
+        Difference("actor_rollout_ref.rollout.engine_kwargs" * 3, ["x" * 500, None, 1e-6, "漢" * 90]),
+        Difference("env.A", ["\x1b[2J\nb", "a\tb", [], {}]),
+    ]  # fmt: skip
+    for columns in (20, 79, 159):
+        for row in difference_lines(wild, found, ["a note " * 40], columns):
+            assert width(row) <= max(columns, 40)
+            assert not any("\x1b" in text or "\n" in text for text, _ in row)
+
+
+@pytest.mark.parametrize("size", [(250, 80), (40, 12), (20, 5), (3, 2)])
+async def test_it_fits_any_terminal(make: SimpleNamespace, runs: list[Path], size: tuple[int, int]) -> None:
+    app = make.app(compare=runs)
+    async with app.run_test(size=size) as pilot:
+        await ready(pilot)
+        await pilot.press("tab", "down", "left")
+        app.export_screenshot()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_looks(snap_compare: Compare, make: SimpleNamespace, runs: list[Path], size: tuple[int, int]) -> None:
+    assert snap_compare(make.app(compare=runs), terminal_size=size, run_before=ready)
