@@ -158,7 +158,7 @@ async def test_fit_ends_the_axis_at_the_data(make: SimpleNamespace, warned: Path
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, "f")
-        assert all(chart.splitlines()[-1].endswith("─62") for chart in charts(app))
+        assert all(chart.splitlines()[-1].endswith("─70") for chart in charts(app))
         await pressed(pilot, "f")
         assert all(chart.splitlines()[-1].endswith("80") for chart in charts(app))
 

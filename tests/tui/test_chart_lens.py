@@ -95,7 +95,7 @@ def test_an_axis_of_time_ends_at_a_round_duration(seconds: float, end: float) ->
     assert time_limit(seconds) == end
 
 
-@pytest.mark.parametrize(("last", "end"), [(0, 10), (7, 10), (99, 99), (212, 220), (1160, 1200)])
+@pytest.mark.parametrize(("last", "end"), [(0, 10), (7, 10), (99, 100), (212, 220), (1160, 1200)])
 def test_a_fitted_axis_ends_near_the_data(last: int, end: int) -> None:
     assert fit_limit(last) == end
 

@@ -97,10 +97,13 @@ def step_limit(last: int, total: int | None) -> int:
 
 
 def fit_limit(last: int) -> int:
-    """The right end of a step axis that ends where the data does, in strides of a tenth: 212 gives 220."""
-    last = max(last, 10)
-    stride: int = 10 ** (math.floor(math.log10(last)) - 1)
-    return -(-last // stride) * stride
+    """The right end of a step axis that ends where the data does, give or take: 212 gives 220.
+
+    Not at the very step: then every step would move every column.
+    """
+    power: int = 10 ** math.floor(math.log10(max(last, 1)))
+    stride = max(power // 5, 10)
+    return max(-(-last // stride), 1) * stride
 
 
 def labels(ticks: Sequence[float]) -> list[str]:

@@ -58,7 +58,7 @@ class DashboardScreen(ChartScreen):
         Binding("up,k", "choose(-1)", id="dashboard.previous-check", show=False, key_display="↑↓",
                 tooltip="Choose a check"),
         Binding("escape", "calm", id="dashboard.calm", show=False,
-                tooltip="Close the note, read no values, or choose no check any more"),
+                tooltip="Leave the note, the values, the chosen check"),
         Binding("h", "checks", "checks", id="dashboard.checks",
                 tooltip="All health checks, with their figures"),
         Binding("v", "events", "events", id="dashboard.events", tooltip="What happened, with times"),
