@@ -148,6 +148,15 @@ def test_the_log_tail_skips_blank_lines_and_step_lines() -> None:
     assert lines(widget.draw(80, 2)) == [" two", " three"]
 
 
+def test_the_log_tail_shows_the_newest_state_of_a_progress_bar() -> None:
+    widget = LogTail()
+    widget.lines = [
+        "one", "(T) Training Progress:   7%|▋  | 7/100 [", "(T) shards:  50%|█ | 1/2", "two",
+        "(T) Training Progress:   8%|▋  | 8/100 [",
+    ]  # fmt: skip
+    assert lines(widget.draw(80, 4))[1:] == [f" {line}" for line in widget.lines[2:]]
+
+
 def test_every_sign_has_an_ascii_twin_of_one_cell(make: SimpleNamespace) -> None:
     widget = Checklist()
     widget.checks = make.checks()

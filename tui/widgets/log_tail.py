@@ -1,19 +1,21 @@
 """The last words of the console."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
 _STEP = re.compile(r"(\(\w+\) )?step:\d+ - ")
+_BAR = re.compile(r"(.*?): +\d+%\|")
 
 
 class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
-    Blank lines are left out, and step lines, whose hundred figures are in the charts.
+    Left out are blank lines, step lines, whose hundred figures are in the charts, and all states of a
+    progress bar but the newest.
     """
 
     lines: Sequence[str] = ()
@@ -23,6 +25,18 @@ class LogTail(Painted):
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        words = (line for line in reversed(self.lines) if line.strip() and not _STEP.match(line))
-        last = list(islice(words, rows))
+        last = list(islice(_telling(self.lines), rows))
         return [[(f" {line[: columns * 2]}", "dim")] for line in reversed(last)]
+
+
+def _telling(lines: Sequence[str]) -> Iterator[str]:
+    """The lines that say something, newest first."""
+    bars: set[str] = set()
+    for line in reversed(lines):
+        if not line.strip() or _STEP.match(line):
+            continue
+        if bar := _BAR.match(line):
+            if bar[1] in bars:
+                continue
+            bars.add(bar[1])
+        yield line
