@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,18 @@ class Draft:
         now, then = values(self.reading), values(before)
         return {where for where in now.keys() | then.keys() if now.get(where) != then.get(where)}
 
+    def against(self) -> tuple[dict[Where, Any], str]:
+        """What a person compares the draft with, and its name: the run it is from, else what it extends, else
+        the file as it is.
+        """
+        if self.run is not None:
+            return values(_read(self.path, self._first)), f"run {self.run}"
+        if self.reading.base:
+            return {where: entry.value for where, entry in self.reading.base.items()}, str(
+                self.reading.raw.get("extends")
+            )
+        return values(_read(self.path, self._on_disk or self._first)), "the file"
+
     def value(self, where: Where) -> Any:
         """The value that counts: as the file writes it, else what is extended, else the field's default."""
         found = self.reading
@@ -147,7 +159,10 @@ class Draft:
 
     def loaded(self) -> LoadedPreset:
         """The whole preset. Raises UserError with the first thing that is wrong."""
-        return load_text(self.path, self.text)
+        loaded = load_text(self.path, self.text)
+        if self.changed or self.is_new:
+            return replace(loaded, path=None, origin="snapshot")
+        return replace(loaded, origin="user" if self.path.parent == paths.presets_dir() else "file")
 
     def stale(self) -> bool:
         """Whether another program wrote, made or removed the file since it was read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from launcher.preset.files import find
 from launcher.preset.schema import Preset
 from launcher.preset.yaml_text import text_of
 
+_MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
 _SHADOW = "# Yours: lies over the shipped preset of this name.\nextends: {}\n"
 
 
@@ -38,11 +40,12 @@ def draft_of_run(info: Mapping[str, Any]) -> Draft:
     preset, run = info.get("preset"), str(info.get("id") or "")
     if not isinstance(preset, Mapping):
         raise UserError(f"run {run} was made elsewhere: there is no preset to start from")
-    path = paths.presets_dir() / f"{info.get('name') or 'run'}-{run[:4]}.yaml"
-    return Draft(path, _dump(preset, f"# The settings of run {run}."), on_disk=None, run=run)
+    name = _MARK.sub("", str(info.get("name") or "run"))
+    path = paths.presets_dir() / f"{name}-{run[:4]}.yaml"
+    return Draft(path, dump(preset, f"# The settings of run {run}."), on_disk=None, run=run)
 
 
-def _dump(preset: Mapping[str, Any], heading: str) -> str:
+def dump(preset: Mapping[str, Any], heading: str) -> str:
     """A preset as a file that depends on no other; groups in the order of the schema."""
     lines = [heading]
     for name in Preset.model_fields:

@@ -22,6 +22,7 @@ from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
 from launcher.run.health import check_health
 from launcher.run.process import ProcessId
+from launcher.run.relaunch import note_origin, origin
 from launcher.run.spawn import spawn_supervisor, write_launch
 from launcher.run.state import ALIVE, StateFile, current
 
@@ -34,15 +35,17 @@ def _silent(_: str) -> None:
 
 
 def start(
-    preset: str, settings: Sequence[str] = (), narrate: Narrate = _silent, *, force: bool = False
-) -> RunDir:
+    preset: str | LoadedPreset, settings: Sequence[str] = (), narrate: Narrate = _silent, *,
+    force: bool = False, after: RunDir | None = None,
+) -> RunDir:  # fmt: skip
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
-    Raises `preflight.gate.Refused` for a preset that would fail, unless `force`; there is no run then.
+    `after` is the run whose settings were edited for this one. Raises `preflight.gate.Refused` for a preset
+    that would fail, unless `force`; there is no run then.
     """
     from launcher.preflight.gate import admit
 
-    loaded = load(preset, settings)
+    loaded = load(preset, settings) if isinstance(preset, str) else preset
     env = verl_env.require(loaded.preset.python)
     check_health(loaded.preset.health)
     preflight = admit(
@@ -62,9 +65,12 @@ def start(
             | env.packages,
             "host": {"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
             "preflight": preflight,
+            **({"after": origin(after, loaded.snapshot())} if after else {}),
         })  # fmt: skip
         write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
         _note_force(run, preflight)
+        if after is not None:
+            note_origin(run, origin(after, loaded.snapshot()))
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
@@ -72,9 +78,9 @@ def start(
     return run
 
 
-def preview(preset: str, settings: Sequence[str], below: Path) -> Launch:
+def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) -> Launch:
     """What `start` would execute; the files of the run, which there is not yet, stand below a folder."""
-    loaded = load(preset, settings)
+    loaded = load(preset, settings) if isinstance(preset, str) else preset
     env = verl_env.require(loaded.preset.python)
     assert env.verl is not None
     names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")

@@ -1,0 +1,75 @@
+"""What can be put into a field: its choices, sizes that divide the batch, files, models, presets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from launcher.preset.effective import Effective
+from launcher.preset.field_values import Where
+from launcher.preset.schema import FIELDS
+from launcher.preset.steps import allowed
+
+MOST = 200
+_ENGINES = ("vllm", "sglang", "hf")
+
+
+def choices(where: Where, text: str, *, fresh: bool, seen: Effective, folder: Path) -> list[str]:
+    """What fits the text typed so far. `fresh`: nothing was typed yet, so that everything is offered.
+
+    Files are those of the folder that the text names, relative ones from `folder`; folders end in `/`.
+    """
+    spec = FIELDS.get(".".join(where))
+    if spec is None:
+        return []
+    if spec.choices:
+        return _fitting(spec.choices, text, fresh)
+    if bool in spec.types:
+        return _fitting(("true", "false"), text, fresh)
+    if spec.scale == "divisor":
+        return _fitting([str(value) for value in allowed(spec.name, seen)], text, fresh)
+    names: Sequence[str] = ()
+    if where == ("extends",):
+        from launcher.preset.files import available
+
+        names = list(available())
+    elif where == ("rollout", "engine"):
+        names = _ENGINES
+    elif where == ("reward", "function"):
+        from launcher.preset.translate import BUILT_IN_REWARDS
+
+        names = BUILT_IN_REWARDS
+    elif where in (("model", "path"), ("critic", "path")):
+        from launcher.preflight.models import TABLE
+
+        names = list(TABLE)
+    named = _fitting(names, text, fresh)
+    if spec.kind == "path" or where == ("extends",) or (spec.kind and text.startswith(("/", "~", ".", "$"))):
+        named += files(text, folder, fresh=fresh)
+    return named
+
+
+def files(text: str, folder: Path, *, fresh: bool = False) -> list[str]:
+    """Entries of the folder that a path names so far, folders first, spelled as the path is."""
+    head, slash, tail = text.rpartition("/")
+    if text == "~":
+        head, slash, tail = "~", "/", ""
+    found: list[tuple[bool, str]] = []
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        above = folder / Path(os.path.expandvars(head + slash)).expanduser()
+        for entry in os.scandir(above):
+            hidden = entry.name.startswith(".") and not tail.startswith(".")
+            if not hidden and (fresh or entry.name.startswith(tail)):
+                is_file = not entry.is_dir()
+                found.append((is_file, f"{head}{slash}{entry.name}{'' if is_file else '/'}"))
+    return [name for _, name in sorted(found)[:MOST]]
+
+
+def _fitting(names: Sequence[str], text: str, fresh: bool) -> list[str]:
+    wanted = text.strip().lower()
+    if fresh:
+        return list(names)
+    begin = [name for name in names if name.lower().startswith(wanted)]
+    return begin or [name for name in names if wanted in name.lower()]

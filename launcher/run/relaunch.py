@@ -1,0 +1,34 @@
+"""A run that was edited out of an earlier one, and what differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from launcher.run.compare import differences
+from launcher.run.directory import RunDir
+from launcher.run.events import EventLog
+
+
+def origin(earlier: RunDir, preset: Mapping[str, Any]) -> dict[str, Any]:
+    """`after` in the run.yaml of the new run: the earlier run, and each setting with its values in both.
+
+    A value is None where a run does not set it.
+    """
+    found = differences([earlier.read_info() | {"versions": {}}, {"preset": dict(preset)}])
+    return {
+        "run": earlier.id,
+        "diff": [{"key": each.key, "before": each.values[0], "now": each.values[1]} for each in found],
+    }
+
+
+def note_origin(run: RunDir, after: Mapping[str, Any]) -> None:
+    """Tells it in the history of the new run."""
+    settings = [f"{each['key']}={each['now']}" for each in after["diff"]]
+    EventLog(run.events).add(
+        "action",
+        verb="relaunch",
+        by="user",
+        after=after["run"],
+        settings=[f"after {after['run']}:", *settings],
+    )

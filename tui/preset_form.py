@@ -1,0 +1,213 @@
+"""The form of a preset as rows: groups, fields with their values and where those come from, what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from launcher.preset.advice import advice
+from launcher.preset.draft import Draft
+from launcher.preset.effective import Effective
+from launcher.preset.field_values import Where
+from launcher.preset.fields import Spec
+from launcher.preset.layers import over
+from launcher.preset.schema import FIELDS, TITLES, fields_of
+from launcher.preset.yaml_text import text_of
+from launcher.text import clean
+from tui.drawing.rows import Row, crop, put
+from tui.glyphs import CRITICAL, DASH, NOTICE, OK
+from tui.matching import letters
+
+NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
+FREE = {"env": "Environment of veRL", "health": "Health rules", "overrides": "Other veRL keys"}
+_NEAR = 50  # how well letters have to name a field: in one piece, or as first letters
+_LAST = 18  # columns that say where a value comes from
+
+
+class Form:
+    """What the form shows of a draft; made anew when the draft changes."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft, self.reading = draft, draft.reading
+        self.changed = draft.changed_fields()
+        base = self.reading.base
+        self.seen = Effective({where: entry.value for where, entry in over(self.reading.own, base).items()})
+        self._parent = str(self.reading.raw.get("extends") or "")
+
+    def names(self, *, everything: bool, query: str = "") -> list[str]:
+        """The lines in their order: headings, fields, below those what is wrong with them.
+
+        Without `everything` only the essential ones and those that are set in the file.
+        """
+        if self.reading.problem is not None:
+            return [HEADING + "The file cannot be read; o opens it in your editor", NOTE, *self._excerpt()]
+        found: list[str] = []
+        for group, title in TITLES.items():
+            specs = [spec for spec in fields_of(group) if spec.name not in FREE]
+            found += self._block(title, [s.path for s in specs if everything or self._is_shown(s)], query)
+        for group, title in FREE.items():
+            known = dict.fromkeys((*self.reading.places, *self.reading.base, *self.reading.errors))
+            found += self._block(title, [where for where in known if where[0] == group], query)
+        return found
+
+    def _block(self, title: str, places: Sequence[Where], query: str) -> list[str]:
+        lines: list[str] = []
+        for where in places:
+            name = ".".join(where)
+            if query and not fits(name, query):
+                continue
+            lines.append(name)
+            if where in self.reading.errors:
+                lines.append(NOTE + name)
+        return [HEADING + title, *lines] if lines else []
+
+    def _excerpt(self) -> list[str]:
+        """The text around the line that cannot be read."""
+        found = re.search(r"line (\d+)", self.reading.problem or "")
+        at = int(found[1]) - 1 if found else 0
+        lines = list(enumerate(self.draft.text.splitlines(), 1))[max(0, at - 3) : at + 6]
+        return [f"{TEXT}{number:>4}  {line}" for number, line in lines]
+
+    def _is_shown(self, spec: Spec) -> bool:
+        where = spec.path
+        return (
+            spec.essential
+            or where in self.reading.places
+            or where in self.reading.errors
+            or where == ("extends",)
+        )
+
+    def where(self, name: str) -> Where:
+        """The value that a line is about."""
+        spec = FIELDS.get(name)
+        if spec is not None:
+            return spec.path
+        known = [*self.reading.places, *self.reading.base, *self.reading.errors, *self.changed]
+        return next((where for where in known if ".".join(where) == name), tuple(name.split(".")))
+
+    def text(self, name: str) -> str:
+        """The value of a line as it is edited: as the file has it, else what counts without it."""
+        where = self.where(name)
+        value = self.draft.value(where)
+        if value is None and where not in self.reading.places:
+            value = self.default(name)
+        return shown(value)
+
+    def default(self, name: str) -> Any:
+        """veRL's own value of a field that nobody set."""
+        spec = FIELDS.get(name)
+        if spec is None or not spec.key:
+            return None
+        value = self.seen(spec.key)
+        ours = {theirs: mine for mine, theirs in spec.names.items()}
+        return ours.get(value, value) if isinstance(value, str) else value
+
+    def line(self, name: str, columns: int) -> Row:
+        """One line in so many columns."""
+        if name.startswith(HEADING):
+            return [(f" {name[1:]}", "title")]
+        if name.startswith(TEXT):
+            return [(f" {clean(name[1:])}", "dim")]
+        where = self.where(name.removeprefix(NOTE))
+        if name.startswith(NOTE):
+            wrong = self.reading.problem or self.reading.errors.get(where, "")
+            return [("     ", "text"), (f"{CRITICAL} {clean(wrong)}", "critical")]
+        sign, role, source = self._state(where)
+        label = name if len(where) == 1 or where[0] in FREE else where[-1]
+        at = value_column(columns)
+        row: Row = [(" ", "text"), (sign, role), (" ", "text"), *crop([(label, "text")], at - 4)]
+        spec = FIELDS.get(name)
+        unit = f" {spec.unit}" if spec and spec.unit else ""
+        set_here = where in self.reading.places or where in self.reading.base
+        value: Row = [(clean(self.text(name)), "text" if set_here else "dim"), (unit, "dim")]
+        room = columns - at - (_LAST + 1 if columns >= 64 else 0)
+        row = put(row, at, crop(value, room))
+        return (
+            put(row, columns - _LAST, crop([(source, role if sign != " " else "dim")], _LAST))
+            if columns >= 64
+            else row
+        )
+
+    def _state(self, where: Where) -> tuple[str, str, str]:
+        """Sign, role and words: where the value comes from."""
+        if where in self.reading.errors:
+            return CRITICAL, "critical", "cannot be"
+        if where in self.changed:
+            return NOTICE, "notice", "changed"
+        if where in self.reading.places:
+            return OK, "live", "set here"
+        if where in self.reading.base:
+            return " ", "dim", self._parent
+        return " ", "dim", "default"
+
+    def about(self, name: str, columns: int, rows: int) -> list[Row]:
+        """What the chosen field means, what it may be, what else it was; so many rows of it."""
+        where, spec = self.where(name), FIELDS.get(name)
+        key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
+        head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
+        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "")]
+        found: list[Row] = [crop(head, columns)]
+        limits = [spec.allowed] if spec else []
+        if where in self.reading.base:
+            limits.append(f"{self._parent} has {shown(self.reading.base[where].value)}")
+        if spec and spec.key and (default := _verl_default(spec, self.seen)) is not None:
+            limits.append(f"veRL's default {shown(default)}")
+        text = [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
+        text += [(line, "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
+        for each in advice(spec) if spec else []:
+            told = f"{each.rule} {each.question} {each.words}"
+            text += [(line, "notice") for line in wrap(clean(told), columns - 2)]
+        return (found + [[(f" {line}", role)] for line, role in text])[:rows]
+
+
+_FREE_ABOUT = {
+    "env": "An environment variable for veRL; secrets belong in the shell.",
+    "health": "A threshold of a health rule, or what to do on an alert.",
+    "overrides": "A veRL key that has no field here, passed as it is.",
+}
+
+
+def _verl_default(spec: Spec, seen: Effective) -> Any:
+    from launcher.preset.defaults import default_of
+
+    value = default_of(spec.key)
+    ours = {theirs: mine for mine, theirs in spec.names.items()}
+    return ours.get(value, value) if isinstance(value, str) else value
+
+
+def shown(value: Any) -> str:
+    """A value as a person would type it."""
+    return DASH if value is None else value if isinstance(value, str) and value else text_of(value)
+
+
+def value_column(columns: int) -> int:
+    """Where the values begin."""
+    return min(36, max(12, columns * 45 // 100))
+
+
+def fits(name: str, query: str) -> bool:
+    """Whether a field is meant by what was typed: by its name, its veRL key, its meaning."""
+    spec: Spec | None = FIELDS.get(name)
+    texts = [name, spec.key, spec.about] if spec else [name]
+    return all(
+        letters(name.lower(), word) >= _NEAR or any(word in text.lower() for text in texts)
+        for word in query.lower().split()
+    )
+
+
+def best(names: Sequence[str], query: str) -> str | None:
+    """The field that is meant most likely: the one that the letters name best."""
+    fields = [name for name in names if not name.startswith((HEADING, NOTE, TEXT))]
+    return max(fields, key=lambda name: letters(name.lower(), query.lower().strip() or name), default=None)
+
+
+def differences(now: Mapping[Where, Any], then: Mapping[Where, Any]) -> list[tuple[str, Any, Any]]:
+    """Name, earlier and present value of every setting that differs."""
+    keys = sorted(now.keys() | then.keys())
+    return [
+        (".".join(key), then.get(key), now.get(key))
+        for key in keys
+        if now.get(key) != then.get(key) and key[0] not in ("extends", "description", "needs")
+    ]

@@ -1,0 +1,95 @@
+"""Saving a draft from a screen: what another program wrote is never lost, what is not saved neither."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.app import SuspendNotSupported
+
+from launcher.errors import UserError
+from launcher.preset.draft import ChangedOnDisk, Draft, target
+from launcher.preset.edit import editor
+from tui.screens.ask import AskScreen
+from tui.screens.choose import ChooseScreen
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+
+async def save(app: App[Any], draft: Draft) -> bool:
+    """Writes the file, asks when it changed on the disk; whether it is saved."""
+    if draft.run is not None and draft.is_new:
+        return await save_as(app, draft)
+    try:
+        draft.save()
+    except ChangedOnDisk as changed:
+        answer = await app.push_screen_wait(
+            ChooseScreen(
+                "The file has changed on the disk",
+                f"{changed}. Overwriting loses what is there now; reading it keeps your changes in undo.",
+                [("o", "overwrite"), ("a", "save as"), ("r", "read it")],
+            )
+        )
+        if answer == "o":
+            draft.save(over=True)
+        elif answer == "a":
+            return await save_as(app, draft)
+        elif answer == "r":
+            draft.reload()
+        return answer == "o"
+    app.notify(f"Saved: {draft.path}", markup=False)
+    return True
+
+
+async def save_as(app: App[Any], draft: Draft) -> bool:
+    """Asks for a name and writes another file; whether it is saved."""
+    name = await app.push_screen_wait(AskScreen("Save as a preset named", draft.name, _taken))
+    if name is None:
+        return False
+    try:
+        draft.save_as(name)
+    except UserError as error:
+        app.notify(str(error), title="Not saved", severity="error", markup=False, timeout=20)
+        return False
+    app.notify(f"Saved: {draft.path}", markup=False)
+    return True
+
+
+async def may_leave(app: App[Any], draft: Draft) -> bool:
+    """Whether the draft can be left: saved, or given up on purpose."""
+    if not draft.changed:
+        return True
+    answer = await app.push_screen_wait(
+        ChooseScreen(
+            f"Leave {draft.name} with changes that are not saved?", "",
+            [("d", "drop them"), ("s", "save"), ("c", "go on editing")],
+        )
+    )  # fmt: skip
+    return answer == "d" or (answer == "s" and await save(app, draft))
+
+
+def edit_outside(app: App[Any], draft: Draft) -> None:
+    """The text of the draft in the user's own editor; what comes back is a change like any other."""
+    try:
+        words = editor()
+        with tempfile.TemporaryDirectory(prefix="ppo-tui-") as folder:
+            copy = Path(folder) / draft.path.name
+            copy.write_text(draft.text, "utf-8")
+            with app.suspend():
+                subprocess.run([*words, str(copy)], check=False)
+            draft.replace(copy.read_text("utf-8"))
+    except UserError as error:
+        app.notify(str(error), severity="error", markup=False, timeout=20)
+    except (OSError, UnicodeDecodeError, SuspendNotSupported) as error:
+        app.notify(f"the editor cannot be used: {error}", severity="error", markup=False)
+
+
+def _taken(name: str) -> str | None:
+    try:
+        path = target(name)
+    except UserError as error:
+        return str(error)
+    return f"{path} is there already: choose another name" if path.exists() else None

@@ -1,0 +1,51 @@
+"""A question with several answers."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.events import Key
+from textual.screen import ModalScreen
+from textual.widgets import Button, Static
+
+from tui.keys import moves
+
+
+class ChooseScreen(ModalScreen[str | None]):
+    """Answers with the key of what was chosen, None when nothing was. The last answer has the focus."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "leave it", id="choose.leave-it", tooltip="Choose none of them"),
+        *moves(letters=False, up="scroll(-1)", down="scroll(1)"),
+    ]
+
+    def __init__(self, question: str, details: str, answers: Sequence[tuple[str, str]]) -> None:
+        """`answers` are keys, one letter each, with their words. Texts are drawn without markup."""
+        super().__init__()
+        self._question, self._details, self._answers = question, details, answers
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Content(self._question), id="question")
+            with VerticalScroll(id="details", can_focus=False):
+                yield Static(Content(self._details))
+            with Horizontal(id="answers"):
+                for key, words in self._answers:
+                    yield Button(Content(f"{key}  {words}"), name=key)
+
+    def on_mount(self) -> None:
+        self.query(Button).last().focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.name)
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one("#details").scroll_relative(y=lines, animate=False)
+
+    def on_key(self, event: Key) -> None:
+        if event.character in [key for key, _ in self._answers]:
+            event.stop()
+            self.dismiss(event.character)

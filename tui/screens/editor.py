@@ -1,0 +1,275 @@
+"""A preset as a form, and beside it what it comes to: batches, memory, findings, changes, the command."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, Input
+
+from launcher.errors import UserError
+from launcher.preset.draft import Draft
+from launcher.preset.field_values import where_of
+from tui.drawing.rows import Row
+from tui.glyphs import CRITICAL, NOTICE, WARN
+from tui.preset_form import Form, best
+from tui.preset_saving import edit_outside, may_leave, save, save_as
+from tui.widgets.editor_side import PAGES, EditorSide
+from tui.widgets.findings import Findings
+from tui.widgets.form_area import FormArea
+from tui.widgets.lines import Lines
+from tui.widgets.painted import HIDDEN
+
+POLL = 2.0  # seconds between looks at the file
+FORM = "form"
+WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (120, "-wide")]
+HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall")]
+ABOUT = {"-low": 0, "-home": 4, "-tall": 6}  # rows about the chosen field
+
+
+class EditorScreen(Screen[None]):
+    """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
+
+    AUTO_FOCUS = "FormLines"
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "page(1)", "pages", id="editor.pages",
+                tooltip="Form, plan, findings, changes, command"),
+        Binding("shift+tab", "page(-1)", id="editor.page-back", show=False, tooltip="The page before"),
+        Binding("slash", "find", "find", id="editor.find", key_display="/", priority=True,
+                tooltip="Look for a field by name, veRL key or meaning"),
+        Binding("u", "undo", "undo", id="editor.undo", show=False, tooltip="Take the last change back"),
+        Binding("U,ctrl+r", "redo", "redo", id="editor.redo", key_display="U", show=False,
+                tooltip="Make the change again"),
+        Binding("o", "outside", "$EDITOR", id="editor.outside", show=False,
+                tooltip="The text in your own editor"),
+        Binding("w", "save", "save", id="editor.save", tooltip="Write the file"),
+        Binding("W", "save_as", "save as", id="editor.save-as", show=False, tooltip="Write another file"),
+        Binding("r", "launch", "run", id="editor.run", tooltip="Start a run with these settings; asks first"),
+        Binding("enter", "to_field", "its field", id="editor.to-field", show=False,
+                tooltip="The field that the chosen finding is about"),
+        Binding("escape,q", "leave", "back", id="editor.leave", key_display="esc",
+                tooltip="Back; asks when there are changes that are not saved"),
+    ]  # fmt: skip
+
+    def __init__(self, draft: Draft, *, field: str | None = None, read_only: bool = False) -> None:
+        """`field` is where to begin: a field or veRL key."""
+        super().__init__()
+        self.draft, self.read_only = draft, read_only
+        self.page = FORM
+        self._first = field
+        self._stale = False
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="editor-head")
+        yield Input(
+            placeholder="a name, a veRL key, a meaning", compact=True, id="editor-find", classes=HIDDEN
+        )
+        with Horizontal(id="editor-body"):
+            yield FormArea(self.draft, read_only=self.read_only)
+            yield EditorSide()
+        yield Lines(id="editor-about")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.app.title = f"{self.draft.name} - ppo-tui"
+        self._show()
+        self._turn()
+        if self._first:
+            self._area.go_to(self._first)
+        self.set_interval(POLL, self._look)
+
+    @property
+    def _area(self) -> FormArea:
+        return self.query_one(FormArea)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._turn)
+        self.call_after_refresh(self._tell)
+
+    def on_form_area_edited(self) -> None:
+        self._show()
+
+    def on_metric_table_moved(self) -> None:
+        self._tell()
+
+    def on_editor_side_judged(self) -> None:
+        self._head()
+
+    def _show(self) -> None:
+        """Draws the draft anew; what does not differ costs nothing."""
+        form = Form(self.draft)
+        self._area.show(form)
+        self.query_one(EditorSide).show(form)
+        self._tell()
+        self._head()
+
+    def _tell(self) -> None:
+        """About the chosen field."""
+        name, columns = self._area.lines.cursor, max(self.size.width - 2, 8)
+        rows = next((count for name_of, count in ABOUT.items() if self.has_class(name_of)), 0)
+        told = self._area.form.about(name, columns, rows) if name else []
+        self.query_one("#editor-about", Lines).show([*told, *([] for _ in range(rows - len(told)))])
+
+    def _head(self) -> None:
+        """The preset and its state, then the pages."""
+        draft, side, reading = self.draft, self.query_one(EditorSide), self.draft.reading
+        state: Row = [("   saved", "dim")]
+        if draft.changed or (draft.is_new and draft.run):
+            state = [(f"   {NOTICE} {'new, ' if draft.is_new else ''}not saved", "notice")]
+        elif draft.is_new:
+            state = [("   as it is shipped: a change makes one of yours", "dim")]
+        if self._stale:
+            state.append((f"   {WARN} changed on the disk", "warn"))
+        if reading.errors or reading.problem:
+            state.append((f"   {CRITICAL} cannot be run", "critical"))
+        counts = {"findings": len(side.findings), "changes": side.differing}
+        stops = any(each.level == "error" for each in side.findings)
+        pages: Row = []
+        for page in self._pages():
+            count = f" {counts[page]}" if counts.get(page) else ""
+            role = "critical" if page == "findings" and stops else "dim"
+            pages += [(f"  {page}{count}", "title" if page == self.page else role)]
+        self.query_one("#editor-head", Lines).show([[(f" {draft.name}", "title"), *state], pages])
+
+    def _pages(self) -> list[str]:
+        return [FORM, *(page for page in PAGES if page != "plan" or not self.has_class("-wide"))]
+
+    def _turn(self) -> None:
+        """Shows the page and gives it the keys."""
+        wide, side = self.has_class("-wide"), self.query_one(EditorSide)
+        if self.page not in self._pages():
+            self.page = FORM
+        self._area.set_class(not wide and self.page != FORM, HIDDEN)
+        side.set_class(not wide and self.page == FORM, HIDDEN)
+        side.turn_to("findings" if self.page == FORM else self.page, plan=wide)
+        self.query_one("#editor-about").set_class(self.page != FORM, HIDDEN)
+        if not self._area.box.is_open and not self.query_one("#editor-find").has_focus:
+            self.set_focus({FORM: self._area.lines, "findings": side.query_one(Findings)}.get(
+                self.page, side.query_one(f"#page-{self.page}") if self.page != FORM else None))  # fmt: skip
+        self._head()
+
+    def action_page(self, distance: int) -> None:
+        pages = self._pages()
+        self.page = pages[(pages.index(self.page) + distance) % len(pages)]
+        self._turn()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "to_field":
+            return self.page == "findings"
+        return action != "find" or not isinstance(self.focused, Input)  # in a field a slash is a letter
+
+    # ---- finding a field
+
+    def action_find(self) -> None:
+        self.page = FORM
+        self._turn()
+        field = self.query_one("#editor-find", Input)
+        field.remove_class(HIDDEN)
+        field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._area.query_text = event.value
+        self._area.show()
+        if (name := best(self._area.lines.keys, event.value)) is not None:
+            self._area.lines.move_to(name)
+
+    def on_input_submitted(self) -> None:
+        self.query_one("#editor-find").add_class(HIDDEN)
+        self._area.lines.focus()
+
+    def action_to_field(self) -> None:
+        """The first field that the chosen finding is about."""
+        finding = self.query_one(Findings).chosen
+        if finding is not None:
+            self.page = FORM
+            self._turn()
+            self._area.go_to(next(iter([*(finding.change or ()), *finding.keys]), ""))
+
+    def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
+        def fix() -> None:
+            for name, value in (event.finding.change or {}).items():
+                self.draft.set(where_of(name), value)
+
+        self._area.edit(fix)
+
+    # ---- the draft
+
+    def action_undo(self) -> None:
+        if self.draft.undo():
+            self._show()
+
+    def action_redo(self) -> None:
+        if self.draft.redo():
+            self._show()
+
+    def action_outside(self) -> None:
+        if not self.read_only:
+            edit_outside(self.app, self.draft)
+            self._show()
+
+    def action_save(self) -> None:
+        self._work(save)
+
+    def action_save_as(self) -> None:
+        self._work(save_as)
+
+    def _work(self, work: Callable[..., Awaitable[bool]]) -> None:
+        """Saves beside the event loop, because it may ask."""
+
+        async def worked() -> None:
+            try:
+                await work(self.app, self.draft)
+            except UserError as error:
+                self.notify(str(error), title="Not saved", severity="error", markup=False, timeout=20)
+            self._look()
+            self._show()
+
+        if not self.read_only:
+            self.run_worker(worked(), exclusive=True, group="save")
+
+    def _look(self) -> None:
+        """Whether another program wrote the file."""
+        try:
+            stale = self.draft.stale()
+        except UserError:
+            stale = True
+        if stale and not self._stale:
+            self.notify("Another program wrote the file: saving will ask.", severity="warning")
+        if stale != self._stale:
+            self._stale = stale
+            self._head()
+
+    def action_leave(self) -> None:
+        """Escape: first the search, then the other pages, then the screen."""
+        field = self.query_one("#editor-find", Input)
+        if field.value or field.has_focus:
+            field.value = ""
+            self.on_input_submitted()
+        elif self.page != FORM:
+            self.page = FORM
+            self._turn()
+        else:
+            self.run_worker(self._leave(), exclusive=True, group="save")
+
+    async def _leave(self) -> None:
+        if await may_leave(self.app, self.draft):
+            if len(self.app.screen_stack) > 2:
+                self.dismiss()
+            else:
+                self.app.exit()
+
+    def action_launch(self) -> None:
+        self.run_worker(self._launch(), exclusive=True, group="save")
+
+    async def _launch(self) -> None:
+        from tui.launching import launch_draft
+
+        if not self._area.refused():
+            await launch_draft(self.app, self.draft)
+            self._show()

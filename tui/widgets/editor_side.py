@@ -1,0 +1,128 @@
+"""What a draft comes to, beside its form: the plan, findings, what differs, the command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.message import Message
+from textual.timer import Timer
+
+from launcher.preflight.finding import Finding
+from launcher.preset.draft import Draft, values
+from launcher.preset.flow import Flow, flow
+from launcher.text import clean
+from tui.drawing.rows import Row
+from tui.live import Live
+from tui.plan_rows import difference_rows, flow_rows, memory_rows
+from tui.preset_form import Form, differences
+from tui.widgets.findings import Findings
+from tui.widgets.lines import Lines
+from tui.widgets.painted import HIDDEN
+
+PATIENCE = 0.3  # seconds without a change before the checks are asked
+PAGES = ("plan", "findings", "changes", "command")
+
+
+class EditorSide(Vertical):
+    """Shows one page, on a wide screen the plan above it. The checks run in a process of their own."""
+
+    class Judged(Message):
+        """The checks have answered."""
+
+    def __init__(self) -> None:
+        super().__init__(id="editor-side")
+        self.findings: list[Finding] = []
+        self.differing = 0
+        self._live = Live(self._hear)
+        self._soon: Timer | None = None
+        self._form: Form | None = None
+        self._answer: dict[str, Any] = {}
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="page-plan"):
+            yield Lines(id="plan")
+        with VerticalScroll(id="page-findings", can_focus=False):
+            yield Findings()
+        with VerticalScroll(id="page-changes"):
+            yield Lines(id="changes")
+        with VerticalScroll(id="page-command"):
+            yield Lines(id="command")
+
+    def on_mount(self) -> None:
+        self.run_worker(self._live.run(), exclusive=True)
+
+    def on_unmount(self) -> None:
+        self._live.close()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def turn_to(self, page: str, *, plan: bool) -> None:
+        """Shows a page, with the plan above it when there is room."""
+        for each in PAGES:
+            wanted = each == page or (plan and each == "plan")
+            self.query_one(f"#page-{each}").set_class(not wanted, HIDDEN)
+
+    def show(self, form: Form) -> None:
+        """Another state of the draft: what is quick at once, the checks when nothing changes for a moment."""
+        before, self._form = self._form, form
+        if before is None or before.draft.text != form.draft.text or before.draft.path != form.draft.path:
+            if self._soon is not None:
+                self._soon.stop()
+            self._soon = self.set_timer(PATIENCE if before else 0.01, self._ask)
+        self._draw()
+
+    @property
+    def flow(self) -> Flow | None:
+        """The way of a batch through the draft."""
+        return flow(self._form.seen, self._answer.get("rows")) if self._form else None
+
+    def _ask(self) -> None:
+        if self._form is not None:
+            self._live.ask(self._form.draft.path, self._form.draft.text)
+
+    def _hear(self, answer: dict[str, Any]) -> None:
+        self._answer |= answer
+        if "findings" in answer:
+            self.findings = [Finding(**{**each, "keys": tuple(each["keys"])}) for each in answer["findings"]]
+        if self.is_mounted:
+            self._draw()
+            self.post_message(self.Judged())
+
+    def _draw(self) -> None:
+        if self._form is None:
+            return
+        draft, columns = self._form.draft, max(self.size.width - 1, 20)
+        plan = flow_rows(flow(self._form.seen, self._answer.get("rows")), columns)
+        if "machine" in self._answer:
+            plan += [[], *memory_rows(self._answer["memory"], self._answer["machine"], columns)]
+        self.query_one("#plan", Lines).show([[(" What it comes to", "title")], *plan])
+        changes = self._changes(draft, columns)
+        self.query_one("#changes", Lines).show(changes)
+        self.query_one(Findings).show(self.findings, self._quiet())
+        self.query_one("#command", Lines).show(self._command(columns))
+
+    def _quiet(self) -> str:
+        return "nothing found that would stop the run" if "findings" in self._answer else "looking …"
+
+    def _changes(self, draft: Draft, columns: int) -> list[Row]:
+        assert self._form is not None
+        now = values(self._form.reading)
+        then, against = draft.against()
+        found = differences(now, then)
+        self.differing = len(found)
+        return difference_rows(found, against, columns)
+
+    def _command(self, columns: int) -> list[Row]:
+        if self._answer.get("error"):
+            return [[(f" {line}", "critical")] for line in _folded(self._answer["error"], columns)]
+        lines = str(self._answer.get("command") or "").splitlines()
+        return [[(f" {line}", "text")] for text in lines for line in _folded(text, columns)]
+
+
+def _folded(text: str, columns: int) -> list[str]:
+    """The text in pieces that fit; nothing of a command is left out."""
+    text, room = clean(text), max(columns - 2, 8)
+    return [text[at : at + room] for at in range(0, max(len(text), 1), room)]

@@ -1,0 +1,62 @@
+"""The lines of a form: choose a field, step its value, edit it in place."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from tui.drawing.rows import Row
+from tui.keys import moves
+from tui.preset_form import HEADING, NOTE, TEXT
+from tui.widgets.metric_table import MetricTable
+
+
+class FormLines(MetricTable, inherit_bindings=False):
+    """Headings and notes are passed over by the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "edit", id="editor.edit", key_display="enter",
+                tooltip="Type a value, or choose one"),
+        Binding("right,plus", "step(True)", "step", id="editor.more", key_display="←→",
+                tooltip="The next value on its scale; + too"),
+        Binding("left,minus", "step(False)", id="editor.less", show=False,
+                tooltip="The value before on its scale; - too"),
+        *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
+               first="move(-100000)", last="move(100000)"),
+    ]  # fmt: skip
+
+    class Stepped(Message):
+        """The value of the chosen field is to go a step up or down."""
+
+        def __init__(self, up: bool) -> None:
+            super().__init__()
+            self.up = up
+
+    def choosable(self, key: str) -> bool:
+        return not key.startswith((HEADING, NOTE, TEXT))
+
+    def action_step(self, up: bool) -> None:
+        self.post_message(self.Stepped(up))
+
+    _room = 0
+
+    def make_room(self, rows: int) -> None:
+        """Keeps so many rows in sight from the chosen line on, for what is laid over them."""
+        self._room = min(rows, self.size.height)
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        if self.cursor is None:
+            return super().draw(columns, rows)
+        at = self.keys.index(self.cursor)
+        noted = at + 1 < len(self.keys) and self.keys[at + 1].startswith(NOTE)
+        self._top = max(self._top, at + noted - rows + 1)  # what is wrong comes into sight with its field
+        drawn = super().draw(columns, rows)
+        lift = min(at - self._top, max(0, at - self._top + self._room - rows))
+        end = self._top + rows
+        self._top += lift
+        return [*drawn[lift:], *(self._line(key, columns) for key in self.keys[end : end + lift])]
+
+    def row_of(self, key: str) -> int:
+        """The row of a line on the screen."""
+        return self.keys.index(key) - self._top

@@ -1,0 +1,193 @@
+"""The fields of a draft: choose, step, type, reset, add one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.message import Message
+
+from launcher.errors import UserError
+from launcher.preset.choices import choices
+from launcher.preset.completion import keys
+from launcher.preset.draft import Draft
+from launcher.preset.field_values import check, typed, where_of
+from launcher.preset.schema import FIELDS
+from launcher.preset.steps import step
+from tui.drawing.rows import Row
+from tui.glyphs import CRITICAL, DASH
+from tui.preset_form import Form, value_column
+from tui.widgets.form import FormLines
+from tui.widgets.value_box import ROWS, ValueBox
+
+_OFFERED = 200  # keys at most
+
+
+class FormArea(Container):
+    """Changes the draft and says so with `Edited`; whoever hears it calls `show` with the new form."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("backspace,delete", "reset", "reset", id="editor.reset", key_display="del", show=False,
+                tooltip="Take the value out of the file: the parent's counts again"),
+        Binding("a", "add", "add", id="editor.add", show=False,
+                tooltip="Add a veRL key that has no field, or env.NAME"),
+        Binding("m", "everything", "more", id="editor.everything",
+                tooltip="All fields, or the essential ones"),
+    ]  # fmt: skip
+
+    class Edited(Message):
+        """The draft is another one now."""
+
+    def __init__(self, draft: Draft, *, read_only: bool) -> None:
+        super().__init__(id="editor-form")
+        self.draft, self.read_only = draft, read_only
+        self.form = Form(draft)
+        self.query_text = ""
+        self._everything = False
+        self._editing: str | None = None  # the field whose value is being typed
+        self._adding: str | None = None  # "" asks for a key, a key for its value
+
+    def compose(self) -> ComposeResult:
+        yield FormLines(self._line, " no field is called so: escape shows all of them")
+        yield ValueBox()
+
+    @property
+    def lines(self) -> FormLines:
+        return self.query_one(FormLines)
+
+    @property
+    def box(self) -> ValueBox:
+        return self.query_one(ValueBox)
+
+    def show(self, form: Form | None = None) -> None:
+        """Draws the fields that fit the query, or the essential ones, or all."""
+        self.form = form or self.form
+        everything = self._everything or bool(self.query_text)
+        self.lines.show(self.form.names(everything=everything, query=self.query_text))
+
+    def go_to(self, key: str) -> None:
+        """Moves to a field by its name or veRL key; shows all fields when it is not an essential one."""
+        try:
+            name = ".".join(where_of(key))
+        except UserError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return
+        self.query_text = ""
+        self._everything = self._everything or name not in self.form.names(everything=False)
+        self.show()
+        if name in self.lines.keys:
+            self.lines.move_to(name)
+
+    def edit(self, change: Callable[[], object]) -> bool:
+        """Makes a change; what was wrong with it is told. Whether it was made."""
+        if self.refused():
+            return False
+        try:
+            change()
+        except UserError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return False
+        self.post_message(self.Edited())
+        return True
+
+    def refused(self) -> bool:
+        """Whether nothing can be changed here; says why."""
+        if self.read_only:
+            self.notify("Watching only: this screen changes no preset.", severity="warning")
+        elif self.form.reading.problem is not None:
+            self.notify("The file cannot be read: o opens it in your editor.", severity="warning")
+        return self.read_only or self.form.reading.problem is not None
+
+    def action_everything(self) -> None:
+        self._everything = not self._everything
+        self.show()
+
+    def action_reset(self) -> None:
+        if (name := self.lines.cursor) is not None:
+            self.edit(partial(self.draft.unset, self.form.where(name)))
+
+    def on_form_lines_stepped(self, event: FormLines.Stepped) -> None:
+        spec = FIELDS.get(self.lines.cursor or "")
+        if spec is None or self.refused():
+            return
+        value = step(spec, self.draft.value(spec.path), event.up, self.form.seen)
+        if value is None or check(spec.path, value, self.draft.path.parent):
+            self.notify("There is no further value on its scale: enter lets you type one.", timeout=4)
+        else:
+            self.edit(partial(self.draft.set, spec.path, value))
+
+    def on_metric_table_chosen(self, event: FormLines.Chosen) -> None:
+        event.stop()
+        self._open(event.key)
+
+    def _open(self, name: str) -> None:
+        """Opens the box over the value of a line."""
+        if self.refused():
+            return
+        self._editing = name
+        self.lines.make_room(ROWS)
+        where, text = self.form.where(name), self.form.text(name)
+        self._place(self.lines.row_of(name), value_column(self.lines.size.width))
+        self.box.open("" if text == DASH else text, lambda text, fresh: choices(
+            where, text, fresh=fresh, seen=self.form.seen, folder=self.draft.path.parent))  # fmt: skip
+        self.call_after_refresh(self.box.note, _hint(name))
+
+    def action_add(self) -> None:
+        """Asks for a key, then for its value."""
+        if not self.refused():
+            self._ask_new("", "a veRL key, or env.NAME")
+
+    def _ask_new(self, key: str, hint: str) -> None:
+        self._adding = key
+        self._place(0, 2)
+        self.box.open("", lambda text, fresh: [] if fresh or key else keys(text)[:_OFFERED], hint=hint)
+
+    def _place(self, row: int, column: int) -> None:
+        size = self.lines.size
+        self.box.styles.offset = (column - 1, row)
+        self.box.styles.width = max(size.width - column, 12)
+        self.box.styles.max_height = max(min(ROWS, size.height - row), 2)
+
+    def on_value_box_typed(self, event: ValueBox.Typed) -> None:
+        if self._editing is not None:
+            wrong = self.draft.check_text(self.form.where(self._editing), event.text)
+            self.box.note(f"{CRITICAL} {wrong}" if wrong else _hint(self._editing), wrong=bool(wrong))
+
+    def on_value_box_done(self, event: ValueBox.Done) -> None:
+        name, self._editing = self._editing, None
+        key, self._adding = self._adding, None
+        self.lines.make_room(0)
+        self.lines.focus()
+        if name is not None and event.text is not None and event.text != self.form.text(name):
+            self.edit(partial(self.draft.set_text, self.form.where(name), event.text))
+        elif key is not None and event.text:
+            self._add(key, event.text)
+        self.show()
+
+    def _add(self, key: str, text: str) -> None:
+        try:
+            if key:
+                self.edit(partial(self.draft.add, key, typed(where_of(key), text)))
+                self.call_after_refresh(self.go_to, key)
+                return
+            name = ".".join(where_of(text))
+        except UserError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        if name in self.form.names(everything=True):
+            self.go_to(name)
+            self.call_after_refresh(self._open, name)
+        else:
+            self.call_after_refresh(self._ask_new, text, f"value of {text}")
+
+    def _line(self, name: str, columns: int) -> Row:
+        return self.form.line(name, columns)
+
+
+def _hint(name: str) -> str:
+    spec = FIELDS.get(name)
+    return spec.allowed if spec else "a value as in YAML"

@@ -1,0 +1,145 @@
+"""A field to type in over a line of the form, with what can be chosen below it."""
+
+from collections.abc import Callable
+from textwrap import wrap
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+
+from launcher.text import clean
+from tui.drawing.rows import Row
+from tui.glyphs import CURSOR
+from tui.widgets.lines import Lines
+from tui.widgets.painted import HIDDEN
+
+MOST = 6  # choices in sight
+ROWS = MOST + 3  # of the box, with a note of two lines
+Offer = Callable[[str, bool], list[str]]
+"""What can be chosen for a text; True while it is the one that stood there."""
+
+
+class ValueBox(Vertical):
+    """Enter takes the choice, else the text; in a folder that was chosen it goes on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "leave it", id="editor.leave-it", tooltip="Leave the value as it was"),
+        Binding("tab", "complete", "complete", id="editor.complete", priority=True,
+                tooltip="Fill in the choice"),
+        Binding("down", "choose(1)", "choose", id="editor.choose", key_display="↑↓",
+                tooltip="One of what is offered"),
+        Binding("up", "choose(-1)", id="editor.choose", show=False, key_display="↑↓",
+                tooltip="One of what is offered"),
+    ]  # fmt: skip
+
+    class Typed(Message):
+        """The text is another one now."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Done(Message):
+        """The text that was entered; None when it was left as it was."""
+
+        def __init__(self, text: str | None) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self) -> None:
+        super().__init__(classes=HIDDEN)
+        self.choices: list[str] = []
+        self.chosen: int | None = None
+        self._offer: Offer | None = None
+        self._first = ""
+
+    def compose(self) -> ComposeResult:
+        yield Input(compact=True)
+        yield Lines(id="value-note")
+        yield Lines(id="value-choices")
+
+    def open(self, text: str, offer: Offer, *, hint: str = "") -> None:
+        """Starts with a text, selected, so that the first letter replaces it."""
+        self._offer, self._first, self.chosen = offer, text, None
+        field = self.query_one(Input)
+        with self.prevent(Input.Changed):
+            field.value, field.placeholder = text, hint
+        self.remove_class(HIDDEN)
+        field.focus()
+        self.note("")
+        self._look()
+
+    def note(self, text: str, *, wrong: bool = False) -> None:
+        """A sentence below the text: what may be typed, or what is wrong with it."""
+        lines = wrap(clean(text), max(self.size.width - 2, 12))[:3]
+        rows: list[Row] = [[(f" {line}", "critical" if wrong else "dim")] for line in lines]
+        self.query_one("#value-note", Lines).show(rows)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.has_class(HIDDEN)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.chosen = None
+        self._look()
+        self.post_message(self.Typed(event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        text = self.choices[self.chosen] if self.chosen is not None else event.value
+        if self.chosen is not None and text.endswith("/"):
+            self.action_complete()
+        else:
+            self._close(text)
+
+    def action_close(self) -> None:
+        self._close(None)
+
+    def action_complete(self) -> None:
+        """Takes the choice, else the first one; a choice that is all there is, or what all have in common."""
+        if not self.choices:
+            return
+        field = self.query_one(Input)
+        text = self.choices[self.chosen or 0] if self.chosen is not None else _common(self.choices)
+        if len(text) <= len(field.value) and self.chosen is None and not text.startswith(field.value):
+            text = self.choices[0]
+        field.value = text
+        field.cursor_position = len(text)
+
+    def action_choose(self, distance: int) -> None:
+        if self.choices:
+            at = -1 if self.chosen is None and distance > 0 else self.chosen or 0
+            self.chosen = (at + distance) % len(self.choices)
+            self._draw()
+
+    def _look(self) -> None:
+        text = self.query_one(Input).value
+        self.choices = self._offer(text, text == self._first) if self._offer else []
+        if text == self._first and text in self.choices:
+            self.chosen = self.choices.index(text)
+        self._draw()
+
+    def _draw(self) -> None:
+        top = max(0, min((self.chosen or 0) - MOST // 2, len(self.choices) - MOST))
+        rows: list[Row] = []
+        for index, name in enumerate(self.choices[top : top + MOST], top):
+            chosen = index == self.chosen
+            rows.append([(CURSOR if chosen else " ", "live"), (clean(name), "title" if chosen else "text")])
+        self.query_one("#value-choices", Lines).show(rows)
+
+    def _close(self, text: str | None) -> None:
+        self.add_class(HIDDEN)
+        self.post_message(self.Done(text))
+
+
+def _common(names: list[str]) -> str:
+    """The longest beginning that all names share."""
+    first, last = min(names), max(names)
+    at = next(
+        (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
+    )
+    return first[:at]
