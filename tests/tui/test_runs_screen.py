@@ -15,6 +15,7 @@ from tui.run_list import ORDERS, RunList
 from tui.screens.compare import CompareScreen
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
+from tui.screens.launch import LaunchScreen
 from tui.screens.runs import RunsScreen
 from tui.widgets.run_table import RunTable
 
@@ -102,15 +103,15 @@ async def test_without_runs_it_offers_the_presets(make: SimpleNamespace) -> None
         assert any("toy-cpu" in line and "no GPU" in line for line in options(app))
 
 
-async def test_a_preset_starts_only_after_its_command_was_confirmed(
+async def test_a_preset_starts_only_after_its_launch_was_confirmed(
     make: SimpleNamespace, home: Path
 ) -> None:
     app = make.app()
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("end", "enter")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen) or app._notifications)
-        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        await pilot.press("escape")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
         assert not (home / "runs").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
@@ -35,7 +34,7 @@ _RUNS, _NONE, _GAP, _PRESETS = (HEADING + name for name in ("runs", "none", "gap
 
 
 class RunsScreen(Screen[None]):
-    """Enter opens a run, or asks and starts a preset. It opens on the current run, else the last live one."""
+    """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "mark", id="runs.mark", tooltip="Mark a run for a comparison"),
@@ -195,22 +194,12 @@ class RunsScreen(Screen[None]):
         self.app.switch_screen(DashboardScreen(run, read_only=self.read_only))
 
     async def _start(self, preset: str) -> None:
-        """Shows the exact command, asks, and opens the run once its supervisor lives."""
-        from launcher.run.launch import start
+        """Shows what the run comes to, and opens it once its supervisor lives."""
+        from tui.screens.launch import LaunchScreen
 
-        try:
-            command = await asyncio.to_thread(_command, preset)
-            if not await self.app.push_screen_wait(ConfirmScreen(f"Start {preset}?", command, "y  start it")):
-                return
-            self.notify(f"Starting {preset} …", markup=False, timeout=20)
-            run = await asyncio.to_thread(start, preset, (), partial(self.app.call_from_thread, self._tell))
-        except UserError as error:
-            self.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
-        else:
-            self._show_run(run.path)
-
-    def _tell(self, text: str) -> None:
-        self.notify(text, markup=False)
+        run = await self.app.push_screen_wait(LaunchScreen(preset))
+        if run is not None:
+            self._show_run(run)
 
     @property
     def _chosen_run(self) -> Path | None:
@@ -264,12 +253,3 @@ def _presets() -> list[Summary]:
     from launcher.preset.files import available, summary
 
     return [summary(name) for name in available()]
-
-
-def _command(preset: str) -> str:
-    """The command as it would run; the paths of a run that does not exist yet stand below /RUN."""
-    from launcher.preset.shell import command_line
-    from launcher.run.launch import preview
-
-    command = command_line(preview(preset, (), Path("/RUN")))
-    return f"ppo-tui run {preset}\n\nruns\n\n{command}"

@@ -12,6 +12,7 @@ from launcher.preflight.finding import Finding
 from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
+from tui.keys import moves
 from tui.widgets.items import Item, Items
 
 LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role
@@ -27,14 +28,11 @@ class Findings(Items, inherit_bindings=False):
     """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("pageup", "move(-8)", "page up", show=False),
-        Binding("pagedown", "move(8)", "page down", show=False),
-        Binding("home", "move(-100000)", "first", show=False),
-        Binding("end", "move(100000)", "last", show=False),
-        Binding("F", "fix", "fix it", key_display="F", tooltip="Apply the change that the finding names"),
-    ]
+        *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
+               first="move(-100000)", last="move(100000)"),
+        Binding("F", "fix", "fix it", id="findings.fix", key_display="F",
+                tooltip="Apply the change that the finding names"),
+    ]  # fmt: skip
 
     class FixWanted(Message):
         """The change of this finding is to be made."""
@@ -108,7 +106,8 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
     first, *more = ["", *_wrap(message, columns)] if narrow else _hang(message, beside, columns)
     rows: list[Row] = [[*head, (first, "text")], *([(f"{'':{_INDENT}}{line}", "text")] for line in more)]
     if finding.keys:
-        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(", ".join(finding.keys), columns)]
+        keys = _cut(", ".join(finding.keys), max(columns - _INDENT - 1, _LEAST))
+        rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
     if finding.fix:
         fix = " ".join(clean(finding.fix).split())
         rows += [[(f"{'':{_INDENT}}{line}", "live")] for line in _wrap(f"fix: {fix}", columns)]

@@ -1,0 +1,298 @@
+"""The launch of a preset: what it comes to, findings, fixes, refusal and force."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from launcher.errors import UserError
+from launcher.preflight.finding import Finding
+from launcher.preflight.gate import Refused
+from launcher.run.directory import RunDir
+from tui.launch_plan import plan, settings_with
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.launch import LaunchScreen
+from tui.widgets.findings import Findings
+from tui.widgets.lines import Lines
+
+GOOD = """
+extends: toy-cpu
+model: {path: /models/tiny}
+data: {train: /data/train.parquet, val: /data/val.parquet}
+"""
+BROKEN = GOOD + "actor: {ppo_mini_batch_size: 128}\n"  # larger than the batch of 64
+DISK = Finding("HW-9", "hardware", "warning", (), "the disk is nearly full", "delete old runs")
+FILE = Finding("DATA-1", "data", "error", ("data.train_files",), "there is no such file", "make it")
+
+
+class Slow:
+    """Stands for the checks that take seconds: what they find, when they go on, whether they were ended."""
+
+    def __init__(self, *findings: Finding) -> None:
+        self.findings, self.go, self.cancelled = findings, threading.Event(), threading.Event()
+
+    def __call__(
+        self, _: object, progress: Callable[[str], None], cancelled: Callable[[], bool]
+    ) -> Iterator[Finding]:
+        progress("data files")
+        while not self.go.wait(0.02):
+            if cancelled():
+                self.cancelled.set()
+                return
+        yield from self.findings
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    found = Slow()
+    found.go.set()
+    monkeypatch.setattr("tui.screens.launch.examine", found)
+    return found
+
+
+@pytest.fixture
+def started(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was started; a run directory stands for it."""
+    calls: list[Any] = []
+
+    def start(preset: str, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool) -> RunDir:
+        narrate("starting its supervisor")
+        calls.append((Path(preset).stem, list(settings), force))
+        return RunDir(make.run(hex_id=f"abc{len(calls)}"))
+
+    monkeypatch.setattr("launcher.run.launch.start", start)
+    return calls
+
+
+def written(home: Path, text: str) -> str:
+    file = home / "mine.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+async def opened(pilot: Pilot[Any], preset: str) -> LaunchScreen:
+    screen = LaunchScreen(preset)
+    await pilot.pause()
+    pilot.app.push_screen(screen)
+    await until(pilot, lambda: screen.plan.command)
+    return screen
+
+
+async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
+    for _ in range(200):
+        if found():
+            await pilot.pause()
+            return
+        await pilot.pause(0.05)
+    raise AssertionError("it never came")
+
+
+def said(screen: LaunchScreen, name: str) -> str:
+    return " ".join("".join(text for text, _ in row) for row in screen.query_one(name, Lines).lines)
+
+
+def toasts(app: Any) -> str:
+    return " ".join(notice.message for notice in app._notifications)
+
+
+async def test_the_essentials_and_the_exact_command_are_shown(
+    make: SimpleNamespace, home: Path, slow: Slow
+) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, written(home, GOOD))
+        await until(pilot, lambda: not screen.doing)
+        assert "PPO · CPU · veRL 0.9.1 · /models/tiny" in said(screen, "#essentials")
+        assert "64 prompts a step, 2 updates of 32" in said(screen, "#essentials")
+        assert "data.train_batch_size=64" in said(screen, "#command") and "/RUN/" in said(screen, "#command")
+
+
+async def test_without_errors_s_starts_and_the_run_is_opened(
+    make: SimpleNamespace, home: Path, slow: Slow, started: list[Any]
+) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        answers: list[Any] = []
+        screen = LaunchScreen(written(home, GOOD), ["actor.lr=2e-6"])
+        await pilot.pause()
+        app.push_screen(screen, answers.append)
+        await until(pilot, lambda: screen.plan.command and not screen.doing)
+        assert not screen.errors and "with actor.lr=2e-6" in said(screen, "#essentials")
+        await pilot.press("exclamation_mark")  # there is nothing to force
+        await pilot.pause()
+        assert app.screen is screen
+        await pilot.press("s", "s")
+        await until(pilot, lambda: answers)
+        assert started == [("mine", ["actor.lr=2e-6"], False)] and answers[0].name.startswith("abc1")
+
+
+async def test_errors_refuse_and_force_asks_first(
+    make: SimpleNamespace, home: Path, slow: Slow, started: list[Any]
+) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, written(home, BROKEN))
+        await until(pilot, lambda: not screen.doing)
+        assert screen.errors and "error" in said(screen, "#launch-title")
+        await pilot.press("s")
+        await pilot.pause()
+        assert "It would fail" in toasts(app) and not started
+        for key, forced in (("n", False), ("y", True)):
+            await pilot.press("exclamation_mark")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.press(key)
+            await until(pilot, lambda: not isinstance(app.screen, ConfirmScreen))
+            await pilot.pause(0.1)
+            assert bool(started) is forced
+        await until(pilot, lambda: app.screen is not screen)
+        assert started[0][2] is True
+
+
+async def test_f_makes_the_fix_a_setting_of_this_launch(
+    make: SimpleNamespace, home: Path, slow: Slow
+) -> None:
+    app = make.app()
+    file = written(home, BROKEN)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, file)
+        await until(pilot, lambda: not screen.doing)
+        findings = screen.query_one(Findings)
+        fixable = [each for each in screen.findings if each.level == "error" and each.change]
+        assert fixable
+        while findings.chosen != fixable[0]:
+            await pilot.press("down")
+        before = screen.plan.command
+        await pilot.press("F")
+        await until(pilot, lambda: screen.plan.command != before and not screen.doing)
+        assert screen.settings and fixable[0] not in screen.findings
+        assert screen.settings[0] in said(screen, "#essentials")
+        assert Path(file).read_text() == BROKEN
+
+
+async def test_slow_checks_tell_what_they_do_and_end_with_the_screen(
+    make: SimpleNamespace, home: Path, slow: Slow
+) -> None:
+    slow.findings = (DISK, FILE)
+    slow.go.clear()
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, written(home, GOOD))
+        await until(pilot, lambda: "data files" in said(screen, "#launch-title"))
+        await pilot.press("escape")
+        await until(pilot, slow.cancelled.is_set)
+        assert app.screen is not screen
+        slow.go.set()
+        screen = await opened(pilot, written(home, GOOD))
+        await until(pilot, lambda: not screen.doing)
+        assert screen.findings[:1] == [FILE] and DISK in screen.findings  # errors first
+
+
+async def test_what_the_start_finds_is_shown(
+    make: SimpleNamespace, home: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = [Refused("mine", [FILE, DISK]), UserError("no space left")]
+
+    def start(*_: Any, **__: Any) -> None:
+        raise problems.pop(0)
+
+    monkeypatch.setattr("launcher.run.launch.start", start)
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, written(home, GOOD))
+        await until(pilot, lambda: not screen.doing)
+        await pilot.press("s")
+        await until(pilot, lambda: "would fail" in toasts(app))
+        assert screen.findings == [FILE, DISK] and not screen.starting
+        await pilot.press("exclamation_mark", "y")
+        await until(pilot, lambda: "no space left" in toasts(app))
+        assert app.screen is screen
+
+
+async def test_a_preset_that_cannot_be_read_says_so_and_cannot_be_forced(
+    make: SimpleNamespace, home: Path
+) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, written(home, "actor: {lr: fast}\n"))
+        assert "actor.lr" in screen.findings[0].message and "no command" in said(screen, "#command")
+        await pilot.press("exclamation_mark")
+        await pilot.pause()
+        assert app.screen is screen
+
+
+async def test_the_list_of_presets_opens_the_launch_and_the_run(
+    make: SimpleNamespace, home: Path, slow: Slow, started: list[Any]
+) -> None:
+    (home / "presets").mkdir(exist_ok=True)
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
+        screen: Any = app.screen
+        await until(pilot, lambda: screen.plan.command and not screen.doing)
+        await pilot.press(*(["exclamation_mark", "y"] if screen.errors else ["s"]))
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+        assert len(started) == 1
+
+
+def test_a_later_fix_of_the_same_field_replaces_the_earlier_one() -> None:
+    settings = settings_with(["actor.lr=1e-6", "rollout.n=2"], {"actor.lr": 2e-6, "data.train": ["a", "b"]})
+    assert settings == ["rollout.n=2", "actor.lr=2e-06", "data.train=[a,b]"]
+    assert settings_with(settings, {"trainer.project": None, "rollout.n": 4})[-2:] == [
+        "trainer.project=null",
+        "rollout.n=4",
+    ]
+
+
+@pytest.mark.parametrize("name", ["toy-cpu", "gsm8k-0.5b-24gb", "gsm8k-grpo-24gb", "math-7b-8gpu"])
+def test_shipped_presets_say_what_they_come_to(home: Path, name: str) -> None:
+    found = plan(name, [])
+    assert len(found.essentials) >= 3 and found.subject is not None
+    assert all(len("".join(text for text, _ in row)) < 100 for row in found.essentials[1:])
+    assert "verl.trainer.main_ppo" in found.command
+
+
+@pytest.mark.parametrize("size", [(250, 60), (100, 20), (60, 16), (40, 9), (20, 5), (10, 3)])
+async def test_any_size_will_do(make: SimpleNamespace, home: Path, slow: Slow, size: tuple[int, int]) -> None:
+    slow.findings = (FILE, DISK)
+    app = make.app()
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(pilot, written(home, BROKEN))
+        await until(pilot, lambda: not screen.doing)
+        app.export_screenshot()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])
+def test_looks(
+    snap_compare: Callable[..., bool], make: SimpleNamespace, slow: Slow, monkeypatch: pytest.MonkeyPatch,
+    size: tuple[int, int],
+) -> None:  # fmt: skip
+    """With findings and a command of its own: the real ones depend on the machine."""
+    from tui.launch_plan import Plan
+
+    keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
+    change = {"actor.ppo_mini_batch_size": 64}
+    message = "mini-batch 48 does not divide the train batch 128"
+    mini = Finding("V3", "config", "error", keys, message, "use 32 or 64", change)
+    lines = [
+        "PPO · 1 GPU · veRL 0.9.1 · Qwen/Qwen2.5-0.5B-Instruct",
+        "128 prompts a step, 3 updates of 48",
+        "20 epochs",
+    ]
+    command = "env -u RAY_ADDRESS \\\n  python -u -m verl.trainer.main_ppo" + "".join(
+        f" \\\n  key_{n}={n}" for n in range(40)
+    )
+    made = Plan([[(line, "text")] for line in lines], command, [mini, FILE, DISK])
+    monkeypatch.setattr("tui.screens.launch.plan", lambda *_: made)
+
+    async def shown(pilot: Pilot[Any]) -> None:
+        screen = await opened(pilot, "gsm8k-0.5b-24gb")
+        await until(pilot, lambda: not screen.doing)
+
+    assert snap_compare(make.app(), terminal_size=size, run_before=shown)

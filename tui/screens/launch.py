@@ -1,0 +1,243 @@
+"""Before a run: what it comes to, its exact command, and what the preflight says."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from textwrap import wrap
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from launcher.errors import UserError
+from launcher.preflight.finding import LEVELS, Finding, in_order
+from launcher.text import clean
+from tui.drawing.rows import Row, Span, spread
+from tui.glyphs import CRITICAL, OK, WAITING, WARN
+from tui.launch_plan import Plan, examine, plan, settings_with
+from tui.screens.confirm import ConfirmScreen
+from tui.widgets.findings import Findings
+from tui.widgets.lines import Lines
+
+WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
+HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
+
+
+class LaunchScreen(Screen[Path | None]):
+    """Answers with the directory of the run that was started, None when none was.
+
+    Errors refuse the start; a second key forces it after a question, and the run remembers that.
+    """
+
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "start", "start", id="launch.start", tooltip="Start the run; it outlives this screen"),
+        Binding("exclamation_mark", "force", "force", id="launch.force", key_display="!",
+                tooltip="Start it although the preflight finds an error; asks first"),
+        Binding("e", "edit", "edit", id="launch.edit", tooltip="Edit the preset"),
+        Binding("c", "copy", "copy", id="launch.copy", tooltip="Copy the command"),
+        Binding("tab", "app.focus_next", "command", id="launch.command", tooltip="To the command, or back"),
+        Binding("escape,q", "cancel", "cancel", id="launch.cancel", key_display="esc",
+                tooltip="Back; nothing is started"),
+    ]  # fmt: skip
+
+    def __init__(self, preset: str, settings: Sequence[str] = ()) -> None:
+        """`preset` is a name or a path; `settings` are KEY=VALUE over it."""
+        super().__init__()
+        self.preset, self.settings = preset, list(settings)
+        self.plan = Plan([], "")
+        self.findings: list[Finding] = []
+        self.doing = "reading the preset"  # empty when nothing is under way
+        self.starting = False
+        self._round = 0  # what belongs to an earlier one is out of date
+        self._edited = False
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="launch-title")
+        yield Lines(id="essentials")
+        with Container(id="launch-body"):
+            with VerticalScroll(id="launch-findings", can_focus=False):
+                yield Findings()
+            with VerticalScroll(id="launch-command"):
+                yield Lines(id="command")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Findings).focus()
+        self._begin()
+
+    def on_unmount(self) -> None:
+        self._round += 1
+
+    def on_resize(self) -> None:
+        self._show()
+
+    def on_screen_resume(self) -> None:
+        if self._edited:
+            self._edited = False
+            self._begin()
+
+    def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
+        """The finding's change becomes a setting of this launch; the preset's file stays as it is."""
+        if event.finding.change and not self.starting:
+            self.settings = settings_with(self.settings, dict(event.finding.change))
+            self._begin()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "force":
+            return self.errors > 0 and self.plan.subject is not None
+        return True
+
+    @property
+    def errors(self) -> int:
+        return sum(finding.level == "error" for finding in self.findings)
+
+    def action_start(self) -> None:
+        if self.errors:
+            self.notify("It would fail: F makes a fix, ! starts it all the same.", severity="warning")
+        else:
+            self._start(force=False)
+
+    def action_force(self) -> None:
+        self.run_worker(self._force(), exclusive=True, group="start")
+
+    def action_edit(self) -> None:
+        from tui.editing import edit_preset
+
+        edit_preset(self.app, self.preset, None)
+        self._begin()
+
+    def action_copy(self) -> None:
+        from tui.copying import copy
+
+        try:
+            file = copy(self.app, "command", self.plan.command)
+        except OSError as error:
+            self.notify(f"not copied: {error}", severity="error", markup=False)
+        else:
+            self.notify(f"Copied; also in {file}", markup=False)
+
+    def action_cancel(self) -> None:
+        if self.starting:
+            self.notify("It is being started: x on its dashboard stops it.", severity="warning")
+        else:
+            self.dismiss(None)
+
+    def _begin(self) -> None:
+        """Reads and judges the preset anew."""
+        self._round += 1
+        self.doing = "reading the preset"
+        self._show()
+        self.run_worker(self._read(self._round), exclusive=True, group="plan")
+
+    async def _read(self, began: int) -> None:
+        found = await asyncio.to_thread(plan, self.preset, self.settings)
+        if began != self._round:
+            return
+        self.plan, self.findings, self.doing = found, list(found.findings), ""
+        if found.subject is not None:
+            self.doing = "checking"
+            # a thread of its own, so that nobody who closes the screen has to wait for it
+            threading.Thread(target=self._examine, args=(began,), daemon=True).start()
+        self._show()
+
+    def _examine(self, began: int) -> None:
+        """In a thread: the checks that take seconds."""
+        assert self.plan.subject is not None
+        tell = partial(self._from_thread, began)
+        for finding in examine(
+            self.plan.subject, lambda text: tell(text, None), lambda: began != self._round
+        ):
+            tell(None, finding)
+        tell("", None)
+
+    def _from_thread(self, began: int, doing: str | None, finding: Finding | None) -> None:
+        if began == self._round and self.app.is_running:
+            self.app.call_from_thread(self._hear, began, doing, finding)
+
+    def _hear(self, began: int, doing: str | None, finding: Finding | None) -> None:
+        if began != self._round:
+            return
+        if doing is not None:
+            self.doing = doing
+        if finding is not None:
+            self.findings = in_order([*self.findings, finding])
+        self._show()
+
+    async def _force(self) -> None:
+        wrong = [f"{found.id}: {found.message}" for found in self.findings if found.level == "error"]
+        details = "\n\n".join([*map(clean, wrong), "The run will remember that it was forced."])
+        question = ConfirmScreen(
+            f"Start {self.preset} although it would fail?", details, "y  start it all the same", "n  no"
+        )
+        if await self.app.push_screen_wait(question):
+            self._start(force=True)
+
+    def _start(self, *, force: bool) -> None:
+        if not self.starting:
+            self._round += 1  # the start checks everything itself
+            self.starting, self.doing = True, "starting"
+            self._show()
+            self.run_worker(self._launch(force), group="launch")
+
+    async def _launch(self, force: bool) -> None:
+        from launcher.preflight.gate import Refused
+        from launcher.run.launch import start
+
+        narrate = partial(self.app.call_from_thread, self._narrate)
+        try:
+            run = await asyncio.to_thread(start, self.preset, self.settings, narrate, force=force)
+        except UserError as error:
+            if isinstance(error, Refused):
+                self.findings = error.findings
+            self.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
+            self.starting, self.doing = False, ""
+            self._show()
+        else:
+            self.dismiss(run.path)
+
+    def _narrate(self, text: str) -> None:
+        self.doing = text
+        self._show()
+
+    def _show(self) -> None:
+        columns = self.size.width
+        name = [(f" Start {clean(self.preset)}", "title")]
+        self.query_one("#launch-title", Lines).show([spread(name, [self._verdict(), (" ", "text")], columns)])
+        essentials: list[Row] = [[(" ", "text"), *row] for row in self.plan.essentials]
+        if self.settings:
+            essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
+        self.query_one("#essentials", Lines).show(essentials)
+        quiet = "" if self.doing else "the preflight found nothing"
+        self.query_one(Findings).show(self.findings, quiet)
+        self.query_one("#command", Lines).show(self._command_rows())
+        self.refresh_bindings()
+
+    def _command_rows(self) -> list[Row]:
+        """Whole lines: a long value goes on in the next one."""
+        width = max(self.query_one("#launch-command").size.width - 2, 8)
+        lines = clean(self.plan.command).splitlines()
+        parts = [wrap(line, width, subsequent_indent="      ", drop_whitespace=False) for line in lines]
+        return [[(f" {text}", "text")] for part in parts for text in part]
+
+    def _verdict(self) -> Span:
+        counts = Counter(finding.level for finding in self.findings)
+        found = ", ".join(
+            f"{counts[level]} {level}" + ("s" if counts[level] > 1 else "")
+            for level in LEVELS[:2]
+            if counts[level]
+        )
+        if self.doing:
+            return f"{WAITING} {clean(self.doing)} …", "live"
+        if self.errors:
+            return f"{CRITICAL} {found}", "critical"
+        return (f"{WARN} {found}", "warn") if found else (f"{OK} ready to start", "ok")
