@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from launcher.health.fixes import FIXES, Fix
 from launcher.health.rules import ALL
-from launcher.preset.schema import Spec
+from launcher.preset.fields import Spec
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,153 @@
+"""A preset from what a reader of a tutorial has in hand: a shell script or a pasted command of overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.errors import UserError
+from launcher.preset import layers, script, versions
+from launcher.preset.defaults import default_of
+from launcher.preset.drafts import dump
+from launcher.preset.files import restore
+from launcher.preset.layers import Layer
+from launcher.preset.schema import FIELDS
+from launcher.text import clean
+
+OURS = {
+    "trainer.default_local_dir", "trainer.rollout_data_dir", "trainer.validation_data_dir",
+    "trainer.resume_mode", "trainer.resume_from_path", "hydra.run.dir", "hydra.output_subdir",
+    "ray_kwargs.ray_init.include_dashboard", "ray_kwargs.ray_init.num_gpus",
+}  # fmt: skip
+"""What ppo-tui sets for each run by itself."""
+
+# Where veRL's default is not ours: a script that is silent means veRL's.
+_SILENT = ("trainer.gpus", "rollout.tensor_model_parallel_size")
+_ALWAYS = ("console", "file")  # loggers that every run has
+_SETTERS = (
+    "VERL_FILE_LOGGER_PATH", "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS", "PYTHONUNBUFFERED",
+    "RAY_COLOR_PREFIX", "RAY_USAGE_STATS_ENABLED", "VERL_USE_EXTERNAL_MODULES", "PYTHONPATH",
+)  # fmt: skip
+_ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
+_CPU_SETTERS = ("VERL_PLATFORM", "VERL_ENGINE_DEVICE")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The text of a preset, and what of the source is not in it."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def from_script(text: str, name: str, folder: Path) -> Imported:
+    """The preset called `name` for a script or command line; relative paths in it are meant from `folder`.
+
+    Keys of any veRL version become fields, the rest overrides. Raises UserError when there is nothing in it.
+    """
+    found = script.parse(text)
+    notes = list(found.notes)
+    layer: Layer = {}
+    ours: list[str] = []
+    stray: list[str] = []
+    for word in found.overrides:
+        key, equals, value = word.partition("=")
+        bare, plain = versions.newest(key.lstrip("+")), value.strip("'\"")
+        if key.startswith("--") or not equals:
+            stray.append(word)
+            continue
+        if bare in OURS or (bare, plain) == ("ray_kwargs.ray_init.address", "local"):
+            ours.append(bare)
+            continue
+        if (bare, plain) == ("trainer.experiment_name", name):
+            continue
+        try:
+            layer = layers.over(_setting(word, folder, name), layer)
+        except UserError as error:
+            notes.append(f"left out: {error}")
+    if not layer:
+        raise UserError(
+            "there are no veRL overrides in it: expected is 'python -m verl.trainer.main_ppo KEY=VALUE ...'"
+        )
+    if stray:
+        notes.append(f"left out, being no KEY=VALUE: {' '.join(stray)}")
+    if ours:
+        notes.append(f"ppo-tui sets these for each run: {', '.join(ours)}")
+    _tidy(layer)
+    notes += _fill_in(layer)
+    notes += _environment(layer, found.env, folder)
+    heading = "\n".join([f"# Imported as {name}.", *(f"# Note: {_one_line(note)}" for note in notes)])
+    return Imported(dump(layers.nest(_portable(layer)), heading), tuple(notes))
+
+
+def _setting(word: str, folder: Path, name: str) -> Layer:
+    """The layer of one override. Raises UserError, also for a value that its field does not allow."""
+    layer = layers.from_setting(word, folder)
+    for path, entry in layer.items():
+        if path == ("trainer", "loggers") and isinstance(entry.value, list):
+            layer[path] = layers.Entry(
+                [logger for logger in entry.value if logger not in _ALWAYS], entry.source, entry.spelling
+            )
+    restore(name, layers.nest(layer))
+    return layer
+
+
+def _tidy(layer: Layer) -> None:
+    """Takes out what says nothing: a field equal to the one it follows, no loggers, a list of one file."""
+    for spec in FIELDS.values():
+        if spec.path not in layer:
+            continue
+        entry = layer[spec.path]
+        if spec.kind and isinstance(entry.value, list) and len(entry.value) == 1:
+            layer[spec.path] = layers.Entry(entry.value[0], entry.source, entry.spelling)
+        leader = FIELDS[spec.follows].path if spec.follows else None
+        if leader in layer and entry.value == layer[leader].value:
+            del layer[spec.path]
+    if ("trainer", "loggers") in layer and not layer["trainer", "loggers"].value:
+        del layer["trainer", "loggers"]
+
+
+def _fill_in(layer: Layer) -> Iterator[str]:
+    """Sets what the script leaves to veRL where ppo-tui would take something else."""
+    for name in _SILENT:
+        spec = FIELDS[name]
+        if spec.path not in layer:
+            value = default_of(spec.key)
+            layer[spec.path] = layers.Entry(value, "veRL's default", spec.path[-1])
+            yield f"{name} is {value}: the script does not say it, and that is veRL's default"
+
+
+def _environment(layer: Layer, env: dict[str, str], folder: Path) -> Iterator[str]:
+    device = layer.get(("trainer", "device"))
+    ours = (*_SETTERS, *(_CPU_SETTERS if device and device.value == "cpu" else ()))
+    for name, value in env.items():
+        if name in ours:
+            continue
+        try:
+            layer.update(layers.from_setting(f"env.{name}={value}", folder))
+        except UserError as error:
+            yield f"left out: {error}"
+
+
+def _portable(layer: Layer) -> Layer:
+    """In the order of the schema; paths below the home folder begin with `~` again."""
+    home = f"{Path.home()}/"
+
+    def shorter(value: Any) -> Any:
+        if isinstance(value, list):
+            return [shorter(item) for item in value]
+        return f"~/{value[len(home) :]}" if isinstance(value, str) and value.startswith(home) else value
+
+    paths = {spec.path for spec in FIELDS.values() if spec.kind}
+    ordered = sorted(layer, key=lambda path: _ORDER.get(path, len(_ORDER)))
+    return {
+        path: layers.Entry(shorter(entry.value), entry.source, entry.spelling) if path in paths else entry
+        for path in ordered
+        for entry in (layer[path],)
+    }
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in clean(text)).split())
