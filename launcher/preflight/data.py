@@ -32,7 +32,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
                 continue
             found = look(subject, file, measured=split == "train")
             yield from _content(subject, key, file, found)
-            if "rows" in found:
+            if found.get("rows"):
                 rows[split].append(found)
     yield from row_rules.sources(subject, [*rows["train"], *rows["val"]])
     yield from row_rules.lengths(subject, rows["train"])

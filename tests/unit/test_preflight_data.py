@@ -1,0 +1,284 @@
+"""Data files: real parquet files, good ones and broken ones, and the tokenizer of a real small model."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.data import schema
+from launcher.preflight import data, row_rules
+from launcher.preflight.finding import Finding
+from launcher.preflight.subject import Subject, subject
+from launcher.preset.files import load
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(home))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A tokenizer with a chat template, as the toy's."""
+    pytest.importorskip("transformers")
+    from launcher.data import toy
+
+    folder = tmp_path_factory.mktemp("model")
+    toy._tokenizer([(2, 3), (4, 5)]).save_pretrained(folder)
+    yield folder
+
+
+def rows(count: int, *, words: int = 1, source: str = "openai/gsm8k") -> list[schema.Row]:
+    return [
+        schema.row(
+            source, question=f"What is 2 + 3? {'and again ' * words}", instruction="Say it.", answer="#### 5",
+            ground_truth="5", split="train", index=index,
+        )
+        for index in range(count)
+    ]  # fmt: skip
+
+
+def judged(tmp_path: Path, *settings: str, **files: Any) -> list[Finding]:
+    """The findings of a preset whose train and val files hold these rows, or are these paths."""
+    named = []
+    for split in ("train", "val"):
+        content = files.get(split, rows(64))
+        path = content if isinstance(content, Path) else tmp_path / f"{split}.parquet"
+        if not isinstance(content, Path):
+            schema.write(path, content)
+        named.append(f"data.{split}={path}")
+    return list(data.checks(what(tmp_path, *named, *settings)))
+
+
+def what(tmp_path: Path, *settings: str) -> Subject:
+    given = [each.partition("=")[0] for each in settings]
+    defaults = [f"data.train={tmp_path}/train.parquet", f"data.val={tmp_path}/val.parquet",
+                f"model.path={tmp_path}/model"]  # fmt: skip
+    mine = [each for each in defaults if each.partition("=")[0] not in given]
+    return subject(load("toy-cpu", [*mine, *settings]))
+
+
+def table(path: Path, columns: dict[str, list[Any]]) -> Path:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def test_good_files_say_nothing(tmp_path: Path, model: Path) -> None:
+    assert judged(tmp_path, f"model.path={model}") == []
+
+
+def test_a_missing_file_has_its_neighbour_named(tmp_path: Path) -> None:
+    schema.write(tmp_path / "train.parquet", rows(64))
+    (only,) = [each for each in judged(tmp_path, train=tmp_path / "trian.parquet") if "trian" in each.message]
+    assert (only.id, only.level, only.keys) == ("P28", "error", ("data.train_files",))
+    assert "no file" in only.message
+
+
+def test_the_nearest_name_is_offered(tmp_path: Path) -> None:
+    schema.write(tmp_path / "train.parquet", rows(64))
+    schema.write(tmp_path / "val.parquet", rows(64))
+    (only,) = data.checks(what(tmp_path, f"data.train={tmp_path}/trian.parquet"))
+    assert "did you mean 'train.parquet'?" in only.message
+
+
+def test_the_toy_is_made_on_the_first_start(tmp_path: Path, home: Path) -> None:
+    found = list(data.checks(subject(load("toy-cpu"))))
+    assert {(each.id, each.level) for each in found} == {("DATA-0", "info")}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rule", "words"),
+    [
+        ("data.csv", b"a,b\n1,2\n", "P28", "veRL opens .parquet, .json, .jsonl, not '.csv'"),
+        ("data.parquet", b"not a parquet file at all", "P28", "cannot be read: ArrowInvalid"),
+    ],
+)
+def test_files_that_veRL_cannot_open(
+    tmp_path: Path, name: str, content: bytes, rule: str, words: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    (only,) = judged(tmp_path, train=tmp_path / name)
+    assert (only.id, only.level) == (rule, "error")
+    assert words in only.message
+
+
+def columns(count: int = 64) -> dict[str, list[Any]]:
+    return {
+        "prompt": [[{"role": "user", "content": "What is 2 + 3?"}]] * count,
+        "data_source": ["openai/gsm8k"] * count,
+        "reward_model": [{"style": "rule", "ground_truth": "5"}] * count,
+    }
+
+
+@pytest.mark.parametrize("missing", ["prompt", "data_source", "reward_model"])
+def test_each_column_is_needed(tmp_path: Path, missing: str) -> None:
+    have = {name: values for name, values in columns().items() if name != missing}
+    found = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
+    assert [(each.id, each.level) for each in found] == [("P29", "error")]
+    assert f"no column '{missing}'" in found[0].message
+
+
+def test_a_misspelt_column_is_recognised(tmp_path: Path) -> None:
+    have = columns()
+    have["prompts"] = have.pop("prompt")
+    (only,) = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
+    assert "did you mean 'prompts'?" in only.message and only.keys == ("data.prompt_key",)
+    assert (
+        judged(tmp_path, "data.prompt_key=prompts", train=tmp_path / "t.parquet", val=tmp_path / "t.parquet")
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["What is 2 + 3?", [], [{"role": "user"}], ["What is 2 + 3?"]],
+    ids=["text", "empty", "no content", "no message"],
+)
+def test_prompts_are_messages(tmp_path: Path, prompt: Any) -> None:
+    path = tmp_path / "t.jsonl"
+    line = {name: values[0] for name, values in columns().items()} | {"prompt": prompt}
+    path.write_text((json.dumps(line) + "\n") * 64)
+    (only,) = judged(tmp_path, train=path)
+    assert only.id == "P29" and "64 of 64 rows" in only.message
+
+
+def test_the_truth_must_be_there(tmp_path: Path) -> None:
+    have = columns() | {"reward_model": [{"style": "rule"}] * 64}
+    (only,) = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
+    assert only.id == "P29" and "ground_truth" in only.message
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    (only,) = judged(tmp_path, train=[])
+    assert (only.id, only.group) == ("P6", "data")
+
+
+@pytest.mark.parametrize(("count", "batch", "fails"), [(63, 64, True), (64, 64, False), (3, 64, True)])
+def test_rows_make_a_batch(tmp_path: Path, count: int, batch: int, fails: bool) -> None:
+    found = judged(tmp_path, f"data.train_batch_size={batch}", train=rows(count))
+    assert [(each.id, each.group, each.level) for each in found] == [("P6", "config", "error")] * fails
+    if fails:
+        assert f"to {32 if count == 63 else 2} or less" in found[0].fix
+
+
+def test_steps_beyond_the_epochs(tmp_path: Path) -> None:
+    found = judged(tmp_path, "trainer.epochs=2", "trainer.steps=10", train=rows(256))
+    assert [(each.id, each.change) for each in found] == [("P34b", {"trainer.epochs": 3})]
+    assert judged(tmp_path, "trainer.epochs=3", "trainer.steps=10", train=rows(256)) == []
+
+
+def test_a_source_that_nobody_scores(tmp_path: Path) -> None:
+    mine = rows(64, source="my/sums")
+    (only,) = judged(tmp_path, train=mine, val=mine)
+    assert (only.id, only.level) == ("P31", "error") and "'my/sums'" in only.message
+    (some,) = judged(tmp_path, train=mine)
+    assert some.level == "warning" and "64 of 128 rows" in some.message
+    function = tmp_path / "score.py"
+    function.write_text("def compute_score(**_):\n    return 1\n")
+    assert judged(tmp_path, f"reward.path={function}", train=mine, val=mine) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["openai/gsm8k", "aime2024", "math", "searchR1_nq", "DigitalLearningGmbH/MATH-lighteval"]
+)
+def test_sources_that_veRL_knows(source: str) -> None:
+    assert row_rules.known_source(source)
+
+
+def test_the_table_of_sources_is_that_of_the_installed_veRL() -> None:
+    scores = pytest.importorskip("importlib.util").find_spec("verl")
+    if scores is None:
+        pytest.skip("veRL is not installed")
+    text = (Path(scores.submodule_search_locations[0]) / "utils/reward_score/__init__.py").read_text()
+    assert [source for source in row_rules.SOURCES if f'"{source}"' not in text] == []
+
+
+def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, model: Path) -> None:
+    mixed = [*rows(48), *rows(16, words=60)]
+    path = f"model.path={model}"
+    (cut,) = judged(tmp_path, path, "data.max_prompt_length=128", train=mixed)
+    assert (cut.id, cut.level) == ("DATA-2", "warning")
+    assert "25 % of the training prompts are longer than 128 tokens and lose their beginning" in cut.message
+    longest = int(cut.message.rpartition(" ")[2])
+    assert judged(tmp_path, path, f"data.max_prompt_length={longest}", train=mixed) == []
+    assert judged(tmp_path, path, f"data.max_prompt_length={longest - 1}", train=mixed) != []
+    dropped = judged(
+        tmp_path, path, "data.max_prompt_length=128", "data.filter_overlong_prompts=true", train=mixed
+    )
+    assert [each.id for each in dropped] == ["DATA-2", "P6"]  # 48 rows are left for a batch of 64
+    assert "about 48 are short enough" in dropped[1].message
+
+
+def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path) -> None:
+    from transformers import AutoTokenizer
+
+    schema.write(tmp_path / "t.parquet", rows(3, words=7))
+    found = data.look(what(tmp_path, f"model.path={model}"), str(tmp_path / "t.parquet"), measured=True)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    text = tokenizer.apply_chat_template(
+        rows(1, words=7)[0]["prompt"], add_generation_prompt=True, tokenize=False
+    )
+    assert found["lengths"] == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
+
+
+def test_a_model_without_a_chat_template(tmp_path: Path, model: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    config.pop("chat_template", None)
+    (bare / "tokenizer_config.json").write_text(json.dumps(config))
+    (only,) = judged(tmp_path, f"model.path={bare}")
+    assert (only.id, only.group) == ("P27", "model") and "chat template" in only.message
+
+
+def test_what_was_found_is_kept_until_the_file_changes(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    ask = data.worker.ask
+
+    def counting(*args: Any, **named: Any) -> dict[str, Any]:
+        asked.append(args)
+        return ask(*args, **named)
+
+    monkeypatch.setattr(data.worker, "ask", counting)
+    path = tmp_path / "t.parquet"
+    schema.write(path, rows(4))
+    judge = what(tmp_path)
+    first = data.look(judge, str(path))
+    assert data.look(judge, str(path)) == first and len(asked) == 1
+    schema.write(path, rows(5))
+    assert data.look(judge, str(path))["rows"] == 5 and len(asked) == 2
+
+
+def test_without_pyarrow_it_says_so(tmp_path: Path) -> None:
+    """An interpreter that has nothing: the answer names the package."""
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    schema.write(tmp_path / "t.parquet", rows(4))
+    request = {"file": str(tmp_path / "t.parquet"), "prompt_key": "prompt", "template": {}}
+    answer = data.worker.ask(str(tmp_path / "bare/bin/python"), "read_rows.py", request, timeout=30)
+    assert answer == {"missing": "pyarrow"}
+    (only,) = data._content(what(tmp_path), "data.train_files", "t.parquet", answer)
+    assert (only.id, only.level) == ("DATA-1", "info") and "pyarrow" in only.message
+
+
+def test_escapes_in_foreign_text_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    mine = rows(64, source="\x1b[31mred")
+    (only,) = judged(tmp_path, train=mine, val=mine)
+    assert "\x1b" not in only.message

@@ -1,0 +1,155 @@
+"""Reward functions, tried in a process of their own."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launcher.preflight import reward
+from launcher.preflight.finding import Finding
+from launcher.preflight.reward import Trial
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Callable[..., Trial]:
+    """Writes a function and tries it."""
+
+    def run(text: str, name: str = "compute_score", timeout: float = 30) -> Trial:
+        file = tmp_path / "score.py"
+        file.write_text(text)
+        return reward.try_out(sys.executable, str(file), name, reward.MADE_UP, timeout=timeout)
+
+    return run
+
+
+def only(trial: Trial) -> Finding:
+    (finding,) = trial.findings
+    return finding
+
+
+GOOD = "def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):\n"
+
+
+def test_a_good_function(trial: Callable[..., Trial]) -> None:
+    found = trial(GOOD + "    print('noise')\n    return float(f'#### {ground_truth}' in solution_str)\n")
+    assert found.ok and found.findings == ()
+    assert found.scores == (1.0, 0.0, 0.0) * 3
+    assert found.answers == ("right", "wrong", "empty") * 3
+    assert 0 < found.seconds < 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "scores"),
+    [
+        (GOOD + "    return {'score': len(solution_str) > 0, 'acc': 1, 'pred': 'x'}\n", (1.0, 1.0, 0.0) * 3),
+        ("a" + GOOD.removeprefix("a"), None),
+        ("async " + GOOD + "    return len(solution_str) > 0\n", (1.0, 1.0, 0.0) * 3),
+        ("import functools\n" + GOOD + "    return bool(solution_str)\ncompute_score = functools.partial("
+         "compute_score)\n", (1.0, 1.0, 0.0) * 3),
+    ],
+    ids=["dict", "syntax", "async", "partial"],
+)  # fmt: skip
+def test_what_veRL_accepts(trial: Callable[..., Trial], text: str, scores: tuple[float, ...] | None) -> None:
+    found = trial(text)
+    assert found.ok == (scores is not None)
+    if scores is not None:
+        assert found.scores == scores
+
+
+def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
+    found = trial(GOOD + "    return {'score': len(solution_str) > 0, 'acc': 1, 'pred': 'x'}\n")
+    assert found.extra == ("acc", "pred") and not found.is_async
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def compute_score(**k):\n    return 1 +\n", "line 2 cannot be loaded: SyntaxError"),
+        ("import nowhere\n", "line 1 cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"),
+        ("from . import helper\n", "cannot be loaded: ImportError"),
+        ("def compute_score(solution, truth):\n    return 1\n", "unexpected keyword argument 'data_source'"),
+        (GOOD + "\n    return 1 / 0\n", "fails at score.py, line 3: ZeroDivisionError"),
+        (GOOD + "    return None\n", "returns NoneType instead of a number"),
+        (GOOD + "    return {'acc': 1}\n", "a dict without 'score': it has acc"),
+        (GOOD + "    return float('nan')\n", "nan, which is no finite number"),
+        (GOOD + "    import os; os._exit(3)\n", "it ended with exit code 3"),
+        (GOOD + "    raise SystemExit\n", "fails at score.py, line 2: SystemExit"),
+    ],
+)
+def test_what_veRL_would_die_of(trial: Callable[..., Trial], text: str, words: str) -> None:
+    found = trial(text)
+    assert not found.ok
+    assert (only(found).id, only(found).level) == ("P30", "error")
+    assert words in only(found).message
+
+
+def test_an_error_deep_in_the_file_names_the_files_own_line(trial: Callable[..., Trial]) -> None:
+    found = trial("import json\n" + GOOD + "    return json.loads(solution_str)\n")
+    assert "score.py, line 3: JSONDecodeError" in only(found).message
+
+
+def test_a_wrong_signature_is_explained(trial: Callable[..., Trial]) -> None:
+    found = trial("def compute_score(solution, truth):\n    return 1\n")
+    assert only(found).fix.startswith("veRL calls it by names: compute_score(data_source, solution_str")
+
+
+def test_a_function_of_another_name(trial: Callable[..., Trial]) -> None:
+    found = trial("import math\ndef score_it(**_):\n    return 1\n")
+    assert "has no function 'compute_score'" in only(found).message
+    assert only(found).change == {"reward.function": "score_it"}
+
+
+def test_a_function_that_never_returns_is_killed(trial: Callable[..., Trial], tmp_path: Path) -> None:
+    mark = tmp_path / "alive"
+    text = GOOD + (
+        "    import subprocess, time\n"
+        f"    subprocess.Popen(['sh', '-c', 'sleep 3; touch {mark}'])\n    time.sleep(60)\n"
+    )
+    found = trial(text, timeout=1.0)
+    assert "no answer in 1 s" in only(found).message
+    import time
+
+    time.sleep(3.0)
+    assert not mark.exists()  # its children went with it
+
+
+def test_scores_that_are_all_the_same(trial: Callable[..., Trial]) -> None:
+    found = trial(GOOD + "    return 0\n")
+    assert found.ok and (only(found).id, only(found).level) == ("REWARD-3", "warning")
+
+
+def test_scores_out_of_scale(trial: Callable[..., Trial]) -> None:
+    found = trial(GOOD + "    return 10000 * len(solution_str)\n")
+    assert only(found).id == "REWARD-5"
+
+
+def test_a_missing_file() -> None:
+    found = reward.try_out(sys.executable, "/nowhere/score.py", "compute_score", reward.MADE_UP)
+    assert "there is no file /nowhere/score.py" in only(found).message
+
+
+def test_the_command(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text(GOOD + "    return float(f'#### {ground_truth}' in solution_str)\n")
+    (tmp_path / "bad.py").write_text(GOOD + "    return 1 / 0\n")
+    good = ppo_tui("reward", "test", "good.py")
+    assert good.returncode == 0, good.stderr  # type: ignore[attr-defined]
+    assert "9 answers, 0 to 1" in good.stdout  # type: ignore[attr-defined]
+    bad = ppo_tui("reward", "test", "bad.py", "--json")
+    assert bad.returncode == 1  # type: ignore[attr-defined]
+    told = json.loads(bad.stdout)  # type: ignore[attr-defined]
+    assert told["ok"] is False and told["findings"][0]["id"] == "P30"
+    wrong = ppo_tui("reward", "test", "good.py", "--data", "nowhere.parquet")
+    assert wrong.returncode == 2 and "no file" in wrong.stderr  # type: ignore[attr-defined]
+
+
+def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
+    line = {"data_source": "my/sums", "prompt": [{"role": "user", "content": "2 + 3?"}],
+            "reward_model": {"ground_truth": "5"}}  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text(json.dumps(line) + "\n")
+    (tmp_path / "f.py").write_text(
+        GOOD + "    return data_source == 'my/sums' and ground_truth in solution_str\n"
+    )
+    done = ppo_tui("reward", "test", "f.py", "--data", "rows.jsonl", "--json")
+    assert json.loads(done.stdout)["scores"] == [1.0, 1.0, 0.0]  # type: ignore[attr-defined]

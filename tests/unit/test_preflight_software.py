@@ -1,0 +1,278 @@
+"""Software, hardware and login: judged for this machine and for ones that are described."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launcher import verl_env
+from launcher.format import GIB
+from launcher.preflight import hardware, login, software
+from launcher.preflight.finding import Finding
+from launcher.preflight.machine import Gpu, Machine
+from launcher.preflight.subject import Subject, subject
+from launcher.preset.files import load
+from launcher.verl_env import VerlEnv
+
+REQUIRES = (
+    "numpy>=2.0.0", "ray[default]>=2.41.0", "tensordict!=0.9.0,<=0.10.0,>=0.8.0",
+    "transformers!=5.6.0,<5.11,>=5.5.3", "datasets", "wandb",
+    'TransferQueue>=0.1.10; extra == "verl-core"', 'torch==2.11.0; extra == "vllm"',
+    'vllm==0.24.0; extra == "vllm"', 'transformers==5.9.0; extra == "vllm"', "not a requirement ==",
+)  # fmt: skip
+GOOD = {
+    "verl": "0.9.1", "vllm": "0.24.0", "torch": "2.11.0", "transformers": "5.9.0", "ray": "2.60.0",
+    "flash-attn": "2.8.3", "flashinfer-python": "0.6.0", "TransferQueue": "0.1.11", "tensordict": "0.10.0",
+    "numpy": "2.2.0", "orjson": "3.10.0", "datasets": "4.0.0", "wandb": "0.20.0",
+}  # fmt: skip
+USE = software.Use(
+    gpu=True, engine="vllm", v1=True, critic=True, attention=None, loggers=("console", "file"), env={}
+)
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Finding]]:
+    """What is said of an interpreter with these packages; None takes one out."""
+
+    def run(use: software.Use = USE, cuda: str | None = "13.0", **packages: str | None) -> list[Finding]:
+        changes = {name.replace("_", "-"): version for name, version in packages.items()}
+        have = {name: version for name, version in {**GOOD, **changes}.items() if version}
+        env = VerlEnv("/opt/python", "3.12.3", have, Path("/opt/verl"), REQUIRES, cuda)
+        monkeypatch.setattr(verl_env, "probe", lambda _: env)
+        return [each for each in software.judge("/opt/python", use) if each.level != "info"]
+
+    return run
+
+
+def test_the_supported_set_says_nothing(judged: Callable[..., list[Finding]]) -> None:
+    assert judged() == []
+
+
+@pytest.mark.parametrize(
+    ("packages", "rule", "level", "words"),
+    [
+        ({"verl": None}, "SW-1", "error", "veRL is not installed"),
+        ({"ray": None}, "SW-2", "error", "ray is missing"),
+        ({"numpy": "1.26.4"}, "SW-3", "warning", "numpy is 1.26.4"),
+        ({"tensordict": "0.11.0"}, "SW-3", "warning", "tensordict is 0.11.0"),
+        ({"transformers": "5.6.0"}, "SW-3", "warning", "transformers is 5.6.0"),
+        ({"TransferQueue": None}, "P4", "error", "TransferQueue is missing"),
+        ({"orjson": None}, "P5", "error", "orjson is missing"),
+        ({"vllm": None}, "SW-5", "error", "vllm is missing"),
+        ({"vllm": "0.23.0"}, "SW-3", "warning", "made for ==0.24.0"),
+        ({"flashinfer_python": None}, "SW-6", "warning", "flashinfer is missing"),
+        ({"flash_attn": None}, "SW-7", "warning", "flash-attn is missing"),
+        ({"cuda": None}, "SW-4", "error", "built without CUDA"),
+    ],
+)
+def test_each_gap_comes_with_a_command(
+    judged: Callable[..., list[Finding]], packages: dict[str, str | None], rule: str, level: str, words: str
+) -> None:
+    (only,) = judged(**packages)
+    assert (only.id, only.level, only.group) == (rule, level, "software")
+    assert words in only.message
+    assert "/opt/python -m pip install" in only.fix
+
+
+def test_an_engine_that_veRL_refuses(judged: Callable[..., list[Finding]]) -> None:
+    found = judged(vllm="0.12.0")
+    assert [(each.id, each.level) for each in found] == [("SW-3", "warning"), ("SW-5", "error")]
+    assert "refuses less than 0.18.0" in found[1].message
+
+
+def test_flash_attn_is_an_error_where_nothing_replaces_it(judged: Callable[..., list[Finding]]) -> None:
+    (only,) = [each for each in judged(verl="0.8.0", flash_attn=None) if each.id == "SW-7"]
+    assert only.level == "error" and "algorithm=grpo" in only.fix
+    grpo = dataclasses.replace(USE, critic=False, attention="sdpa")
+    assert not [each for each in judged(grpo, verl="0.8.0", flash_attn=None) if each.id == "SW-7"]
+
+
+def test_what_was_switched_off_is_not_missed(judged: Callable[..., list[Finding]]) -> None:
+    assert (
+        judged(dataclasses.replace(USE, env={"VLLM_USE_FLASHINFER_SAMPLER": "0"}), flashinfer_python=None)
+        == []
+    )
+    assert judged(dataclasses.replace(USE, v1=False), TransferQueue=None) == []
+
+
+def test_trackers(
+    judged: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    mlflow = dataclasses.replace(USE, loggers=("console", "mlflow"))
+    assert [each.id for each in judged(mlflow)] == ["SW-8"]
+    wandb = dataclasses.replace(USE, loggers=("wandb",))
+    assert [each.id for each in judged(wandb)] == ["SW-9"]
+    assert judged(dataclasses.replace(wandb, env={"WANDB_MODE": "offline"})) == []
+    assert judged(dataclasses.replace(wandb, env={"WANDB_API_KEY": "x"})) == []
+
+
+def test_the_cpu_asks_for_no_gpu_software(judged: Callable[..., list[Finding]]) -> None:
+    cpu = dataclasses.replace(USE, gpu=False, engine="hf", attention="eager")
+    assert judged(cpu, cuda=None, vllm=None, flash_attn=None, torch="2.13.0+cpu") == []
+
+
+def test_this_environment_is_fit_for_the_toy() -> None:
+    """The .venv that runs the tests, by the words of its own veRL."""
+    if verl_env.probe(sys.executable).verl != "0.9.1":
+        pytest.skip("veRL is not installed")
+    found = list(software.checks(subject(load("toy-cpu"))))
+    assert [each for each in found if each.level != "info"] == []
+    wanted = software.wanted(verl_env.probe(sys.executable), "vllm")
+    assert wanted["vllm"] == "==0.24.0" and wanted["tensordict"].startswith("!=0.9.0")
+
+
+def test_an_interpreter_that_is_none(tmp_path: Path) -> None:
+    (only,) = software.judge(str(tmp_path / "python"), USE)
+    assert (only.id, only.level) == ("SW-1", "error")
+
+
+def test_under_assumption_nothing_of_this_machine_is_judged() -> None:
+    what = subject(load("gsm8k-0.5b-24gb"), assume="1x24")
+    for module in (software, hardware, login):
+        assert list(module.checks(what)) == []
+
+
+# -- hardware ------------------------------------------------------------------------------------------
+
+
+def ids(findings: object) -> list[tuple[str, str]]:
+    return [(each.id, each.level) for each in findings]  # type: ignore[attr-defined]
+
+
+def test_who_holds_a_gpu() -> None:
+    free, busy = Gpu("H200", 140 * GIB, GIB), Gpu("H200", 140 * GIB, 40 * GIB, ("python of anna (pid 4711)",))
+    machine = Machine((free, busy), 64 * GIB, 64 * GIB, 16, assumed=False)
+    assert list(hardware.gpus(machine, 1)) == []
+    (only,) = hardware.gpus(machine, 2)
+    assert only.level == "warning" and "anna" in only.message and "40.0 of 140.0 GiB" in only.message
+
+
+@pytest.mark.parametrize(
+    ("cuda", "number", "power", "expected"),
+    [
+        ("13.0", 13000, (9, 0), []),
+        ("12.8", 13000, (8, 0), []),
+        (None, 12040, (8, 6), []),
+        ("13.0", 12080, (8, 9), [("HW-3", "error")]),
+        ("12.8", 12080, (7, 0), [("HW-4", "error")]),
+    ],
+)
+def test_driver_and_generation(
+    cuda: str | None, number: int, power: tuple[int, int], expected: list[tuple[str, str]]
+) -> None:
+    assert ids(hardware.judge_driver(cuda, "580.1", number, [power])) == expected
+
+
+def with_checkpoints(*settings: str) -> Subject:
+    return subject(load("gsm8k-0.5b-24gb", settings), assume="1x24")
+
+
+@pytest.mark.parametrize(("free", "level"), [(500, None), (40, "warning"), (8, "error")])
+def test_room_for_checkpoints(free: int, level: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """11 GiB each, three kept and one being written."""
+    monkeypatch.setattr(hardware, "_free", lambda _: free * GIB)
+    found = list(hardware.checkpoints(with_checkpoints()))
+    assert [each.level for each in found] == ([level] if level else [])
+    assert all("a checkpoint takes 11.0 GiB" in each.message for each in found)
+    assert list(hardware.checkpoints(with_checkpoints("trainer.save_every=-1"))) == []
+
+
+def test_the_path_of_rays_sockets_is_limited(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 60)
+    assert ids(hardware.ray_folder({"RAY_TMPDIR": str(long)})) == [("HW-9", "error")]
+    assert ("HW-9", "error") not in ids(hardware.ray_folder({}))
+
+
+def test_limits_of_a_small_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "_free", lambda _: 64 << 20)
+    monkeypatch.setattr(hardware.resource, "getrlimit", lambda _: (1024, 4096))
+    assert ids(hardware.limits(several=True)) == [("HW-7", "error"), ("HW-8", "warning"), ("HW-8", "info")]
+    assert ids(hardware.limits(several=False)) == [("HW-7", "warning"), ("HW-8", "warning")]
+
+
+# -- login ---------------------------------------------------------------------------------------------
+
+
+def test_a_stale_ray_address_is_told_and_taken_out() -> None:
+    env = {"RAY_ADDRESS": "10.0.0.1:6379"}
+    assert ("LOGIN-2", "info") in ids(login.of_login(env))
+    assert ("LOGIN-2", "info") not in ids(login.of_login(env, joins=True))
+
+
+def test_a_system_that_kills_at_logout(tmp_path: Path) -> None:
+    logind, linger = tmp_path / "logind.conf", tmp_path / "linger"
+    logind.write_text("[Login]\n#KillUserProcesses=yes\n")
+    assert ids(login.at_logout(logind, linger)) == []
+    (tmp_path / "logind.conf.d").mkdir()
+    (tmp_path / "logind.conf.d/10.conf").write_text("[Login]\nKillUserProcesses = yes\n")
+    assert ids(login.at_logout(logind, linger)) == [("LOGIN-5", "warning")]
+    linger.mkdir()
+    (linger / login.getpass.getuser()).touch()
+    assert ids(login.at_logout(logind, linger)) == []
+
+
+def test_ports_and_sessions(tmp_path: Path) -> None:
+    (tmp_path / "range").write_text("40000\t40100\n")
+    assert ids(login.ports(tmp_path / "range")) == [("LOGIN-4", "warning")]
+    (tmp_path / "range").write_text("32768\t60999\n")
+    assert ids(login.ports(tmp_path / "range")) == []
+    for number in range(3):
+        session = tmp_path / f"ray/session_2026-{number}"
+        session.mkdir(parents=True)
+        with (session / "log").open("wb") as file:
+            file.truncate(5 * GIB)
+    assert ids(login.ray_sessions(tmp_path / "ray")) == [("LOGIN-3", "warning")]
+
+
+def test_ray_that_was_left_is_told_from_ray_that_runs(tmp_path: Path) -> None:
+    """A process named raylet in a session of its own, whose leader ends."""
+    import subprocess
+    import time
+
+    raylet = tmp_path / "raylet"
+    raylet.symlink_to("/bin/sleep")
+    script = f"{raylet} 30 >/dev/null & echo $!; read _"
+    leader = subprocess.Popen(
+        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert leader.stdout is not None
+    pid = int(leader.stdout.readline())
+    try:
+        time.sleep(0.2)
+        assert str(pid) not in " ".join(each.fix for each in login.ray_left())
+        leader.communicate("\n", timeout=10)  # reaped: its session has no leader any more
+        (left,) = [each for each in login.ray_left() if each.level == "warning"]
+        assert str(pid) in left.fix.split()
+    finally:
+        os.kill(pid, 9)
+
+
+@pytest.mark.parametrize(
+    ("escape", "clipboard", "count"),
+    [("10", "on", 0), ("500", "external", 1), ("500", "off", 2), (None, None, 0)],
+)
+def test_tmux(escape: str | None, clipboard: str | None, count: int) -> None:
+    assert len(list(login.tmux(escape, clipboard))) == count
+
+
+def test_doctor(ppo_tui: Callable[..., object]) -> None:
+    done = ppo_tui("doctor", "--json")
+    assert done.returncode == 0, done.stderr  # type: ignore[attr-defined]
+    told = json.loads(done.stdout)  # type: ignore[attr-defined]
+    assert told["findings"] and {"id", "group", "level", "message", "fix"} <= told["findings"][0].keys()
+    nothing = ppo_tui("doctor", PPO_TUI_PYTHON="/nowhere/python")
+    assert nothing.returncode == 0  # type: ignore[attr-defined]
+    assert "/nowhere/python" in nothing.stdout  # type: ignore[attr-defined]
+
+
+def test_doctor_where_veRL_is_missing(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
+    import subprocess
+
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    done = ppo_tui("doctor", PPO_TUI_PYTHON=str(tmp_path / "bare/bin/python"))
+    assert "veRL is not installed" in done.stdout  # type: ignore[attr-defined]
