@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from launcher.errors import UserError
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
@@ -72,32 +70,18 @@ def _gpus() -> tuple[Gpu, ...]:
     visible = None if chosen is None else {part.strip() for part in chosen.split(",") if part.strip()}
     sampler = Sampler(visible)
     try:
-        owners = _owners()
         return tuple(
-            Gpu(gpu["name"], gpu["total"] or 0, gpu["used"] or 0, owners.get(gpu["index"], ()))
+            Gpu(gpu["name"], gpu["total"] or 0, gpu["used"] or 0, _others(gpu.get("holders") or []))
             for gpu in sampler.sample()["gpus"]
         )
     finally:
         sampler.close()
 
 
-def _owners() -> dict[int, tuple[str, ...]]:
-    """Who holds memory on each GPU, the largest first."""
-    found: dict[int, tuple[str, ...]] = {}
-    with contextlib.suppress(Exception):  # NVML's errors are its own class, made at import
-        import pynvml
-
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            processes: list[Any] = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-            processes.sort(key=lambda process: -(process.usedGpuMemory or 0))
-            found[index] = tuple(_owner(process.pid) for process in processes)
-    return found
-
-
-def _owner(pid: int) -> str:
-    try:
-        process = psutil.Process(pid)
-        return f"{process.name()} of {process.username()} (pid {pid})"
-    except psutil.Error:
-        return f"pid {pid}"
+def _others(holders: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Who holds memory on a GPU, the largest first; in a container that may not be known."""
+    ranked = sorted(holders, key=lambda each: -(each["used"] or 0))
+    return tuple(
+        f"{each['name']} of {each['user']} (pid {each['pid']})" if each["name"] else f"pid {each['pid']}"
+        for each in ranked
+    )

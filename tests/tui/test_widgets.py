@@ -79,7 +79,9 @@ def test_memory_of_one_gpu_of_several_and_of_more_than_fit(make: SimpleNamespace
 def test_without_a_gpu_the_host_and_one_sentence_stand_there(make: SimpleNamespace) -> None:
     host = " host 9.2/31.0 GiB  run 3.4 GiB"
     bar = "▓▓▓▓▓▓▓░░░░░░░░░░░░░░░░░"
-    assert memory(make.host(), 1, columns=130) == [f"{host}  no GPU figures: needs NVIDIA's driver  {bar}"]
+    why = "no GPU figures: NVML does not start here (Driver Not Loaded); it comes with the NVIDIA driver"
+    said = "no GPU figures: NVML does not start here"
+    assert memory(make.host(missing=why), 1, columns=130) == [f"{host}  {said}  {bar}"]
     assert memory(make.host(), 1, on_cpu=True) == [f"{host}  {bar}"]
     assert memory(None, 1) == []
 

@@ -16,6 +16,7 @@ from fake_nvml import FakeGpu, FakeNvml
 
 from launcher import gpu_holders
 from launcher.gpu import Sampler
+from launcher.preflight import machine
 
 GIB = 1 << 30
 RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
@@ -178,6 +179,13 @@ def test_why_there_are_no_figures_is_in_the_samples(
     sampler.close()
     assert why in first["missing"] and first["gpus"] == [] and sampler.smallest_gpu is None
     assert "missing" not in second and not nvml.open
+
+
+def test_the_preflight_names_who_is_on_a_gpu_already(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
+    FakeNvml([FakeGpu(used=9 * GIB, processes=[(NOBODY, GIB), (other, 8 * GIB)])]).install(monkeypatch)
+    (gpu,) = machine.here().gpus
+    assert gpu.used == 9 * GIB and f"of {psutil.Process().username()} (pid {other})" in gpu.others[0]
+    assert gpu.others[1] == f"pid {NOBODY}"
 
 
 def test_recorded_figures_of_a_real_run_come_out_as_they_went_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from textual.widgets import Footer
 
 from launcher.errors import UserError
 from launcher.preflight.finding import LEVELS, Finding, in_order
+from launcher.preset.files import LoadedPreset
+from launcher.run.directory import RunDir
 from launcher.text import clean
 from tui.drawing.rows import Row, Span, spread
 from tui.glyphs import CRITICAL, OK, WAITING, WARN
@@ -50,16 +52,22 @@ class LaunchScreen(Screen[Path | None]):
                 tooltip="Back; nothing is started"),
     ]  # fmt: skip
 
-    def __init__(self, preset: str, settings: Sequence[str] = ()) -> None:
-        """`preset` is a name or a path; `settings` are KEY=VALUE over it."""
+    def __init__(
+        self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
+    ) -> None:
+        """`preset` is a name, a path, or what the editor has; `settings` are KEY=VALUE over it; `after` is
+        the run that it was edited out of.
+        """
         super().__init__()
-        self.preset, self.settings = preset, list(settings)
+        self.preset, self.settings, self.after = preset, list(settings), after
+        self.name_of_preset = preset if isinstance(preset, str) else preset.name
         self.plan = Plan([], "")
         self.findings: list[Finding] = []
         self.doing = "reading the preset"  # empty when nothing is under way
         self.starting = False
         self._round = 0  # what belongs to an earlier one is out of date
         self._edited = False
+        self._was_forceable = False
 
     def compose(self) -> ComposeResult:
         yield Lines(id="launch-title")
@@ -94,12 +102,17 @@ class LaunchScreen(Screen[Path | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "force":
-            return self.errors > 0 and self.plan.subject is not None
+            return self.forceable
         return True
 
     @property
     def errors(self) -> int:
         return sum(finding.level == "error" for finding in self.findings)
+
+    @property
+    def forceable(self) -> bool:
+        """Whether only the preflight stands against a start."""
+        return self.errors > 0 and self.plan.subject is not None
 
     def action_start(self) -> None:
         if self.errors:
@@ -113,8 +126,11 @@ class LaunchScreen(Screen[Path | None]):
     def action_edit(self) -> None:
         from tui.editing import edit_preset
 
-        edit_preset(self.app, self.preset, None)
-        self._begin()
+        if isinstance(self.preset, str):
+            self._edited = True
+            edit_preset(self.app, self.preset)
+        elif not self.starting:
+            self.dismiss(None)  # the editor is below
 
     def action_copy(self) -> None:
         from tui.copying import copy
@@ -177,7 +193,10 @@ class LaunchScreen(Screen[Path | None]):
         wrong = [f"{found.id}: {found.message}" for found in self.findings if found.level == "error"]
         details = "\n\n".join([*map(clean, wrong), "The run will remember that it was forced."])
         question = ConfirmScreen(
-            f"Start {self.preset} although it would fail?", details, "y  start it all the same", "n  no"
+            f"Start {self.name_of_preset} although it would fail?",
+            details,
+            "y  start it all the same",
+            "n  no",
         )
         if await self.app.push_screen_wait(question):
             self._start(force=True)
@@ -195,7 +214,9 @@ class LaunchScreen(Screen[Path | None]):
 
         narrate = partial(self.app.call_from_thread, self._narrate)
         try:
-            run = await asyncio.to_thread(start, self.preset, self.settings, narrate, force=force)
+            run = await asyncio.to_thread(
+                start, self.preset, self.settings, narrate, force=force, after=self.after
+            )
         except UserError as error:
             if isinstance(error, Refused):
                 self.findings = error.findings
@@ -211,7 +232,7 @@ class LaunchScreen(Screen[Path | None]):
 
     def _show(self) -> None:
         columns = self.size.width
-        name = [(f" Start {clean(self.preset)}", "title")]
+        name = [(f" Start {clean(self.name_of_preset)}", "title")]
         self.query_one("#launch-title", Lines).show([spread(name, [self._verdict(), (" ", "text")], columns)])
         essentials: list[Row] = [[(" ", "text"), *row] for row in self.plan.essentials]
         if self.settings:
@@ -220,7 +241,9 @@ class LaunchScreen(Screen[Path | None]):
         quiet = "" if self.doing else "the preflight found nothing"
         self.query_one(Findings).show(self.findings, quiet)
         self.query_one("#command", Lines).show(self._command_rows())
-        self.refresh_bindings()
+        if self.forceable != self._was_forceable:  # the footer paints itself whole
+            self._was_forceable = self.forceable
+            self.refresh_bindings()
 
     def _command_rows(self) -> list[Row]:
         """Whole lines: a long value goes on in the next one."""

@@ -11,7 +11,7 @@ from tui.drawing.rows import Row
 from tui.glyphs import FILL, FILL_REST
 from tui.widgets.painted import HIDDEN, Painted
 
-NO_NVML = "no GPU figures: needs NVIDIA's driver"
+NO_NVML = "no GPU figures"
 TIGHT, FULL = 0.93, 0.97  # shares of the memory from which a bar changes its role
 _BAR, _LEAST_BAR = 24, 4  # cells
 
@@ -53,7 +53,8 @@ class Memory(Painted):
         words = f" host {gib(used)}/{gib(total)} GiB"
         if run.get("rss") is not None:
             words += f"  run {gib(run['rss'])} GiB"
-        why = "" if self.on_cpu else f"  {NO_NVML}"
+        missing = clean(str(sample.get("missing") or NO_NVML))
+        why = "" if self.on_cpu else f"  {missing.partition(' (')[0]}"  # the GPU page says it all
         return [(words + why, "text"), *_bar(used, total, columns - len(words) - len(why) - 3)]
 
 
