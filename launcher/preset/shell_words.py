@@ -207,7 +207,7 @@ class _Reader:
         self.at = found.end()
         items = list(self.shell.arrays.get(found[1], [])) if found[2] else []
         while not self.at_end() and self.text[self.at] != ")":
-            if self.text[self.at] in " \t\n\\#":
+            if self.text[self.at] in " \t\n#" or self.text.startswith("\\\n", self.at):
                 self._blanks(lines=True)
             else:
                 before = self.at
@@ -226,8 +226,6 @@ class _Reader:
                 self.at += 2
             elif letter == "#":
                 self.at = self._find("\n", self.at)
-            elif letter == "\\" and lines and self.at + 1 == len(self.text):
-                self.at += 1
             else:
                 break
 

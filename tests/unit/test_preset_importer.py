@@ -212,7 +212,7 @@ def test_any_quoted_words_come_back_as_they_were(items):
     st.lists(
         st.sampled_from(
             ["python -m verl.trainer.main_ppo ", "a.b=", "X=", "X=(", ")", "'", '"', "$", "${", "}", "$((",
-             "`", "\\", "\n", "#", ";", "<<E", ">", "|", "&&", "trainer.nnodes=2", "export ", "${X[@]}"]
+             "`", "\\", "\\x", "#", ";", "<<E", ">", "|", "&&", "trainer.nnodes=2", "export ", "${X[@]}"]
         )
         | st.text(max_size=5),
         max_size=25,
