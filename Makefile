@@ -28,7 +28,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run test lint types pytest bench bench-health bench-million fuzz clean
+.PHONY: help setup run test lint types pytest bench bench-health bench-million corpus fuzz clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -74,13 +74,16 @@ pytest: setup
 	@$(PYTHON) -m pytest $(ARGS)
 
 bench: setup
-	@for script in $(BENCHES); do echo "== $$script"; $(PYTHON) $$script; done
+	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
 
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
 
 bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)
+
+corpus: setup  # broken presets that only a real run can judge: an hour; ARGS="storage_units" for some
+	@$(PYTHON) tests/support/corpus_run.py $(ARGS)
 
 fuzz: setup
 	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)

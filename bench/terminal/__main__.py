@@ -1,0 +1,157 @@
+"""What the screen costs on a terminal, beside its peers, on the same figures in the same run.
+
+    python bench/terminal            about four minutes; writes the table of docs/performance.md
+
+ppo-tui shows a run with its real supervisor; W&B leet reads the `.wandb` file of the same figures;
+textual-plot draws four of them and nothing else. A peer that cannot be installed is left out with a sentence.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+from meter import Meter, Window
+from subjects import Size, Subject, leet, mosh, ours, plain, textual_plot, tmux
+
+PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+BEGIN, END = "<!-- bench/terminal: begin -->", "<!-- bench/terminal: end -->"
+HOME, LARGE = (80, 24), (160, 48)
+STARTS = 5
+SETTLE, IDLE, LIVE = 8.0, 5.0, 10.0  # seconds; SETTLE at most
+Way = Callable[[list[str], Size], AbstractContextManager[Meter]]
+
+
+@dataclass
+class Figures:
+    """What was measured of one program."""
+
+    first: float = 0.0
+    memory: float = 0.0
+    idle: dict[Size, Window] = field(default_factory=dict)
+    live: dict[Size, Window] = field(default_factory=dict)
+    through: dict[str, Window] = field(default_factory=dict)
+
+
+def measure(subject: Subject, go: Path) -> Figures:
+    """All figures of one program; `go` makes the steps come."""
+    found = Figures()
+    starts = []
+    for _ in range(STARTS):
+        with plain(subject.command, HOME) as meter:
+            starts.append(meter.until(subject.mark))
+    found.first = statistics.median(starts)
+    for size in (HOME, LARGE):
+        with plain(subject.command, size) as meter:
+            meter.until(subject.mark)
+            meter.settle(SETTLE)
+            found.idle[size] = meter.window(IDLE)
+            found.live[size] = _live(meter, go)
+            found.memory = max(found.memory, meter.memory())
+    ways: dict[str, Way] = {"tmux": tmux, "mosh": mosh}
+    for name, way in ways.items():
+        if shutil.which(name):
+            with way(subject.command, LARGE) as meter:
+                meter.until(subject.mark)
+                meter.settle(SETTLE)
+                found.through[name] = _live(meter, go)
+    return found
+
+
+def _live(meter: Meter, go: Path) -> Window:
+    go.touch()
+    try:
+        meter.read(1.5)
+        return meter.window(LIVE)
+    finally:
+        go.unlink()
+
+
+def table(results: dict[str, Figures]) -> str:
+    """The table in Markdown."""
+
+    def row(label: str, text: Callable[[Figures], str], budget: str = "") -> str:
+        return f"| {label} | {' | '.join(text(figures) for figures in results.values())} | {budget} |"
+
+    def size_rows(size: Size, bytes_budget: str) -> list[str]:
+        name = f"{size[0]}x{size[1]}"
+        return [
+            row(f"{name}, a step a second: bytes/s", lambda f: f"{f.live[size].bytes_s:,.0f}", bytes_budget),
+            row(f"{name}: the same behind `ssh -C`", lambda f: f"{f.live[size].zlib_s:,.0f}"),
+            row(f"{name}, no step: bytes/s", lambda f: f"{f.idle[size].bytes_s:,.0f}", "0"),
+            row(f"{name}, a step a second: CPU", lambda f: f"{f.live[size].cpu:.1f} %", "3 %"),
+            row(f"{name}, no step: CPU", lambda f: f"{f.idle[size].cpu:.1f} %", "1 %"),
+        ]
+
+    def through(way: str) -> Callable[[Figures], str]:
+        return lambda f: f"{f.through[way].bytes_s:,.0f}" if way in f.through else "not measured"
+
+    return "\n".join([
+        f"| | {' | '.join(results)} | budget |",
+        f"| --- |{' --- |' * len(results)} --- |",
+        row(f"first frame with figures, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
+        *size_rows(HOME, "1,000"),
+        *size_rows(LARGE, "4,000"),
+        *(row(f"160x48, a step a second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),
+        row("resident memory, with its children", lambda f: f"{f.memory:.0f} MB", "80 MB"),
+    ])  # fmt: skip
+
+
+def write(page: Path, text: str) -> None:
+    """Puts the generated part between its marks."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", choices=["ppo-tui"], help="no peers; prints the table and writes nothing")
+    only = parser.parse_args().only
+    results: dict[str, Figures] = {}
+    left_out: list[str] = []
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        go = scratch / "go"
+        for name, program in {"ppo-tui": ours, "W&B leet": leet, "textual-plot": textual_plot}.items():
+            if only not in (None, name):
+                continue
+            try:
+                with program(go, scratch) as subject:
+                    print(f"measuring {subject.name}", file=sys.stderr)
+                    results[subject.name] = measure(subject, go)
+            except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+                left_out.append(f"{name} is left out: {' '.join(str(error).split())[:300]}")
+                print(left_out[-1], file=sys.stderr)
+    if "ppo-tui" not in results:
+        raise SystemExit(1)
+    text = table(results)
+    print(text)
+    if only is None:
+        words = [text, "", *left_out, _machine(time.monotonic() - started)]
+        write(PAGE, "\n".join(words))
+
+
+def _machine(seconds: float) -> str:
+    load = os.getloadavg()[0]
+    return (
+        f"Taken on {date.today()} in {seconds:.0f} s on {psutil.cpu_count()} cores, "
+        f"load {load:.1f} at the end: Python {platform.python_version()}, Textual {version('textual')}."
+    )
+
+
+if __name__ == "__main__":
+    main()
