@@ -9,7 +9,6 @@ from launcher.preflight.config.base import (
     Findings,
     N,
     error,
-    has_critic,
     info,
     is_v1,
     unknown_name,
@@ -21,31 +20,19 @@ from launcher.preflight.subject import Subject
 ESTIMATOR, CRITIC_ON = "algorithm.adv_estimator", f"{CRITIC}.enable"
 LOSS_MODE = f"{ACTOR}.policy_loss.loss_mode"
 FILTER = "algorithm.filter_groups"
-AGGREGATIONS = (
-    "token-mean",
-    "token-sum",
-    "seq-mean-token-sum",
-    "seq-mean-token-mean",
-    "seq-mean-token-sum-norm",
-)
 
 
 def aggregation(subject: Subject) -> Findings:
-    """V5: the way token losses become one loss has a known name; `token-sum` came with 0.9."""
-    known = [name for name in AGGREGATIONS if name != "token-sum" or subject.at_least("0.9.0")]
-    when = "refuses it at the start"
-    yield from unknown_name(
-        subject, "V5", f"{ACTOR}.loss_agg_mode", known, "a way to aggregate the loss", when
-    )
-    if has_critic(subject) and subject.is_set(f"{CRITIC}.loss_agg_mode"):
-        yield from unknown_name(
-            subject,
-            "V5",
-            f"{CRITIC}.loss_agg_mode",
-            known,
-            "a way to aggregate the loss",
-            "dies of it in the critic's first update",
-        )
+    """V5: the way token losses become one loss is one that this version has."""
+    for block in (ACTOR, CRITIC):
+        key = f"{block}.loss_agg_mode"
+        if subject.value(key) == "token-sum" and not subject.at_least("0.9.0") and subject.is_set(key):
+            yield error(
+                "V5",
+                [key],
+                f"'token-sum' came with veRL 0.9, and this is {subject.version}",
+                f"set {key} to token-mean",
+            )
 
 
 def loss_mode(subject: Subject) -> Findings:
@@ -55,19 +42,6 @@ def loss_mode(subject: Subject) -> Findings:
         yield from unknown_name(
             subject, "P19", LOSS_MODE, known, "a policy loss", "dies of it in the first update of the actor"
         )
-
-
-def estimator(subject: Subject) -> Findings:
-    """P19: the advantage estimator has a known name."""
-    known = subject.facts.names.get("estimators", [])
-    yield from unknown_name(
-        subject,
-        "P19",
-        ESTIMATOR,
-        known,
-        "an advantage estimator",
-        "dies of it in the first step, after the rollout",
-    )
 
 
 def gae_needs_critic(subject: Subject) -> Findings:
@@ -104,20 +78,6 @@ def two_kls(subject: Subject) -> Findings:
         )
 
 
-def bypass(subject: Subject) -> Findings:
-    """ALG-4: bypass mode takes the engine's own probabilities, so the engine has to keep them."""
-    on = subject.value("algorithm.rollout_correction.bypass_mode") is True
-    key = "actor_rollout_ref.rollout.calculate_log_probs"
-    if on and subject.value(key) is False:
-        yield error(
-            "ALG-4",
-            ["algorithm.rollout_correction.bypass_mode", key],
-            f"bypass_mode takes the engine's own log-probabilities, and {key} is false",
-            f"set {key} to true",
-            {"rollout.calculate_log_probs": True},
-        )
-
-
 def filter_metric(subject: Subject) -> Findings:
     """V19: DAPO's filter knows what to filter by (0.9); a sampler of one's own skips the check."""
     if subject.value(f"{FILTER}.enable") is not True or not is_v1(subject):
@@ -143,11 +103,9 @@ def filter_metric(subject: Subject) -> Findings:
 
 RULES = (
     aggregation,
-    estimator,
     loss_mode,
     gae_needs_critic,
     group_of_one,
     two_kls,
-    bypass,
     filter_metric,
 )

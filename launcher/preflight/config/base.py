@@ -116,6 +116,11 @@ def one_of(numbers: Sequence[Any]) -> str:
     return " or ".join(str(number) for number in numbers)
 
 
+def gpu_count(count: int) -> str:
+    """`1 GPU`, `8 GPUs`."""
+    return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
 def unknown_name(subject: Subject, id: str, key: str, known: Sequence[str], what: str, when: str) -> Findings:
     """An error when the value of `key` is none of the `known` names; nothing when no names are known."""
     value = subject.value(key)

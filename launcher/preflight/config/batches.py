@@ -55,14 +55,6 @@ def answers_over_gpus(subject: Subject) -> Findings:
     )
 
 
-def batch_of_nothing(subject: Subject) -> Findings:
-    """V1: sizes of 0 pass veRL's own checks and end in a division by zero or an endless wait."""
-    for key in (BATCH, N, GPUS, NODES, MINI, MICRO):
-        value = subject.value(key)
-        if type(value) is int and value <= 0:
-            yield error("V1", [key], f"{key} is {value}: a run needs at least 1", f"set {key} to 1 or more")
-
-
 def micro_of_actor(subject: Subject) -> Findings:
     """V2: the actor's micro-batch is given once, for each GPU."""
     yield from _once(subject, "V2", ACTOR, "ppo_micro_batch_size", MINI)
@@ -196,7 +188,6 @@ def _suggested(subject: Subject, mini_key: str) -> int:
 
 RULES = (
     answers_over_gpus,
-    batch_of_nothing,
     micro_of_actor,
     mini_in_batch,
     micro_of_all_gpus,

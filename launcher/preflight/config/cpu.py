@@ -5,7 +5,6 @@ from __future__ import annotations
 from launcher.preflight.config.base import (
     ACTOR,
     CRITIC,
-    MODEL,
     REF,
     ROLLOUT,
     Findings,
@@ -59,19 +58,4 @@ def engine(subject: Subject) -> Findings:
         )
 
 
-def attention(subject: Subject) -> Findings:
-    """CPU-4: flash-attn needs a GPU, and so does packing without it."""
-    key = f"{MODEL}.override_config.attn_implementation"
-    if not subject.cpu:
-        return
-    if subject.value(key) == "flash_attention_2":
-        yield error(
-            "CPU-4",
-            [key],
-            "flash_attention_2 needs a GPU",
-            "set model.attention to eager",
-            {"model.attention": "eager"},
-        )
-
-
-RULES = (version, sharding, engine, attention)
+RULES = (version, sharding, engine)

@@ -1,17 +1,13 @@
-"""Optimizers, learning rates, sharding: V13, P22, P23 and P25 of verl.md."""
+"""Optimizers and learning rates: P22 and P25 of verl.md; the rest, a preset refuses itself."""
 
 from __future__ import annotations
-
-import math
 
 from launcher.preflight.config.base import (
     ACTOR,
     CRITIC,
-    REF,
     Findings,
     error,
     has_critic,
-    unknown_name,
     warning,
 )
 from launcher.preflight.subject import Subject
@@ -40,19 +36,6 @@ STRATEGIES = ("fsdp", "fsdp2")
 
 def _optims(subject: Subject) -> list[str]:
     return [f"{ACTOR}.optim", *([f"{CRITIC}.optim"] if has_critic(subject) else [])]
-
-
-def schedule(subject: Subject) -> Findings:
-    """V13: the learning rate stays or follows a cosine."""
-    for block in _optims(subject):
-        yield from unknown_name(
-            subject,
-            "V13",
-            f"{block}.lr_scheduler_type",
-            SCHEDULES,
-            "a course of the learning rate",
-            "refuses it at the start with a bare AssertionError",
-        )
 
 
 def optimizer(subject: Subject) -> Findings:
@@ -84,20 +67,6 @@ def _installed(subject: Subject, module: str) -> bool:
     return place.is_dir() or place.with_suffix(".py").is_file()
 
 
-def clipping(subject: Subject) -> Findings:
-    """P25: the largest gradient norm is positive: at 0 nothing is learned, below 0 the reverse, silently."""
-    for block in _optims(subject):
-        key = f"{block}.clip_grad"
-        value = subject.value(key)
-        if type(value) in (int, float) and not (math.isfinite(value) and value > 0):
-            yield error(
-                "P25",
-                [key],
-                f"{key} is {value}: the model would learn nothing, or the reverse, without a word",
-                f"set {key} to 1.0",
-            )
-
-
 def learning_rate(subject: Subject) -> Findings:
     """P25: a learning rate of 0 learns nothing; torch refuses one below."""
     for block in _optims(subject):
@@ -117,19 +86,4 @@ def learning_rate(subject: Subject) -> Findings:
             yield warning("P25", [key], f"{key} is 0: nothing is learned", f"set {key} to {usual}")
 
 
-def strategy(subject: Subject) -> Findings:
-    """P23: weights are sharded by fsdp or fsdp2; the reference's way is the actor's unless it is said."""
-    blocks = [ACTOR, *([CRITIC] if has_critic(subject) else [])]
-    blocks += [REF] if subject.is_set(f"{REF}.strategy") else []
-    for block in blocks:
-        yield from unknown_name(
-            subject,
-            "P23",
-            f"{block}.strategy",
-            STRATEGIES,
-            "a way to shard weights with veRL's default engine",
-            "dies of it when the model is loaded",
-        )
-
-
-RULES = (schedule, optimizer, clipping, learning_rate, strategy)
+RULES = (optimizer, learning_rate)

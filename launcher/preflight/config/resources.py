@@ -9,6 +9,7 @@ from launcher.preflight.config.base import (
     Findings,
     dividing,
     error,
+    gpu_count,
     is_v1,
     one_of,
     whole,
@@ -40,14 +41,14 @@ def gpus(subject: Subject) -> Findings:
     there = len(subject.machine.gpus)
     if subject.cpu or wanted <= there:
         return
-    found = {0: "no GPU", 1: "1 GPU"}.get(there, f"{there} GPUs")
+    found = gpu_count(there) if there else "no GPU"
     where = "the assumed machine has" if subject.machine.assumed else "this machine has"
     yield Finding(
         "P1",
         "hardware",
         "error",
         (GPUS, NODES),
-        f"the run wants {wanted} {'GPU' if wanted == 1 else 'GPUs'} and {where} {found}",
+        f"the run wants {gpu_count(wanted)} and {where} {found}",
         f"set trainer.gpus to {there}"
         if there
         else "run it where there is a GPU; the preset toy-cpu needs none",
@@ -97,8 +98,8 @@ def cpus(subject: Subject) -> Findings:
     yield error(
         "P3",
         [RAY_CPUS, UNITS, GPUS],
-        f"Ray needs {storage}1 for {queue} + {each} x {workers // each} GPUs = {need} CPUs and {source} "
-        f"{have}: veRL would wait for ever without a word",
+        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)} = {need} CPUs "
+        f"and {source} {have}: veRL would wait for ever without a word",
         _room(units, need, have),
         {"cluster.cpus": need} if have >= 2 or said is not None else None,
     )

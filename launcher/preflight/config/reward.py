@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import Findings, error, unknown_name
+from launcher.preflight.config.base import Findings, unknown_name
 from launcher.preflight.subject import Subject
 
 MANAGER, SOURCE = "reward.reward_manager.name", "reward.reward_manager.source"
-MODEL = "reward.reward_model"
 
 
 def manager(subject: Subject) -> Findings:
@@ -22,15 +21,4 @@ def manager(subject: Subject) -> Findings:
         )
 
 
-def model(subject: Subject) -> Findings:
-    """REWARD-1: a reward model that is switched on has a path."""
-    if subject.value(f"{MODEL}.enable") is True and not subject.value(f"{MODEL}.model_path"):
-        yield error(
-            "REWARD-1",
-            [f"{MODEL}.enable", f"{MODEL}.model_path"],
-            "the reward model is on and has no path",
-            f"set {MODEL}.model_path, or {MODEL}.enable to false",
-        )
-
-
-RULES = (manager, model)
+RULES = (manager,)

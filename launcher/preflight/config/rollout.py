@@ -1,4 +1,4 @@
-"""The engine that writes the answers: V10 to V12, V14 to V17 of verl.md."""
+"""The engine that writes the answers: V10, V12, V14 to V17 of verl.md."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from launcher.preflight.config.base import (
     NODES,
     ROLLOUT,
     Findings,
+    dividing,
     error,
+    gpu_count,
     has_critic,
+    one_of,
     sequence_parallel,
-    unknown_name,
     warning,
     whole,
 )
@@ -83,23 +85,8 @@ def parallel_engine(subject: Subject) -> Findings:
             "V17",
             keys,
             f"expert parallel size {experts} is not tensor {tensor} x data {data} = {tensor * data}",
-            f"set {keys[0]} to {tensor * data}, or 1",
+            f"set {keys[0]} to {one_of(sorted({1, tensor * data}))}",
         )
-
-
-def validation_sampling(subject: Subject) -> Findings:
-    """V11: validation samples only from an engine that samples."""
-    key = f"{ROLLOUT}.temperature"
-    value = subject.value(key)
-    if type(value) not in (int, float) or value > 0:
-        return
-    if subject.value(f"{ROLLOUT}.val_kwargs.do_sample") is True:
-        message = "validation samples, and veRL wants a temperature above 0 for that"
-    else:
-        message = "every answer to a prompt is the same, and nothing is learned"
-    yield error(
-        "V11", [key], f"{key} is {value}: {message}", f"set {key} to 1.0", {"rollout.temperature": 1.0}
-    )
 
 
 def lora(subject: Subject) -> Findings:
@@ -126,24 +113,24 @@ def lora(subject: Subject) -> Findings:
 
 
 def sequences_over_gpus(subject: Subject) -> Findings:
-    """V10: sharing one sequence among GPUs needs packed sequences, and GPUs that divide evenly."""
+    """V10: sharing one sequence among GPUs needs GPUs that divide evenly, and packed sequences."""
     size = sequence_parallel(subject)
     key = f"{ACTOR}.ulysses_sequence_parallel_size"
-    if size > 1 and not subject.value(f"{MODEL}.use_remove_padding", True):
+    if subject.gpus % size:
+        yield error(
+            "V10",
+            [key, GPUS, NODES],
+            f"{key} = {size} does not divide the {gpu_count(subject.gpus)}",
+            f"set {key} to {one_of(dividing(subject.gpus, size))}",
+            {"actor.ulysses_sequence_parallel_size": 1},
+        )
+    elif size > 1 and not subject.value(f"{MODEL}.use_remove_padding", True):
         yield error(
             "V10",
             [key, f"{MODEL}.use_remove_padding"],
             f"{key} = {size} needs packed sequences, and use_remove_padding is false",
             "set model.use_remove_padding to true",
             {"model.use_remove_padding": True},
-        )
-    if size > 1 and subject.gpus % size:
-        yield error(
-            "V10",
-            [key, GPUS, NODES],
-            f"{subject.gpus} GPUs cannot be split into groups of {size} that share a sequence",
-            f"set {key} to 1",
-            {"actor.ulysses_sequence_parallel_size": 1},
         )
     own = max(
         whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1,
@@ -180,24 +167,10 @@ def conversations(subject: Subject) -> Findings:
         )
 
 
-def trainer_mode(subject: Subject) -> Findings:
-    """P20: the newer trainer's mode has a known name."""
-    yield from unknown_name(
-        subject,
-        "P20",
-        "trainer.v1.trainer_mode",
-        subject.facts.names.get("trainers", []),
-        "a mode of the trainer",
-        "dies of it right after Ray has started",
-    )
-
-
 RULES = (
     engine,
     mode,
-    trainer_mode,
     parallel_engine,
-    validation_sampling,
     lora,
     sequences_over_gpus,
     conversations,

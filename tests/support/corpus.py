@@ -1,0 +1,88 @@
+"""The broken presets of tests/data/preflight/corpus.yaml: read, judged, and turned into veRL's arguments."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher.errors import UserError
+from launcher.format import GIB
+from launcher.preflight.config import RULES
+from launcher.preflight.engine import refused
+from launcher.preflight.finding import Finding
+from launcher.preflight.machine import Gpu, Machine
+from launcher.preflight.subject import subject
+from launcher.preset.files import load
+from launcher.preset.translate import Launch, RunFolders, build
+
+FILE = Path(__file__).parents[1] / "data" / "preflight" / "corpus.yaml"
+VERSION = "0.9.1"
+FOLDERS = RunFolders(
+    *(Path("/nonexistent") / name for name in ("ckpt", "rollout", "val", "metrics", "hydra"))
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A preset with settings that break it, what the preflight finds, and what veRL does.
+
+    `by`: how the latter is known: `probe` (tests/support/verl_probe.py, in `make test`), `run` (a run on the
+    CPU platform, `make corpus`), or why neither can show it.
+    """
+
+    on: str
+    set: list[str] = field(default_factory=list)
+    machine: str = "1x24"
+    finds: list[str] = field(default_factory=list)
+    warns: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    stage: str | None = None
+    says: str = ""
+    by: str = "probe"
+
+    @property
+    def name(self) -> str:
+        return " ".join([self.on, *self.set])
+
+    def findings(self) -> list[Finding]:
+        """What the rules about the configuration say."""
+        try:
+            what = subject(load(self.on, self.set), on=machine(self.machine))
+        except UserError as wrong:
+            return [refused(wrong)]
+        return [finding for rule in RULES for finding in rule(what)]
+
+    def launch(self) -> Launch:
+        """What starts veRL with it. Settings that a preset refuses are passed on as they are."""
+        try:
+            return _launch(self.on, self.set)
+        except UserError:
+            plain = _launch(self.on, ())
+            plain.argv.extend(self.set)
+            return plain
+
+    def overrides(self) -> list[str]:
+        """veRL's arguments without Hydra's own."""
+        return [word for word in self.launch().argv[4:] if not word.startswith("hydra.")]
+
+
+def _launch(preset: str, settings: Sequence[str]) -> Launch:
+    return build(load(preset, settings), version=VERSION, folders=FOLDERS, python=sys.executable)
+
+
+def cases() -> list[Case]:
+    from ruamel.yaml import YAML
+
+    found: list[dict[str, Any]] = YAML(typ="safe").load(FILE.read_text("utf-8"))
+    return [Case(**entry) for entry in found]
+
+
+def machine(text: str) -> Machine:
+    """`8x80 12`: eight GPUs of 80 GiB and 12 CPUs (64 when not said), this very machine."""
+    gpus, _, cpus = text.partition(" ")
+    count, size = gpus.split("x")
+    gpu = Gpu(f"{size} GiB GPU", int(size) * GIB, 0)
+    return Machine((gpu,) * int(count), 256 * GIB, 256 * GIB, int(cpus or 64), assumed=False)

@@ -1,0 +1,67 @@
+"""`make corpus`: the broken presets that only a real run can judge, on the CPU platform, one after the other.
+
+Words on the command line choose cases by a part of their name. Prints a line a case; exit code 1 when veRL
+did otherwise than the corpus says.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from corpus import Case, cases
+
+from launcher.data import toy
+from launcher.run import driver
+from launcher.run.process import ProcessId
+
+LIMIT = 240.0  # seconds; a good run of two steps takes 45 on two free cores, a hang never ends
+SHORT = ("trainer.total_training_steps=2", "trainer.val_before_train=False")
+
+
+def run(case: Case) -> tuple[bool, str]:
+    """Whether veRL did as the corpus says, and what it did."""
+    launch = case.launch()
+    with tempfile.TemporaryDirectory() as folder:
+        here, console = Path(folder), Path(folder) / "console.log"
+        argv = [word.replace("/nonexistent", folder) for word in [*launch.argv, *SHORT]]
+        env = {name: value.replace("/nonexistent", folder) for name, value in launch.env.items()}
+        process = driver.spawn(argv, {**os.environ, **env}, here, console)
+        leader = ProcessId.of(process.pid)
+        assert leader is not None
+        try:
+            code: int | None = process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            code = None
+        driver.stop(leader)
+        process.wait()
+        said = console.read_text("utf-8", errors="replace")
+    if case.stage == "hangs":
+        return code is None, "hangs" if code is None else f"exit code {code}"
+    errors = [line for line in said.splitlines() if "Error" in line and "hydra" not in line]
+    return code not in (None, 0) and case.says in said, f"exit code {code}: {(errors or [''])[-1][-150:]}"
+
+
+def main() -> int:
+    wanted = sys.argv[1:]
+    chosen = [case for case in cases() if case.by == "run" and all(word in case.name for word in wanted)]
+    toy.ensure(progress=print)
+    wrong = 0
+    for case in chosen:
+        start = time.monotonic()
+        right, did = run(case)
+        wrong += not right
+        print(
+            f"{'ok' if right else 'WRONG':<6} {time.monotonic() - start:4.0f} s  {case.name}: {did}",
+            flush=True,
+        )
+    print(f"{len(chosen)} presets, {wrong} judged wrongly")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

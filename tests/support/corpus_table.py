@@ -1,0 +1,58 @@
+"""docs/preflight.md from the rules and the corpus: `python tests/support/corpus_table.py` writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from corpus import VERSION, Case, cases
+
+from launcher.preflight.config import MODULES
+
+FILE = Path(__file__).parents[2] / "docs" / "preflight.md"
+INTRO = f"""# What the preflight knows about a configuration
+
+`ppo-tui check PRESET`, `ppo-tui run` and the editor judge a preset by the rules below before veRL is started.
+V and P are rules of veRL {VERSION} (V: refused at the start, P: it dies later or learns nothing), the other
+names are ours. Errors refuse a launch unless it is forced; PRESET stands for a value that is refused when the
+preset is read.
+
+This page is written by `python tests/support/corpus_table.py`; a test compares it.
+
+## Rules
+"""
+PROOF = f"""
+## Proof
+
+Each line is a preset that was broken on purpose. "veRL" says where veRL {VERSION} stops with it and in which
+words; `make test` asks veRL itself (`tests/support/verl_probe.py`: Hydra, the driver's checks, the workers
+with a tiny model, the first step), lines marked *run* are run by `make corpus` on the CPU platform. A dash:
+veRL says nothing.
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    lines = [INTRO]
+    for module in MODULES:
+        lines.append(f"\n{(module.__doc__ or '').strip()}\n")
+        lines += [f"* {' '.join((rule.__doc__ or '').split())}" for rule in module.RULES]
+    lines += [PROOF, "| preset and settings | preflight | veRL |", "| --- | --- | --- |"]
+    lines += [_row(case) for case in cases()]
+    return "\n".join(lines) + "\n"
+
+
+def _row(case: Case) -> str:
+    settings = "<br>".join(f"`{_cell(word)}`" for word in case.set)
+    milder = [f"{name} (warning)" for name in case.warns] + [f"{name} (info)" for name in case.notes]
+    found = ", ".join([*case.finds, *milder])
+    says = f"{case.stage}: `{_cell(case.says)}`" if case.says else case.stage or "–"
+    how = "" if case.by == "probe" else f" ({case.by})" if case.by != "run" else " (*run*)"
+    return f"| {case.on}{'<br>' if settings else ''}{settings} | {found} | {says}{how} |"
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

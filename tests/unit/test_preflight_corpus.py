@@ -1,0 +1,66 @@
+"""Every broken preset is told, with its rule; every fix that is offered works; no good preset is refused."""
+
+import re
+
+import pytest
+from corpus import Case, cases, machine
+from corpus_table import FILE, text
+
+from launcher.preflight.config import RULES
+from launcher.preflight.engine import quick
+from launcher.preflight.subject import subject
+from launcher.preset import hydra
+from launcher.preset.files import load, shipped
+
+CASES = cases()
+NEEDS = re.compile(r"(\d+) GPUs?, (\d+) GB")
+OLDER = {"aggregation", "normalised_micro", "conversations", "version"}
+"""Rules of versions before 0.9; tests/unit/test_preflight_config.py has them."""
+
+
+def test_the_corpus_is_large_and_has_nothing_twice():
+    names = [case.name + case.machine for case in CASES]
+    assert len(set(names)) == len(names) >= 80
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_is_broken_is_found_and_nothing_else(case: Case):
+    findings = case.findings()
+    found = {
+        level: sorted(each.id for each in findings if each.level == level) for level in ("error", "warning")
+    }
+    assert found == {"error": sorted(case.finds), "warning": sorted(case.warns)}
+    for finding in findings:
+        assert finding.message and finding.fix and (finding.keys or finding.id == "PRESET")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_change_that_is_offered_settles_its_finding(case: Case):
+    for finding in case.findings():
+        if finding.change:
+            more = [f"{name}={hydra.quote(value)}" for name, value in finding.change.items()]
+            left = subject(load(case.on, [*case.set, *more]), on=machine(case.machine))
+            assert (finding.id, finding.keys) not in {
+                (each.id, each.keys) for rule in RULES for each in rule(left)
+            }, f"{more} does not help against: {finding.message}"
+
+
+def test_every_rule_is_in_the_corpus():
+    """A rule that no preset can break would be dead."""
+    firing = set()
+    for case in CASES:
+        if "PRESET" not in case.finds:
+            what = subject(load(case.on, case.set), on=machine(case.machine))
+            firing |= {rule.__name__ for rule in RULES if list(rule(what))}
+    assert {rule.__name__ for rule in RULES} - firing <= OLDER
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_preset_is_not_refused_on_suitable_hardware(name: str):
+    needs = NEEDS.search(load(name).preset.needs)
+    findings = quick(subject(load(name), on=machine(f"{needs[1]}x{needs[2]}" if needs else "0x0")))
+    assert [finding for finding in findings if finding.level == "error"] == []
+
+
+def test_the_page_about_it_is_up_to_date():
+    assert FILE.read_text("utf-8") == text(), "python tests/support/corpus_table.py"
