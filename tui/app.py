@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from launcher.screen_request import ScreenRequest
 from tui import terminal
+from tui.editing import edit_preset
 from tui.glyphs import to_ascii
 from tui.keys import is_ours
 from tui.screens.dashboard import DashboardScreen
@@ -57,7 +58,9 @@ class PpoTui(App[None]):
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
         read_only = self.request.read_only
-        if self.request.run is not None:
+        if self.request.preset is not None:
+            edit_preset(self, self.request.preset, self.request.field, read_only=read_only)
+        elif self.request.run is not None:
             self.push_screen(DashboardScreen(Path(self.request.run), read_only=read_only))
         else:
             from tui.screens.runs import RunsScreen

@@ -1,38 +1,48 @@
-"""Opening a preset in the user's editor, in the place of the screen."""
+"""The ways into the editor: from a preset, from a run, from a check."""
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-from textual.app import SuspendNotSupported
 
 from launcher.errors import UserError
 
 if TYPE_CHECKING:
     from textual.app import App
 
+    from launcher.preset.draft import Draft
 
-def edit_preset(app: App[Any], preset: str, field: str | None) -> None:
-    """Opens the editor on the line of a field and waits for it; what went wrong is told as a toast.
 
-    `field` is a preset field or veRL key; None opens the first line.
-    """
-    from launcher.preset.edit import editor, place
-    from launcher.preset.files import load
+def edit_preset(app: App[Any], preset: str, field: str | None = None, *, read_only: bool = False) -> None:
+    """Opens the editor on a preset, at a field or veRL key; what is in the way of it is told as a toast."""
+    from launcher.preset.drafts import open_draft
 
     try:
-        path, line = place(preset, field)
-        words = editor()
-        with app.suspend():
-            subprocess.run([*words, f"+{line}", str(path)], check=False)
-        load(str(path))
+        draft = open_draft(preset)
     except UserError as error:
         app.notify(str(error), title="Preset", severity="error", markup=False, timeout=20)
-    except (OSError, SuspendNotSupported) as error:
-        app.notify(f"the editor cannot be started: {error}", severity="error", markup=False)
     else:
-        app.notify(f"{path} is in order. It is for the next run: this one keeps its settings.", markup=False)
+        _open(app, draft, field, read_only)
+
+
+def edit_run(
+    app: App[Any], info: Mapping[str, Any], field: str | None = None, *, read_only: bool = False
+) -> None:
+    """Opens the editor on a new preset with the settings of a run, given its run.yaml."""
+    from launcher.preset.drafts import draft_of_run
+
+    try:
+        draft = draft_of_run(info)
+    except UserError as error:
+        app.notify(str(error), title="Edit and relaunch", severity="warning", markup=False)
+    else:
+        _open(app, draft, field, read_only)
+
+
+def _open(app: App[Any], draft: Draft, field: str | None, read_only: bool) -> None:
+    from tui.screens.editor import EditorScreen
+
+    app.push_screen(EditorScreen(draft, field=field, read_only=read_only))
 
 
 def field_of(fixes: list[str]) -> tuple[str | None, str | None]:

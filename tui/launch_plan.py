@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from launcher.preflight.finding import Finding
     from launcher.preflight.memory import Estimate
     from launcher.preflight.subject import Subject
+    from launcher.preset.files import LoadedPreset
     from launcher.preset.flow import Flow
 
 RUN = Path("/RUN")  # the folder of a run that there is not yet
@@ -34,18 +35,18 @@ class Plan:
     subject: Subject | None = None
 
 
-def plan(preset: str, settings: Sequence[str]) -> Plan:
+def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     """Reads, translates and judges a preset in well under a second; never raises for a wrong one."""
     from launcher.preflight import engine, memory
     from launcher.preflight.subject import subject
     from launcher.preset.effective import Effective
-    from launcher.preset.files import load
+    from launcher.preset.files import with_settings
     from launcher.preset.flow import flow, rows_of
     from launcher.preset.shell import command_line
     from launcher.run.launch import preview
 
     try:
-        loaded = load(preset, settings)
+        loaded = with_settings(preset, settings)
         what = subject(loaded)
         findings = engine.quick(what)
         values = {where: entry.value for where, entry in loaded.layer.items()}

@@ -1,11 +1,12 @@
 """Commands about presets."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put_json, put_table, say
+from launcher.commands.output import Json, put_json, put_table
 from launcher.errors import UserError
 
 
@@ -53,22 +54,19 @@ def command(
 
 
 def edit(
+    ctx: typer.Context,
     preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
     field: Annotated[
         str | None, typer.Argument(metavar="[KEY]", help="A field or veRL key to go to.")
     ] = None,
 ) -> None:
-    """Open a preset in your editor; a shipped one as a preset of yours that lies over it."""
-    import subprocess
+    """Edit a preset on the screen; a shipped one as a preset of yours that lies over it."""
+    from launcher.preset.drafts import open_draft
+    from launcher.preset.edit import field_named
 
-    from launcher.preset.edit import editor, place
-    from launcher.preset.files import load
-
-    path, line = place(preset, field)
-    words = editor()
-    try:
-        subprocess.run([*words, f"+{line}", str(path)], check=False)
-    except OSError as error:
-        raise UserError(f"the editor '{words[0]}' cannot be started: {error.strerror}") from None
-    load(str(path))  # a mistake is told now, with its line
-    say(f"{path} is in order")
+    open_draft(preset)  # a mistake is told before the screen opens
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError(
+            "the editor needs a terminal: 'ppo-tui presets' lists the files, and settings go after the preset"
+        )
+    raise typer.Exit(ctx.obj.open(preset=preset, field=field_named(field) if field else None))

@@ -50,6 +50,7 @@ class Summary:
     description: str = ""
     needs: str = ""
     error: str | None = None
+    shadows: bool = False  # a preset of yours in the place of a shipped one
 
 
 def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
@@ -60,6 +61,13 @@ def load(name_or_path: str, settings: Sequence[str] = ()) -> LoadedPreset:
     """
     path, origin = _find(name_or_path, Path.cwd())
     return _finish(path.stem, path, origin, _read(path, ()), settings)
+
+
+def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> LoadedPreset:
+    """A preset, loaded when it is a name or path, with settings over it. Raises UserError."""
+    if isinstance(preset, str):
+        return load(preset, settings)
+    return _finish(preset.name, preset.path, preset.origin, preset.layer, settings)
 
 
 def find(name_or_path: str) -> tuple[Path, Origin]:

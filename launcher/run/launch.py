@@ -14,10 +14,10 @@ from launcher import verl_env
 from launcher.data import assets
 from launcher.errors import UserError
 from launcher.files import write_json
-from launcher.preset.files import LoadedPreset, load, restore
+from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.run import control, driver
-from launcher.run.checkpoints import latest_checkpoint
+from launcher.run.checkpoints import checkpoint
 from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
 from launcher.run.health import check_health
@@ -36,16 +36,17 @@ def _silent(_: str) -> None:
 
 def start(
     preset: str | LoadedPreset, settings: Sequence[str] = (), narrate: Narrate = _silent, *,
-    force: bool = False, after: RunDir | None = None,
+    force: bool = False, after: RunDir | None = None, resume_from: Path | None = None,
 ) -> RunDir:  # fmt: skip
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
-    `after` is the run whose settings were edited for this one. Raises `preflight.gate.Refused` for a preset
-    that would fail, unless `force`; there is no run then.
+    `after` is the run whose settings were edited for this one, `resume_from` a checkpoint of another run to
+    begin with. Raises `preflight.gate.Refused` for a preset that would fail, unless `force`; there is no run
+    then.
     """
     from launcher.preflight.gate import admit
 
-    loaded = load(preset, settings) if isinstance(preset, str) else preset
+    loaded = with_settings(preset, settings)
     env = verl_env.require(loaded.preset.python)
     check_health(loaded.preset.health)
     preflight = admit(
@@ -55,7 +56,7 @@ def start(
     run = create(loaded.name)
     try:
         attempt = run.add_attempt()
-        launch = _build(loaded, env, run, attempt)
+        launch = _build(loaded, env, run, attempt, resume_from=resume_from)
         now = time.time()
         run.write_info({
             "id": run.id, "name": loaded.name, "created": now, "preset": loaded.snapshot(),
@@ -80,7 +81,7 @@ def start(
 
 def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) -> Launch:
     """What `start` would execute; the files of the run, which there is not yet, stand below a folder."""
-    loaded = load(preset, settings) if isinstance(preset, str) else preset
+    loaded = with_settings(preset, settings)
     env = verl_env.require(loaded.preset.python)
     assert env.verl is not None
     names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
@@ -102,12 +103,7 @@ def resume(
         raise UserError(f"run {run.id} is still going ({state['state']}): stop it first")
     if state["state"] == "imported":
         raise UserError(f"run {run.id} was imported: it has no checkpoint of ours to resume from")
-    found = latest_checkpoint(run.checkpoints)
-    if found is None:
-        raise UserError(
-            f"run {run.id} has no complete checkpoint in {run.checkpoints}: trainer.save_every makes them"
-        )
-    step, folder = found
+    step, folder = checkpoint(run, None)
     info = run.read_info()
     loaded = restore(info["name"], info["preset"], settings)
     check_health(loaded.preset.health)

@@ -15,7 +15,7 @@ from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
 from tui.check_chart import check_plot
 from tui.check_words import head, page
-from tui.editing import edit_preset, field_of
+from tui.editing import edit_run, field_of
 from tui.run_words import is_live
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
@@ -140,13 +140,10 @@ class CheckDetailScreen(Screen[None]):
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def action_edit(self) -> None:
-        info = self.reader.info
         if self.read_only:
             self.notify("Watching only: this screen changes no preset.", severity="warning")
-        elif not info.get("preset"):
-            self.notify("No preset started this run: it was made elsewhere.", severity="warning")
         else:
-            edit_preset(self.app, str(info.get("preset_file") or info.get("name")), self._fix[1])
+            edit_run(self.app, self.reader.info, self._fix[1])
 
     def action_mute(self) -> None:
         from launcher.run.control import request

@@ -39,6 +39,8 @@ class RunsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "mark", id="runs.mark", tooltip="Mark a run for a comparison"),
         Binding("c", "compare", "compare", id="runs.compare", tooltip="The marked runs side by side"),
+        Binding("e", "edit", "edit", id="runs.edit",
+                tooltip="Edit the preset, or a new run out of the run's settings"),
         Binding("slash", "find", "filter", id="runs.filter", key_display="/",
                 tooltip="Only runs and presets of a name, a state or a verdict"),
         Binding("o", "order", "order", id="runs.order", tooltip="Newest, best score, longest first, by name"),
@@ -145,6 +147,14 @@ class RunsScreen(Screen[None]):
     def action_find(self) -> None:
         self.query_one(Input).remove_class(HIDDEN)
         self.query_one(Input).focus()
+
+    def action_edit(self) -> None:
+        from tui.editing import edit_preset, edit_run
+
+        if self._chosen_run is not None:
+            edit_run(self.app, RunDir(self._chosen_run).read_info(), read_only=self.read_only)
+        elif self.table.cursor is not None:
+            edit_preset(self.app, self.table.cursor.removeprefix(_PRESET), read_only=self.read_only)
 
     def action_order(self) -> None:
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
