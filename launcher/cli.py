@@ -6,7 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from launcher.commands import check, data, doctor, export, keys, launch, logs, preset, report, reward
+from launcher.commands import (
+    check,
+    checkpoint,
+    data,
+    doctor,
+    export,
+    keys,
+    launch,
+    logs,
+    preset,
+    report,
+    reward,
+)
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings, read
@@ -23,9 +35,10 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, keys):
+for module in (launch, check, doctor, report, preset, logs, export, checkpoint, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
+app.add_typer(library.app, name="preset")
 app.add_typer(reward.app, name="reward")
 _NO_SCREEN = "there is no screen in this process: use the command 'ppo-tui'"
 
@@ -63,13 +76,14 @@ class Screen:
         self.asked: dict[str, bool | str | None] = {}
 
     def open(
-        self, run: str | None = None, *, read_only: bool = False, compare: tuple[str, ...] = ()
-    ) -> int:
+        self, run: str | None = None, *, read_only: bool = False, compare: tuple[str, ...] = (),
+        preset: str | None = None, field: str | None = None,
+    ) -> int:  # fmt: skip
         """Shows the screen; returns its exit code."""
         if self._open is None:
             raise UserError(_NO_SCREEN)
         settings = read(self.asked)
-        return self._open(ScreenRequest(run=run, read_only=read_only, compare=compare, settings=settings))
+        return self._open(ScreenRequest(run, read_only, compare, preset, field, settings))
 
     def keys(self) -> tuple[list[dict[str, Any]], list[str]]:
         """Every key of the screen, and what is wrong with those of config.yaml."""

@@ -36,7 +36,7 @@ def run(
     """Check a preset and start a run; it outlives this terminal."""
     from launcher.run.launch import start
 
-    with _refusals():
+    with refusals():
         started = start(preset, settings or [], narrate=say, force=force)
     follow(ctx, started, detach, plain, json)
 
@@ -77,7 +77,7 @@ def resume(
     """Continue a run from its newest checkpoint."""
     from launcher.run.launch import resume as go_on
 
-    with _refusals():
+    with refusals():
         going = go_on(find(run), settings or [], narrate=say, force=force)
     follow(ctx, going, detach, plain, json)
 
@@ -98,7 +98,7 @@ def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do n
 
 
 @contextlib.contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """What the preflight refuses is told in full and ends in exit code 1."""
     from launcher.commands.check import told, verdict
     from launcher.preflight.gate import FORCE, Refused

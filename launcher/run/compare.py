@@ -1,6 +1,5 @@
 """Runs side by side: how each went, and which settings differ."""
 
-import contextlib
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,8 @@ from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.run.directory import RunDir, find
-from launcher.run.events import read_events
 from launcher.run.player import seconds_of
+from launcher.run.settled import settled
 from launcher.run.state import current
 from launcher.run.step_tail import StepTail
 from launcher.run.took import took
@@ -86,14 +85,8 @@ class Compared:
     """
 
     def __init__(self, run: RunDir) -> None:
-        self.run, self.info, self.resumed = run, run.read_info(), _resumed_with(run)
-        self.store = SeriesStore()
-        if self.resumed and has_preset(self.info):
-            from launcher.preset.files import restore
-
-            with contextlib.suppress(UserError):  # the preset of an older ppo-tui
-                loaded = restore(str(self.info.get("name")), self.info["preset"], self.resumed)
-                self.info["preset"] = loaded.snapshot()
+        self.run, self.store = run, SeriesStore()
+        self.info, self.resumed = settled(run)
         self._tail = StepTail(run)
         self._spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
 
@@ -122,13 +115,6 @@ def facts(run: RunDir) -> Facts:
     compared = Compared(run)
     compared.poll()
     return compared.facts()
-
-
-def _resumed_with(run: RunDir) -> list[str]:
-    """The settings that the newest attempt was resumed with."""
-    events = [event for event in read_events(run.events) if event.get("verb") == "resume"]
-    settings = events[-1].get("settings") if events else None
-    return [str(setting) for setting in settings] if isinstance(settings, list) else []
 
 
 def summary(

@@ -50,7 +50,14 @@ def status(env: dict[str, str], run: str) -> dict[str, Any]:
 def run(env: dict[str, str]) -> Iterator[dict[str, str]]:
     """A toy run that has done three steps and would go on for long."""
     started = ppo_tui(
-        env, "run", "toy-cpu", "trainer.steps=500", "trainer.validate_every=-1", "--detach", "--json"
+        env,
+        "run",
+        "toy-cpu",
+        "trainer.steps=500",
+        "trainer.validate_every=-1",
+        "trainer.save_every=2",
+        "--detach",
+        "--json",
     )
     assert started.returncode == 0, started.stderr
     found: dict[str, str] = json.loads(started.stdout)
@@ -134,6 +141,29 @@ def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: d
     )
     shown = json.loads(ppo_tui(env, "diagnose", run["run"], "--json").stdout)
     assert shown["cause"] == "stopped"
+
+
+def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) -> None:
+    merged = ppo_tui(env, "merge", run["run"], "--json")
+    assert merged.returncode == 0, merged.stderr
+    folder = Path(json.loads(merged.stdout)["dir"])
+    assert folder.parent == Path(run["dir"]) / "merged"
+    with (folder / "model.safetensors").open("rb") as file:
+        names = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    assert json.loads((folder / "config.json").read_text())["vocab_size"] in [
+        size for entry in names.values() for size in entry.get("shape", ())
+    ]
+    assert (folder / "tokenizer_config.json").exists()
+
+
+def test_a_checkpoint_is_scored_and_nothing_is_trained(env: dict[str, str], run: dict[str, str]) -> None:
+    done = ppo_tui(env, "eval", run["run"], "data.val_max_samples=16", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert any(re.fullmatch(r"val-core/.+/acc/mean@\d+", key) for key in found["scores"])
+    steps = [json.loads(line) for line in ppo_tui(env, "metrics", found["run"], "--json").stdout.splitlines()]
+    assert len(steps) == 1 and steps[0]["step"] >= 2 and steps[0]["step"] % 2 == 0
+    assert not any(key.startswith("actor/") for key in steps[0])
 
 
 def _session_of(leader: int) -> list[int]:

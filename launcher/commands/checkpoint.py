@@ -1,0 +1,75 @@
+"""Commands that use what a run has saved."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from launcher.commands.launch import Force, Run, refusals
+from launcher.commands.output import Json, Settings, put, put_json, put_table, say
+from launcher.format import number
+from launcher.run.directory import find
+
+Step = Annotated[int | None, typer.Option("--step", help="Of this checkpoint, not of the newest.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this module."""
+    app.command()(merge)
+    app.command(name="eval")(eval_)
+
+
+def merge(
+    run: Run,
+    step: Step = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where to; merged/global_step_N of the run.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Turn a checkpoint into a model in Hugging Face format; prints its folder."""
+    from launcher.run.merge import MergeError
+    from launcher.run.merge import merge as make
+
+    try:
+        folder = make(find(run), step, to, say)
+    except MergeError as error:
+        say(f"ppo-tui: {error}")
+        raise typer.Exit(1) from None
+    if json:
+        put_json({"dir": str(folder)})
+    else:
+        put(str(folder))
+
+
+def eval_(
+    run: Run,
+    settings: Settings = None,
+    step: Step = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Score a checkpoint on the test split: a run of its own, which trains nothing."""
+    from launcher.metrics.records import jsonable
+    from launcher.plain import follow
+    from launcher.run.evaluate import SCORES, evaluate, scores
+
+    with refusals():
+        begun = evaluate(find(run), settings or [], step, say, force=force)
+    if detach:
+        if json:
+            put_json({"run": begun.id, "dir": str(begun.path)})
+        else:
+            put(begun.id)
+        return
+    code = follow(begun, out=sys.stderr)
+    found = scores(begun)
+    if json:
+        put_json({"run": begun.id, "scores": jsonable(found)})
+    else:
+        shown = {key: value for key, value in found.items() if key.startswith(SCORES[0])}
+        put_table([(key, number(value)) for key, value in shown.items()])
+        say(f"{len(found) - len(shown)} more figures: 'ppo-tui metrics {begun.id} --json'")
+    raise typer.Exit(code or (0 if found else 1))

@@ -1,0 +1,101 @@
+"""What merge and eval refuse, and what they make of a merger that fails. The real ones are in tests/e2e."""
+
+import importlib.util
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from launcher.errors import UserError
+from launcher.files import write_json
+from launcher.metrics.records import StepRecord
+from launcher.preset.files import load
+from launcher.run.checkpoints import checkpoint
+from launcher.run.directory import RunDir, create
+from launcher.run.evaluate import evaluate, scores
+from launcher.run.merge import MergeError, merge
+from launcher.run.settled import settled
+
+needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+    """A run with checkpoints of steps 3 and 6, and one of step 9 that was cut off."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    made = create("toy-cpu")
+    made.write_info({
+        "id": made.id, "name": "toy-cpu", "created": time.time(), "preset": load("toy-cpu").snapshot()
+    })  # fmt: skip
+    write_json(made.state, {"state": "finished", "step": 6, "total": 6})
+    for step in (3, 6, 9):
+        (made.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
+    (made.checkpoints / "latest_checkpointed_iteration.txt").write_text("6")
+    return made
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def test_the_newest_complete_checkpoint_is_meant_or_the_one_that_is_named(run: RunDir) -> None:
+    assert checkpoint(run, None) == (6, run.checkpoints / "global_step_6")
+    assert checkpoint(run, 3) == (3, run.checkpoints / "global_step_3")
+    for step in (9, 4):
+        with pytest.raises(UserError, match=rf"--step {step}: .* no checkpoint of that step; it has 3, 6$"):
+            checkpoint(run, step)
+    with pytest.raises(UserError, match=r"no complete checkpoint.*trainer\.save_every"):
+        checkpoint(create("none"), None)
+
+
+def test_a_model_that_is_there_is_not_overwritten(run: RunDir, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="is there already: remove it, or name another folder with --to"):
+        merge(run, None, tmp_path / "model", silent)
+
+
+@needs_verl
+def test_a_merger_that_fails_says_why_and_leaves_nothing(run: RunDir) -> None:
+    with pytest.raises(MergeError, match=r"ended with code 1:\n(.|\n)*(huggingface|fsdp_config)"):
+        merge(run, None, None, silent)
+    assert list((run.path / "merged").iterdir()) == []
+
+
+def test_an_imported_run_has_nothing_to_evaluate_with(run: RunDir) -> None:
+    run.write_info({"id": run.id, "name": "elsewhere"})
+    with pytest.raises(UserError, match="was imported: it has no preset to evaluate with"):
+        evaluate(run, [], None, silent, force=False)
+
+
+def test_scores_are_those_of_the_last_validation_headline_first() -> None:
+    run = create("eval")
+    run.add_attempt().steps.write_bytes(
+        StepRecord(
+            6, 1.0, None, {"val-aux/x/score/mean@1": 0.5, "val-core/x/acc/mean@1": 0.75, "a": 1}
+        ).to_line()
+    )
+    assert list(scores(run).items()) == [("val-core/x/acc/mean@1", 0.75), ("val-aux/x/score/mean@1", 0.5)]
+
+
+def test_a_run_is_settled_as_it_was_resumed_last(run: RunDir) -> None:
+    first, given = settled(run)
+    assert given == [] and first["preset"] == load("toy-cpu").snapshot()
+    events = [
+        {"kind": "action", "verb": "resume", "settings": [text]} for text in ("actor.lr=0.1", "actor.lr=0.2")
+    ]
+    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    info, given = settled(run)
+    assert given == ["actor.lr=0.2"] and info["preset"]["actor"]["lr"] == 0.2
+
+
+def test_commands_say_what_is_missing_in_one_line(
+    ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"],
+) -> None:
+    for command in ("merge", "eval"):
+        done = ppo_tui(command, "last")
+        assert done.returncode == 2 and "there are no runs" in done.stderr
+        assert done.stdout == "" and done.stderr.count("\n") == 1
