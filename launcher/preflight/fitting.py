@@ -33,7 +33,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     found = estimate(subject)
     if found is None:
         yield Finding(
-            "MEM-0", "hardware", "info", (_MODEL,),
+            "FIT-0", "hardware", "info", (_MODEL,),
             f"nothing is known about the size of {subject.value(_MODEL)}: its memory cannot be estimated",
             "download the model first, or give the folder that holds it",
         )  # fmt: skip
@@ -52,7 +52,7 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     if surely.gpu > total:
         change, fix = _what_helps(subject, certain=True)
         yield Finding(
-            "MEM-1", "hardware", "error", _keys(surely),
+            "FIT-1", "hardware", "error", _keys(surely),
             f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB on a GPU of {gib(total)} GiB: "
             f"{_sum(surely, certain=True)}",
             fix, change,
@@ -60,7 +60,7 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     elif likely.gpu_high > total:
         change, fix = _what_helps(subject, certain=False)
         yield Finding(
-            "MEM-2", "hardware", "warning", _keys(likely),
+            "FIT-2", "hardware", "warning", _keys(likely),
             f"phase '{likely.name}' may need {gib(likely.gpu)} to {gib(likely.gpu_high)} GiB on a GPU of "
             f"{gib(total)} GiB, when its micro-batches are full of the longest rows: "
             f"{_sum(likely, certain=False)}",
@@ -77,7 +77,7 @@ def _start(subject: Subject, found: Estimate) -> Iterator[Finding]:
         if start.gpu <= gpu.total and start.gpu > gpu.total - gpu.used:
             holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
             yield Finding(
-                "MEM-3", "hardware", "error", (_UTILISATION,),
+                "FIT-3", "hardware", "error", (_UTILISATION,),
                 f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
                 f"{gib(gpu.total)}{holders}, and models and engine take {gib(start.gpu)} GiB there",
                 "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES",
@@ -103,7 +103,7 @@ def _cache(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     elif share:
         fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
     yield Finding(
-        "MEM-4", "hardware", "error" if room < wanted else "warning",
+        "FIT-4", "hardware", "error" if room < wanted else "warning",
         (_UTILISATION, "actor_rollout_ref.rollout.max_model_len"),
         f"the engine's share, {plan.utilisation:g} x {gib(total)} GiB, leaves {gib(max(0, room))} GiB beside "
         f"its weights, and one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache "
@@ -124,13 +124,13 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
     )
     if found.host > machine.host_total * 0.95:
         yield Finding(
-            "MEM-5", "hardware", "error", keys,
+            "FIT-5", "hardware", "error", keys,
             f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})",
             "offload less (param_offload, optimizer_offload, offload_policy), or use a smaller model",
         )  # fmt: skip
     elif found.host_high > machine.host_available:
         yield Finding(
-            "MEM-6", "hardware", "warning", keys,
+            "FIT-6", "hardware", "warning", keys,
             f"host memory: up to {gib(found.host_high)} GiB may be needed, {gib(machine.host_available)} are "
             f"available ({parts})",
             "fewer processes: rollout.agent_workers=1, reward.workers=1, data.dataloader_num_workers=0",

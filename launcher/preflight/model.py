@@ -12,9 +12,9 @@ from launcher import paths
 from launcher.files import read_json
 from launcher.format import gib
 from launcher.preflight import models
+from launcher.preflight.config.base import has_critic
 from launcher.preflight.finding import Finding
 from launcher.preflight.models import ModelFacts
-from launcher.preflight.sizing import has_critic
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
 

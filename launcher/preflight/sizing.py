@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from launcher import verl_env
 from launcher.errors import UserError
 from launcher.preflight import models
+from launcher.preflight.config.base import (
+    ACTOR,
+    MODEL,
+    ROLLOUT,
+    data_parallel,
+    has_critic,
+    has_lora,
+    has_reference,
+    sequence_parallel,
+    whole,
+)
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
 
-_ACTOR, _REF, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.ref", "actor_rollout_ref.rollout"
-_MODEL = "actor_rollout_ref.model"
 _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2}
 CRITIC_TOKENS = 32768  # veRL's own budget from 0.8 on, which no key of its configuration tree names
 
@@ -90,7 +98,7 @@ class Plan:
 def plan(subject: Subject) -> Plan | None:
     """Reads the subject; None when nothing is known about its model."""
     env = subject.loaded.preset.env
-    facts = models.facts(str(subject.value(f"{_MODEL}.path")), env=_environment(env))
+    facts = models.facts(str(subject.value(f"{MODEL}.path")), env=_environment(env))
     if facts is None:
         return None
     critic_facts = None
@@ -99,44 +107,43 @@ def plan(subject: Subject) -> Plan | None:
         critic_facts = facts if path == facts.name else models.facts(path, env=_environment(env))
         critic_facts = critic_facts or facts
     longest = _int(subject, "data.max_prompt_length", 512) + _int(subject, "data.max_response_length", 512)
-    sharing = _int(subject, f"{_ACTOR}.ulysses_sequence_parallel_size", 1)
-    data_parallel = max(1, subject.gpus // sharing)
-    n = _int(subject, f"{_ROLLOUT}.n", 1)
-    mini = _int(subject, f"{_ACTOR}.ppo_mini_batch_size", 256)
+    sharing = sequence_parallel(subject)
+    n = _int(subject, f"{ROLLOUT}.n", 1)
+    mini = _int(subject, f"{ACTOR}.ppo_mini_batch_size", 256)
     batch = max(_int(subject, "data.train_batch_size", 1024), mini)
-    dynamic = bool(subject.value(f"{_ACTOR}.use_dynamic_bsz", False))
+    dynamic = bool(subject.value(f"{ACTOR}.use_dynamic_bsz", False))
 
     def tokens(rows: int, budget: str, default: int, micro: str, by_tokens: bool = dynamic) -> int:
-        rows = max(1, rows * n // data_parallel)
+        rows = max(1, rows * n // data_parallel(subject))
         if by_tokens:
             return min(max(_int(subject, budget, default), longest), rows * longest) // sharing
         return min(_int(subject, micro, 1), rows) * longest // sharing
 
     always_dynamic = subject.at_least("0.8.0")
     critic_dynamic = always_dynamic or bool(subject.value("critic.use_dynamic_bsz", dynamic))
-    lora = _int(subject, f"{_MODEL}.lora_rank", 0)
-    engine = str(subject.value(f"{_ROLLOUT}.name", "vllm"))
-    utilisation = subject.value(f"{_ROLLOUT}.gpu_memory_utilization", 0.5)
+    lora = _int(subject, f"{MODEL}.lora_rank", 0) or _int(subject, f"{MODEL}.lora.rank", 0)
+    engine = str(subject.value(f"{ROLLOUT}.name", "vllm"))
+    utilisation = subject.value(f"{ROLLOUT}.gpu_memory_utilization", 0.5)
     reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.cpu
     update_logit, log_prob_logit = logit_bytes(subject)
     return Plan(
         facts=facts,
-        actor=_trained(subject, "actor", facts, facts.parameters, f"{_ACTOR}.fsdp_config", lora),
+        actor=_trained(subject, "actor", facts, facts.parameters, f"{ACTOR}.fsdp_config", lora),
         critic=_trained(
             subject, "critic", critic_facts, critic_facts.critic_parameters, "critic.fsdp",
             _int(subject, "critic.model.lora_rank", 0),
         ) if critic_facts else None,
         critic_facts=critic_facts,
         # with LoRA the reference is the base model without its adapter
-        reference=facts.parameters if has_reference(subject) and not lora else 0,
+        reference=facts.parameters if has_reference(subject) and not has_lora(subject) else 0,
         gpus=subject.gpus,
         longest=longest,
         update_tokens=tokens(
-            mini, f"{_ACTOR}.ppo_max_token_len_per_gpu", 16384, f"{_ACTOR}.ppo_micro_batch_size_per_gpu"
+            mini, f"{ACTOR}.ppo_max_token_len_per_gpu", 16384, f"{ACTOR}.ppo_micro_batch_size_per_gpu"
         ),
         log_prob_tokens=tokens(
-            batch, f"{_ROLLOUT}.log_prob_max_token_len_per_gpu", 16384,
-            f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu",
+            batch, f"{ROLLOUT}.log_prob_max_token_len_per_gpu", 16384,
+            f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu",
         ),
         critic_tokens=tokens(
             mini, "critic.ppo_infer_max_token_len_per_gpu", CRITIC_TOKENS,
@@ -144,25 +151,14 @@ def plan(subject: Subject) -> Plan | None:
         ),
         update_logit=update_logit,
         log_prob_logit=log_prob_logit,
-        checkpointing=bool(subject.value(f"{_MODEL}.enable_gradient_checkpointing", True)),
-        activation_offload=bool(subject.value(f"{_MODEL}.enable_activation_offload", False)),
+        checkpointing=bool(subject.value(f"{MODEL}.enable_gradient_checkpointing", True)),
+        activation_offload=bool(subject.value(f"{MODEL}.enable_activation_offload", False)),
         utilisation=float(utilisation) if reserves else None,
-        sleeps=bool(subject.value(f"{_ROLLOUT}.free_cache_engine", True)),
-        eager=bool(subject.value(f"{_ROLLOUT}.enforce_eager", False)),
-        tensor_parallel=max(1, _int(subject, f"{_ROLLOUT}.tensor_model_parallel_size", 1)),
-        max_model_len=_int(subject, f"{_ROLLOUT}.max_model_len", facts.sizes.context),
+        sleeps=bool(subject.value(f"{ROLLOUT}.free_cache_engine", True)),
+        eager=bool(subject.value(f"{ROLLOUT}.enforce_eager", False)),
+        tensor_parallel=max(1, _int(subject, f"{ROLLOUT}.tensor_model_parallel_size", 1)),
+        max_model_len=_int(subject, f"{ROLLOUT}.max_model_len", facts.sizes.context),
     )  # fmt: skip
-
-
-def has_critic(subject: Subject) -> bool:
-    """Whether this run trains a critic."""
-    enabled = subject.value("critic.enable")
-    return bool(enabled) if isinstance(enabled, bool) else subject.value("algorithm.adv_estimator") == "gae"
-
-
-def has_reference(subject: Subject) -> bool:
-    """Whether this run needs the reference policy."""
-    return bool(subject.value("algorithm.use_kl_in_reward") or subject.value(f"{_ACTOR}.use_kl_loss"))
 
 
 def logit_bytes(subject: Subject) -> tuple[float, float]:
@@ -173,17 +169,17 @@ def logit_bytes(subject: Subject) -> tuple[float, float]:
     veRL gathers the valid rows into a second copy, and computes entropy outside of torch.compile: the
     logits, their softmax and the product in fp32.
     """
-    if subject.value(f"{_MODEL}.use_fused_kernels", False):
+    if subject.value(f"{MODEL}.use_fused_kernels", False):
         return 0.5, 0.5
-    scaled = 0 if subject.value(f"{_ROLLOUT}.temperature", 1.0) == 1 else 2  # logits over temperature
+    scaled = 0 if subject.value(f"{ROLLOUT}.temperature", 1.0) == 1 else 2  # logits over temperature
     entropy = bool(
-        subject.value(f"{_ACTOR}.entropy_coeff", 0) or subject.value(f"{_ACTOR}.calculate_entropy", False)
+        subject.value(f"{ACTOR}.entropy_coeff", 0) or subject.value(f"{ACTOR}.calculate_entropy", False)
     )
-    if not subject.value(f"{_MODEL}.use_remove_padding", False):
+    if not subject.value(f"{MODEL}.use_remove_padding", False):
         return (18 if entropy else 8) + scaled, 14 + scaled
     update = (4 if entropy else 2) if _flash_attn(subject) else 6
-    lean = subject.value(f"{_ACTOR}.fsdp_config.use_torch_compile", True) or subject.value(
-        f"{_ACTOR}.fsdp_config.entropy_from_logits_with_chunking", False
+    lean = subject.value(f"{ACTOR}.fsdp_config.use_torch_compile", True) or subject.value(
+        f"{ACTOR}.fsdp_config.entropy_from_logits_with_chunking", False
     )
     return update + scaled, (2 if lean else 14) + scaled
 
@@ -191,7 +187,7 @@ def logit_bytes(subject: Subject) -> tuple[float, float]:
 def _flash_attn(subject: Subject) -> bool:
     """Whether flash-attn's cross entropy, which needs no second copy of the logits, will be used."""
     if subject.machine.assumed:
-        return subject.value(f"{_MODEL}.override_config.attn_implementation") in (None, "flash_attention_2")
+        return subject.value(f"{MODEL}.override_config.attn_implementation") in (None, "flash_attention_2")
     try:
         return "flash-attn" in verl_env.probe(subject.python).packages
     except UserError:
@@ -205,7 +201,7 @@ def _trained(
     shards = size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
     adapter = facts.lora_parameters(lora)
     policy = bool(subject.value(f"{config}.offload_policy", False))
-    strategy = subject.value("critic.strategy" if name == "critic" else f"{_ACTOR}.strategy", "fsdp")
+    strategy = subject.value("critic.strategy" if name == "critic" else f"{ACTOR}.strategy", "fsdp")
     return Trained(
         name=name,
         parameters=parameters + adapter,
@@ -220,8 +216,7 @@ def _trained(
 
 def _int(subject: Subject, key: str, default: int) -> int:
     """A whole number above 0, else the default: wrong values are told by the checks of the configuration."""
-    value: Any = subject.value(key, default)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
+    return whole(subject, key) or default
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:

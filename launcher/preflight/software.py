@@ -13,10 +13,10 @@ from pathlib import Path
 
 from launcher import verl_env
 from launcher.errors import UserError
+from launcher.preflight.config.base import has_critic, is_v1
 from launcher.preflight.config.cpu import SUPPORTED
 from launcher.preflight.finding import Finding, Level
 from launcher.preflight.machine import Machine
-from launcher.preflight.sizing import has_critic
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
 from launcher.verl_env import VerlEnv
@@ -54,7 +54,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     use = Use(
         gpu=not subject.cpu,
         engine=str(subject.value("actor_rollout_ref.rollout.name", "vllm")),
-        v1=subject.at_least("0.9.0") and subject.value("trainer.use_v1", True) is True,
+        v1=is_v1(subject),
         critic=has_critic(subject),
         attention=subject.value(ATTENTION),
         loggers=tuple(loggers if isinstance(loggers, list) else [loggers]),

@@ -164,7 +164,7 @@ def test_lora_trains_little_and_needs_no_reference() -> None:
 
 def test_a_model_nobody_knows_is_said_so() -> None:
     (only,) = fitting.checks(assumed("gsm8k-0.5b-24gb", "1x24", "model.path=somebody/something"))
-    assert (only.id, only.level) == ("MEM-0", "info")
+    assert (only.id, only.level) == ("FIT-0", "info")
 
 
 def test_the_cpu_platform_has_no_gpu_phases() -> None:

@@ -21,12 +21,12 @@ def found(what: Subject, name: str) -> Finding:
 
 
 BROKEN = [
-    ("1x24", ("rollout.gpu_memory_utilization=0.7",), "MEM-1"),
-    ("1x16", (), "MEM-1"),
-    ("1x24", ("model.path=Qwen/Qwen2.5-1.5B-Instruct",), "MEM-1"),
-    ("1x24", ("model.use_remove_padding=false",), "MEM-2"),
-    ("1x24", ("model.enable_gradient_checkpointing=false",), "MEM-2"),
-    ("1x24", ("actor.ppo_max_token_len_per_gpu=65536",), "MEM-2"),
+    ("1x24", ("rollout.gpu_memory_utilization=0.7",), "FIT-1"),
+    ("1x16", (), "FIT-1"),
+    ("1x24", ("model.path=Qwen/Qwen2.5-1.5B-Instruct",), "FIT-1"),
+    ("1x24", ("model.use_remove_padding=false",), "FIT-2"),
+    ("1x24", ("model.enable_gradient_checkpointing=false",), "FIT-2"),
+    ("1x24", ("actor.ppo_max_token_len_per_gpu=65536",), "FIT-2"),
 ]
 
 
@@ -34,7 +34,7 @@ BROKEN = [
 def test_the_change_that_is_offered_makes_it_fit(machine: str, settings: tuple[str, ...], name: str) -> None:
     what = assumed(machine, *settings)
     finding = found(what, name)
-    assert finding.level == ("error" if name == "MEM-1" else "warning")
+    assert finding.level == ("error" if name == "FIT-1" else "warning")
     assert finding.change
     after = memory.estimate(fitting.changed(what, finding.change))
     assert after is not None and after.gpu_total is not None
@@ -45,30 +45,30 @@ def test_the_change_that_is_offered_makes_it_fit(machine: str, settings: tuple[s
 
 
 def test_the_message_holds_the_sum() -> None:
-    finding = found(assumed("1x24", "rollout.gpu_memory_utilization=0.7"), "MEM-1")
+    finding = found(assumed("1x24", "rollout.gpu_memory_utilization=0.7"), "FIT-1")
     assert "needs at least 27.8 GiB on a GPU of 24.0 GiB" in finding.message
     assert "actor idle 5.5 + critic idle 5.5 + engine 16.8" in finding.message
     assert finding.keys[0] == "actor_rollout_ref.rollout.gpu_memory_utilization"
 
 
 def test_a_warning_gives_the_range() -> None:
-    finding = found(assumed("1x24", "model.use_remove_padding=false"), "MEM-2")
+    finding = found(assumed("1x24", "model.use_remove_padding=false"), "FIT-2")
     assert "may need 11.0 to 46.8 GiB" in finding.message
 
 
 def test_what_no_change_can_save_is_said_so() -> None:
-    finding = found(assumed("1x8", "model.path=Qwen/Qwen2.5-7B-Instruct"), "MEM-1")
+    finding = found(assumed("1x8", "model.path=Qwen/Qwen2.5-7B-Instruct"), "FIT-1")
     assert finding.change is None and finding.fix.startswith("no single change")
 
 
 def test_an_engine_without_room_for_one_row() -> None:
-    finding = found(assumed("1x24", "rollout.gpu_memory_utilization=0.05"), "MEM-4")
+    finding = found(assumed("1x24", "rollout.gpu_memory_utilization=0.05"), "FIT-4")
     assert finding.level == "error"
     assert "rollout.gpu_memory_utilization to 0.1" in finding.fix
     long = assumed("1x140", "model.path=Qwen/Qwen2.5-7B-Instruct", "rollout.gpu_memory_utilization=0.12")
-    shorter = found(long, "MEM-4")
+    shorter = found(long, "FIT-4")
     assert shorter.change == {"rollout.max_model_len": 768}
-    assert not [each for each in fitting.checks(fitting.changed(long, shorter.change)) if each.id == "MEM-4"]
+    assert not [each for each in fitting.checks(fitting.changed(long, shorter.change)) if each.id == "FIT-4"]
 
 
 def on(what: Subject, *gpus: Gpu, host: int = 256) -> Subject:
@@ -79,15 +79,15 @@ def on(what: Subject, *gpus: Gpu, host: int = 256) -> Subject:
 def test_a_gpu_that_somebody_holds_stops_the_engine() -> None:
     what = assumed("1x24")
     busy = Gpu("RTX 4090", 24 * GIB, 15 * GIB, ("python of anna (pid 4711)",))
-    finding = found(on(what, busy), "MEM-3")
+    finding = found(on(what, busy), "FIT-3")
     assert finding.level == "error" and "anna" in finding.message
     free = Gpu("RTX 4090", 24 * GIB, GIB // 2)
-    assert not [each for each in fitting.checks(on(what, free)) if each.id == "MEM-3"]
+    assert not [each for each in fitting.checks(on(what, free)) if each.id == "FIT-3"]
 
 
 def test_host_memory_is_judged_on_this_machine_only() -> None:
     what = assumed("1x24", preset="gsm8k-1.5b-24gb")
     gpu = Gpu("RTX 4090", 24 * GIB, 0)
-    assert found(on(what, gpu, host=32), "MEM-5").level == "error"
-    assert found(on(what, gpu, host=64), "MEM-6").level == "warning"
+    assert found(on(what, gpu, host=32), "FIT-5").level == "error"
+    assert found(on(what, gpu, host=64), "FIT-6").level == "warning"
     assert not list(fitting.checks(what))
