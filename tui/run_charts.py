@@ -1,10 +1,10 @@
 """The plots of one run: its figures, its metrics, with what health says about them, through a lens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from launcher.errors import UserError
 from launcher.files import read_json
-from launcher.health.about import lasting_bounds, rules_about
 from launcher.health.levels import Bound
 from launcher.run.reader import RunReader
 from tui import chart_marks
@@ -16,13 +16,28 @@ from tui.limit_lines import lines
 
 
 class RunCharts:
-    """Makes plots from what a reader has read; cheap to ask again."""
+    """Makes plots from what a reader has read; cheap to ask again.
+
+    Without `judge` they lack the limits of the rules, and metrics their flags.
+    """
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
         self.reader, self.lens = reader, lens
-        self._bounds = _bounds(reader)
+        self._bounds: Mapping[str, Sequence[Bound]] = {}
+        self._rules_about: Callable[[str], frozenset[str]] = lambda key: frozenset()
         self._rises: list[chart_marks.Event] = []
         self._seen = -1  # events that the rises were found in
+
+    def judge(self) -> None:
+        """Learns which rules and limits there are, with the settings of the run."""
+        from launcher.health.about import lasting_bounds, rules_about
+
+        reader = self.reader
+        attempt, preset = reader.dir.last_attempt(), reader.info.get("preset")
+        config = read_json(attempt.launch).get("keys") if attempt else None
+        self._rules_about = rules_about
+        with suppress(UserError):  # an old run may have settings that are unknown now
+            self._bounds = lasting_bounds(config, preset.get("health") if isinstance(preset, dict) else None)
 
     def figure(self, figure: Figure, figures: Sequence[Figure]) -> Plot:
         """One of the figures on the screen."""
@@ -33,7 +48,7 @@ class RunCharts:
     def metric(self, key: str, *, large: bool) -> Plot:
         """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
         reader = self.reader
-        rules, bounds = rules_about(key), self._bounds.get(key, [])
+        rules, bounds = self._rules_about(key), self._bounds.get(key, ())
         drawn = check_plot(key, reader.series, reader.state.get("total"), bounds if large else (), ())
         if not large:
             drawn.limits = lines(bounds)
@@ -49,13 +64,3 @@ class RunCharts:
             self._seen = self.reader.event_count
             self._rises = chart_marks.rises(self.reader.events)
         return self._rises
-
-
-def _bounds(reader: RunReader) -> dict[str, list[Bound]]:
-    """The limits of the run's own settings; none when an old run has settings that are unknown now."""
-    attempt, preset = reader.dir.last_attempt(), reader.info.get("preset")
-    config = read_json(attempt.launch).get("keys") if attempt else None
-    try:
-        return lasting_bounds(config, preset.get("health") if isinstance(preset, dict) else None)
-    except UserError:
-        return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,12 +13,12 @@ from textual.containers import Horizontal
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
-from launcher.metrics.store import SeriesStore
 from launcher.run.reader import RunReader
 from tui.attention import Attention
 from tui.run_charts import RunCharts
 from tui.run_words import is_live
-from tui.screens.charted import ChartScreen, chart_keys
+from tui.screens.charted import chart_keys
+from tui.screens.run_pages import RunPages
 from tui.stopping import ask_to_stop
 from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
@@ -34,9 +34,6 @@ from tui.widgets.progress_line import ProgressLine
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
 
-if TYPE_CHECKING:
-    from launcher.run.explain import Explainer
-
 POLL = 1.0  # seconds
 EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
 WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
@@ -45,7 +42,7 @@ HEIGHTS: list[tuple[int, str]] | None = [
 ]  # fmt: skip
 
 
-class DashboardScreen(ChartScreen):
+class DashboardScreen(RunPages):
     """Follows one run directory. Leaving it changes nothing for the run."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -59,25 +56,8 @@ class DashboardScreen(ChartScreen):
                 tooltip="Choose a check"),
         Binding("escape", "calm", id="dashboard.calm", show=False,
                 tooltip="Leave the note, the values, the chosen check"),
-        Binding("h", "checks", "checks", id="dashboard.checks",
-                tooltip="All health checks, with their figures"),
-        Binding("v", "events", "events", id="dashboard.events", tooltip="What happened, with times"),
-        Binding("m", "metrics", "metrics", id="dashboard.metrics",
-                tooltip="Every metric: find, chart, pin one"),
         Binding("tab", "page", "pinned", id="dashboard.page", show=False,
                 tooltip="The pinned charts, or the four of every run"),
-        Binding("c", "compare", "compare", id="dashboard.compare", show=False,
-                tooltip="Beside the marked runs, or the one before"),
-        Binding("s", "samples", "samples", id="dashboard.samples", show=False,
-                tooltip="What the model answers, step by step"),
-        Binding("l", "log", "log", id="dashboard.log", tooltip="The console of the run, full screen"),
-        Binding("g", "gpu", "gpu", id="dashboard.gpu", show=False,
-                tooltip="GPU and host memory: now, who holds it, over the steps"),
-        Binding("r", "runs", "runs", id="dashboard.runs", tooltip="The list of runs and presets"),
-        Binding("left_square_bracket", "neighbour(1)", "older run", id="dashboard.older", show=False,
-                key_display="[", tooltip="The run before this one"),
-        Binding("right_square_bracket", "neighbour(-1)", "newer run", id="dashboard.newer", show=False,
-                key_display="]", tooltip="The run after this one"),
         Binding("x", "stop", "stop", id="dashboard.stop", tooltip="Stop the run; asks first"),
         Binding("x", "refuse", "read-only", id="dashboard.stop",
                 tooltip="This is `ppo-tui watch`: it never stops a run"),
@@ -88,13 +68,9 @@ class DashboardScreen(ChartScreen):
     ]  # fmt: skip
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
-        super().__init__()
-        self.directory = directory
-        self.read_only = read_only
-        self.reader: RunReader | None = None
+        super().__init__(directory, read_only=read_only)
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
-        self._explainer: Explainer | None = None
         self._was_live = False
         self._pins = pinned()
 
@@ -125,9 +101,16 @@ class DashboardScreen(ChartScreen):
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
+        self.call_after_refresh(self._judge)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.heed()
         self.set_interval(POLL, self._poll)
+
+    def _judge(self) -> None:
+        """Adds what the rules say to the charts, after the first frame: their import takes a while."""
+        if self.charts is not None:
+            self.charts.judge()
+            self.show_charts()
 
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
@@ -141,9 +124,6 @@ class DashboardScreen(ChartScreen):
     def on_screen_resume(self) -> None:
         self._pins = pinned()
         self.show_charts()
-
-    def charted(self) -> tuple[SeriesStore, Any] | None:
-        return (self.reader.series, self.reader.state.get("total")) if self.reader else None
 
     def show_charts(self) -> None:
         """The pinned charts lie below the others where there is room, else in their place, by tab."""
@@ -173,7 +153,7 @@ class DashboardScreen(ChartScreen):
         self.set_class(reader.series.last_step is None, "-stepless")
         now = _latest(reader)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
-        self.query_one(ProgressLine).show(state, now, on_cpu=_on_cpu(reader))
+        self.query_one(ProgressLine).show(state, now, on_cpu=self.on_cpu)
         if changed & {"state", "steps", "events"}:
             self.show_charts()
             self.show_view()
@@ -184,21 +164,12 @@ class DashboardScreen(ChartScreen):
                 self._was_live = self.live
                 self.refresh_bindings()
         if "memory" in changed:
-            self.query_one(Memory).show(reader.memory.latest, on_cpu=_on_cpu(reader))
+            self.query_one(Memory).show(reader.memory.latest, on_cpu=self.on_cpu)
             self._show_memory_chart()
         if "steps" in changed:
             self.query_one(TimingSplit).show(reader.series)
         if "log" in changed:
             self.query_one(LogTail).show(reader.log)
-
-    @property
-    def explainer(self) -> Explainer | None:
-        """Made when it is needed: a fifth of the way to the first frame would be the import of all rules."""
-        if self._explainer is None and self.reader is not None:
-            from launcher.run.explain import Explainer
-
-            self._explainer = Explainer(self.reader.dir)
-        return self._explainer
 
     @property
     def live(self) -> bool:
@@ -228,21 +199,6 @@ class DashboardScreen(ChartScreen):
         assert self.reader is not None
         self.run_worker(ask_to_stop(self.app, self.reader), exclusive=True, group="stop")
 
-    def action_runs(self) -> None:
-        from tui.screens.runs import RunsScreen
-
-        self.app.switch_screen(RunsScreen(read_only=self.read_only, current=self.directory))
-
-    def action_neighbour(self, distance: int) -> None:
-        from launcher.run.directory import all_runs
-
-        runs = [run.path for run in all_runs()]
-        at = runs.index(self.directory) + distance if self.directory in runs else 0
-        if 0 <= at < len(runs):
-            self.app.switch_screen(DashboardScreen(runs[at], read_only=self.read_only))
-        else:
-            self.notify("There is no newer run." if distance < 0 else "There is no older run.")
-
     def action_choose(self, distance: int) -> None:
         self.query_one(Checklist).move(distance)
 
@@ -265,50 +221,8 @@ class DashboardScreen(ChartScreen):
             screen = CheckDetailScreen(self.reader, self.explainer, rule, read_only=self.read_only)
             self.app.push_screen(screen)
 
-    def action_checks(self) -> None:
-        from tui.screens.checks import ChecksScreen
-
-        if self.reader is not None and self.explainer is not None:
-            self.app.push_screen(ChecksScreen(self.reader, self.explainer, read_only=self.read_only))
-
-    def action_metrics(self) -> None:
-        from tui.screens.metrics import MetricsScreen
-
-        if self.reader is not None:
-            self.app.push_screen(MetricsScreen(self.reader))
-
     def action_page(self) -> None:
         self.toggle_class("-pins")
-
-    def action_events(self) -> None:
-        from tui.screens.events import EventsScreen
-
-        if self.reader is not None and self.explainer is not None:
-            self.app.push_screen(EventsScreen(self.reader, self.explainer, read_only=self.read_only))
-
-    def action_samples(self) -> None:
-        from tui.screens.samples import SamplesScreen
-
-        if self.reader is not None:
-            self.app.push_screen(SamplesScreen(self.reader))
-
-    def action_compare(self) -> None:
-        from tui.comparing import compare_with_others
-
-        compare_with_others(self.app, self.directory)
-
-    def action_log(self) -> None:
-        from tui.screens.log import LogScreen
-
-        if self.reader is not None:
-            self.app.push_screen(LogScreen(self.reader))
-
-    def action_gpu(self) -> None:
-        from tui.screens.gpu import GpuScreen
-
-        if self.reader is not None:
-            on_cpu = _on_cpu(self.reader)
-            self.app.push_screen(GpuScreen(self.reader, on_cpu=on_cpu, read_only=self.read_only))
 
 
 def _latest(reader: RunReader) -> float | None:
@@ -316,7 +230,3 @@ def _latest(reader: RunReader) -> float | None:
     times = [float(reader.state["updated"])] if reader.state.get("updated") else []
     times += reader.memory.times[-1:]
     return max(times, default=None)
-
-
-def _on_cpu(reader: RunReader) -> bool:
-    return "trainer.device=cpu" in (reader.info.get("argv") or [])

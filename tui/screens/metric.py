@@ -42,6 +42,7 @@ class MetricScreen(ChartScreen):
         super().__init__()
         self.reader, self.key, self.keys = reader, key, keys
         self.charts = RunCharts(reader, self.lens)
+        self.charts.judge()
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()

@@ -1,0 +1,127 @@
+"""The pages of a run, each behind a key: what every screen of one run can open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from launcher.metrics.store import SeriesStore
+from launcher.run.reader import RunReader
+from tui.screens.charted import ChartScreen
+
+if TYPE_CHECKING:
+    from launcher.run.explain import Explainer
+
+
+class RunPages(ChartScreen):
+    """Opens them for the run that `reader` follows; `reader` is None until it has read the run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("h", "checks", "checks", id="dashboard.checks",
+                tooltip="All health checks, with their figures"),
+        Binding("v", "events", "events", id="dashboard.events", tooltip="What happened, with times"),
+        Binding("m", "metrics", "metrics", id="dashboard.metrics",
+                tooltip="Every metric: find, chart, pin one"),
+        Binding("c", "compare", "compare", id="dashboard.compare", show=False,
+                tooltip="Beside the marked runs, or the one before"),
+        Binding("s", "samples", "samples", id="dashboard.samples", show=False,
+                tooltip="What the model answers, step by step"),
+        Binding("l", "log", "log", id="dashboard.log", tooltip="The console of the run, full screen"),
+        Binding("g", "gpu", "gpu", id="dashboard.gpu", show=False,
+                tooltip="GPU and host memory: now, who holds it, over the steps"),
+        Binding("e", "edit", "edit", id="dashboard.edit", show=False,
+                tooltip="Edit and relaunch: a new run out of this one's settings"),
+        Binding("r", "runs", "runs", id="dashboard.runs", tooltip="The list of runs and presets"),
+        Binding("left_square_bracket", "neighbour(1)", "older run", id="dashboard.older", show=False,
+                key_display="[", tooltip="The run before this one"),
+        Binding("right_square_bracket", "neighbour(-1)", "newer run", id="dashboard.newer", show=False,
+                key_display="]", tooltip="The run after this one"),
+    ]  # fmt: skip
+
+    def __init__(self, directory: Path, *, read_only: bool) -> None:
+        super().__init__()
+        self.directory = directory
+        self.read_only = read_only
+        self.reader: RunReader | None = None
+        self._explainer: Explainer | None = None
+
+    def charted(self) -> tuple[SeriesStore, Any] | None:
+        return (self.reader.series, self.reader.state.get("total")) if self.reader else None
+
+    @property
+    def explainer(self) -> Explainer | None:
+        """Made when it is needed: a fifth of the way to the first frame would be the import of all rules."""
+        if self._explainer is None and self.reader is not None:
+            from launcher.run.explain import Explainer
+
+            self._explainer = Explainer(self.reader.dir)
+        return self._explainer
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the run trains without a GPU, and means to."""
+        return self.reader is not None and "trainer.device=cpu" in (self.reader.info.get("argv") or [])
+
+    def action_checks(self) -> None:
+        from tui.screens.checks import ChecksScreen
+
+        if self.reader is not None and self.explainer is not None:
+            self.app.push_screen(ChecksScreen(self.reader, self.explainer, read_only=self.read_only))
+
+    def action_events(self) -> None:
+        from tui.screens.events import EventsScreen
+
+        if self.reader is not None and self.explainer is not None:
+            self.app.push_screen(EventsScreen(self.reader, self.explainer, read_only=self.read_only))
+
+    def action_metrics(self) -> None:
+        from tui.screens.metrics import MetricsScreen
+
+        if self.reader is not None:
+            self.app.push_screen(MetricsScreen(self.reader))
+
+    def action_compare(self) -> None:
+        from tui.comparing import compare_with_others
+
+        compare_with_others(self.app, self.directory)
+
+    def action_samples(self) -> None:
+        from tui.screens.samples import SamplesScreen
+
+        if self.reader is not None:
+            self.app.push_screen(SamplesScreen(self.reader))
+
+    def action_log(self) -> None:
+        from tui.screens.log import LogScreen
+
+        if self.reader is not None:
+            self.app.push_screen(LogScreen(self.reader))
+
+    def action_gpu(self) -> None:
+        from tui.screens.gpu import GpuScreen
+
+        if self.reader is not None:
+            self.app.push_screen(GpuScreen(self.reader, on_cpu=self.on_cpu, read_only=self.read_only))
+
+    def action_edit(self) -> None:
+        from tui.editing import edit_run
+
+        if self.reader is not None:
+            edit_run(self.app, self.reader.info, read_only=self.read_only)
+
+    def action_runs(self) -> None:
+        from tui.screens.runs import RunsScreen
+
+        self.app.switch_screen(RunsScreen(read_only=self.read_only, current=self.directory))
+
+    def action_neighbour(self, distance: int) -> None:
+        from launcher.run.directory import all_runs
+
+        runs = [run.path for run in all_runs()]
+        at = runs.index(self.directory) + distance if self.directory in runs else 0
+        if 0 <= at < len(runs):
+            self.app.switch_screen(type(self)(runs[at], read_only=self.read_only))
+        else:
+            self.notify("There is no newer run." if distance < 0 else "There is no older run.")
