@@ -60,8 +60,9 @@ class Lens:
         raw, plot.curves = plot.curves, self.smoothed(plot.curves)
         if view.cursor is not None and raw:
             plot.headline = cursor_headline(raw, view.cursor)
-            average = _at(plot.curves[-1], view.cursor) if view.smoothing and len(raw) == 1 else None
-            plot.headline += [[(f"average {number(average)}", "dim")]] if average is not None else []
+            if len(plot.curves) > len(raw):  # an average before its raw curve
+                average = _at(plot.curves[1], view.cursor)
+                plot.headline += [[(f"average {number(average)}", "dim")]] if average is not None else []
         return plot
 
     def smoothed(self, curves: list[Curve]) -> list[Curve]:
@@ -81,13 +82,14 @@ class Lens:
 def cursor_headline(curves: list[Curve], step: int) -> list[Row]:
     """`at 120: 0.412`, and the values of the other curves in their colours."""
     parts: list[Row] = []
+    lines = sum(not curve.points_only for curve in curves)
     for curve in curves:
         value = _at(curve, step)
         if parts and value is None:
             continue
         name = f"{curve.sign} " if curve.sign and len(curves) > 1 else ""
         before = "" if parts else f"at {step}: "
-        role = curve.role if len(curves) > 1 else "title"
+        role = "title" if lines == 1 and not curve.points_only else curve.role
         parts.append([(before, "dim"), (f"{name}{number(value)}", role)])
     return parts
 

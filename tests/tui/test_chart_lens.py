@@ -1,7 +1,6 @@
 """What a view does to plots: averages, x axes of time and tokens, ends, the values at the cursor."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -149,7 +148,16 @@ def test_the_cursor_tells_the_value_at_its_step_and_the_average() -> None:
     assert said(look(View(cursor=9), store)) == ["at 9: –"]
 
 
-def test_the_cursor_tells_every_curve_of_several(make: SimpleNamespace) -> None:
+def test_points_beside_a_curve_take_nothing_from_it() -> None:
+    lens = Lens()
+    lens.view = View(cursor=2, smoothing=0.6)
+    curves = [Curve(series([1.0, 2.0])), Curve(series([7.0, 8.0]), "point", sign="○", points_only=True)]
+    shown = lens.look(Plot("reward", curves=curves), run(1.0, 2.0), None)
+    assert said(shown) == ["at 2: 2", "○ 8", "average 1.63"]
+    assert [part[-1][1] for part in shown.headline] == ["title", "point", "dim"]
+
+
+def test_the_cursor_tells_every_curve_of_several() -> None:
     lens = Lens()
     lens.view = View(cursor=2)
     curves = [Curve(series([1.0, 2.0]), sign="A"), Curve(series([1.0, 5.0]), "curve-2", sign="B")]
