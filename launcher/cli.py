@@ -14,6 +14,7 @@ from launcher.commands import (
     export,
     keys,
     launch,
+    library,
     logs,
     preset,
     report,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put_json, put_table
+from launcher.commands.output import Json, put_json, put_table, say
 from launcher.errors import UserError
 
 
@@ -17,21 +17,27 @@ def register(app: typer.Typer) -> None:
 
 
 def presets(json: Json = False) -> None:
-    """List the presets: those that come with ppo-tui and yours."""
+    """List the presets, yours and those that come with ppo-tui, and the one for this machine."""
+    from launcher.preflight import machine
     from launcher.preset.files import available, summary
+    from launcher.preset.recommend import recommend
 
+    best, why = recommend([gpu.total for gpu in machine.here().gpus])
     rows = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")]
     for name in available():
         found = summary(name)
         if json:
             put_json({
                 "name": found.name, "needs": found.needs, "origin": found.origin, "path": str(found.path),
-                "description": found.description, "error": found.error,
+                "description": found.description, "error": found.error, "shadows": found.shadows,
+                "recommended": found.name == best,
             })  # fmt: skip
         else:
-            rows.append((found.name, found.needs, found.origin, found.error or found.description))
+            origin = "yours, over ours" if found.shadows else "yours" if found.origin == "user" else "shipped"
+            rows.append((found.name, found.needs, origin, found.error or found.description))
     if not json:
         put_table(rows)
+        say(f"to start with: {best} ({why})")
 
 
 def command(

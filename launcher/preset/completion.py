@@ -1,4 +1,4 @@
-"""What can be typed under `overrides:`: the keys of a veRL version; `defaults.default_of` has their values."""
+"""What can be typed under `overrides:`: a veRL version's keys; `defaults.default_of` has their values."""
 
 from __future__ import annotations
 

@@ -106,11 +106,12 @@ def available() -> dict[str, Path]:
 def summary(name_or_path: str) -> Summary:
     """What the list of presets shows. A preset that cannot be read is listed with its error."""
     path, origin = _find(name_or_path, Path.cwd())
+    shadows = origin == "user" and path.stem in shipped()
     try:
         preset = load(name_or_path).preset
     except UserError as error:
-        return Summary(path.stem, origin, path, error=str(error))
-    return Summary(path.stem, origin, path, preset.description, preset.needs)
+        return Summary(path.stem, origin, path, error=str(error), shadows=shadows)
+    return Summary(path.stem, origin, path, preset.description, preset.needs, shadows=shadows)
 
 
 def _finish(

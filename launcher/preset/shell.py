@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
-from launcher.preset.translate import Launch
+from launcher import verl_env
+from launcher.preset.defaults import NEWEST
+from launcher.preset.files import load
+from launcher.preset.translate import Launch, RunFolders, build
 
 
 def command_line(launch: Launch) -> str:
@@ -20,3 +24,24 @@ def command_line(launch: Launch) -> str:
         *map(shlex.quote, launch.argv[start:]),
     ]
     return " \\\n  ".join(lines)
+
+
+def script(name: str, version: str | None, below: Path) -> str:
+    """A preset as a script for veRL `version` (the installed one when None), which writes below a folder.
+
+    Where the version is named, veRL need not be installed here: the script then says `python3`. Raises
+    UserError for a preset that veRL cannot run.
+    """
+    loaded = load(name)
+    python = "python3"
+    if version is None:
+        env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
+        version, python = env.verl or NEWEST, env.python if env.verl else python
+    names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
+    folders = RunFolders(*(below / each for each in names))
+    launch = build(loaded, version=version, folders=folders, python=python)
+    about = f"# {loaded.preset.description}\n" if loaded.preset.description else ""
+    return (
+        f"#!/usr/bin/env bash\n# {loaded.name}, for veRL {version}; written by ppo-tui.\n{about}"
+        f'set -euo pipefail\n\n{command_line(launch)} \\\n  "$@"\n'
+    )

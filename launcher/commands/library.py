@@ -1,0 +1,119 @@
+"""`ppo-tui preset`: presets as files of yours."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.errors import UserError
+
+app = typer.Typer(
+    help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Name = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset, one of yours, or a file.")]
+Own = Annotated[str, typer.Argument(metavar="PRESET", help="A preset of yours.")]
+New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
+
+
+@app.command()
+def show(preset: Name, json: Json = False) -> None:
+    """Print what a preset sets, and where each value comes from."""
+    from launcher.preset.files import load
+    from launcher.preset.yaml_text import text_of
+
+    loaded = load(preset)
+    if json:
+        put_json(loaded.snapshot())
+        return
+    rows = [("FIELD", "VALUE", "FROM")]
+    for path, entry in loaded.layer.items():
+        place = entry.source.rpartition("/")[2]  # the file's name is enough
+        rows.append((".".join((*path[:-1], entry.spelling)), text_of(entry.value), place))
+    put_table(rows)
+
+
+@app.command()
+def copy(preset: Name, new: New) -> None:
+    """Write a preset of yours that starts as a copy of another, comments included."""
+    from launcher.preset import library
+
+    put(str(library.copy(preset, new)))
+
+
+@app.command()
+def rename(preset: Own, new: New) -> None:
+    """Give a preset of yours another name, also in those that extend it."""
+    from launcher.preset import library
+
+    put(str(library.rename(preset, new)))
+
+
+@app.command()
+def delete(
+    preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+) -> None:
+    """Remove a preset of yours; a shipped one of the same name shows again."""
+    from launcher.preset import library
+
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UserError(f"deleting preset {preset} needs --yes where nobody can be asked")
+        typer.confirm(f"Delete your preset {preset}?", abort=True, err=True)
+    uncovered = library.delete(preset)
+    say(f"preset {preset} is deleted" + ("; the shipped one shows again" if uncovered else ""))
+
+
+@app.command("import")
+def import_(
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="A shell script, or - for a pasted command.")
+    ],
+    name: Annotated[str | None, typer.Option(help="Name of the preset; the script's when not given.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a preset of a shell script of veRL overrides, or of a command line; nothing is run."""
+    from launcher.preset import library
+
+    if script == "-":
+        if name is None:
+            raise UserError("a pasted command needs a name for the preset: --name NAME")
+        text, folder = sys.stdin.read(), Path.cwd()
+    else:
+        file = Path(script).expanduser()
+        try:
+            text, folder = file.read_text("utf-8", errors="replace"), file.absolute().parent
+        except OSError as error:
+            raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    path, found = library.add_script(text, name or Path(script).stem, folder)
+    if json:
+        put_json({"path": str(path), "notes": list(found.notes)})
+        return
+    for note in found.notes:
+        say(note)
+    put(str(path))
+
+
+@app.command()
+def export(
+    preset: Name,
+    to: Annotated[Path | None, typer.Option(help="File to write; printed when not given.")] = None,
+    verl: Annotated[
+        str | None, typer.Option("--verl", help="veRL version to write it for; the installed one else.")
+    ] = None,
+) -> None:
+    """Write a preset as a shell script of veRL overrides, which runs without ppo-tui's screen."""
+    from launcher.preset.shell import script
+
+    text = script(preset, verl, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
+    if to is None:
+        put(text.rstrip("\n"))
+        return
+    try:
+        to.expanduser().write_text(text, "utf-8")
+        to.expanduser().chmod(0o755)
+    except OSError as error:
+        raise UserError(f"{to} cannot be written: {error.strerror}") from None
+    put(str(to))

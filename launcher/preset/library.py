@@ -1,0 +1,105 @@
+"""The user's own presets as files: copy, rename, delete, import. Shipped ones are never touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher import paths
+from launcher.errors import UserError
+from launcher.files import write_atomic
+from launcher.preset import yaml_text
+from launcher.preset.draft import Draft, target
+from launcher.preset.files import find, load, load_text, parse, shipped, users
+from launcher.preset.importer import Imported, from_script
+
+
+def copy(name_or_path: str, new: str) -> Path:
+    """A preset of the user's with another name: the same text with its comments; paths keep their meaning.
+
+    Raises UserError for an unknown preset, a name that is none or taken, a file that cannot be read.
+    """
+    path, _ = find(name_or_path)
+    text = _text(path)
+    draft = Draft(path, text, on_disk=text)
+    draft.save_as(new)
+    return draft.path
+
+
+def rename(name: str, new: str) -> Path:
+    """Gives a preset of the user's another name, in the presets that extend it too. Raises UserError."""
+    path = _own(name)
+    if "/" in new or new == name:
+        raise UserError(f"{new!r} is no new name for the preset {name}")
+    children = _children(name)  # asked before the new file is one of them
+    moved = copy(str(path), new)
+    for child in children:
+        _write(child, yaml_text.put(_text(child), ("extends",), new))
+    path.unlink()
+    return moved
+
+
+def delete(name: str) -> Path | None:
+    """Removes a preset of the user's; returns the shipped one that was shadowed, which shows again.
+
+    Raises UserError for shipped presets, and for one that others extend.
+    """
+    path = _own(name)
+    children = _children(name)
+    if children:
+        raise UserError(
+            f"the preset {name} is extended by {', '.join(child.stem for child in children)}: "
+            "delete those first, or let them extend something else"
+        )
+    path.unlink()
+    return shipped().get(name)
+
+
+def add_script(text: str, name: str, folder: Path) -> tuple[Path, Imported]:
+    """Writes a shell script or a pasted command as a preset of the user's; relative paths are from `folder`.
+
+    Raises UserError when there is nothing to import, and for a name that is none or taken.
+    """
+    path = target(name)
+    if path.exists():
+        raise UserError(f"{path} is there already: choose another name")
+    found = from_script(text, path.stem, folder)
+    load_text(path, found.text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, found.text)
+    return path, found
+
+
+def _own(name: str) -> Path:
+    known = users()
+    if name in known:
+        return known[name]
+    if name in shipped():
+        raise UserError(
+            f"{name} comes with ppo-tui and stays: 'ppo-tui preset copy {name} NEW' makes it yours"
+        )
+    load(name)  # tells that there is no such preset, and the nearest name
+    raise UserError(f"{name!r} is a file: only presets in {paths.presets_dir()} have names")
+
+
+def _children(name: str) -> list[Path]:
+    """The user's presets that extend the one of that name; not the one that shadows it."""
+    return [path for path in users().values() if path.stem != name and _extends(path) == name]
+
+
+def _extends(path: Path) -> str | None:
+    try:
+        parent = parse(path)[0].get("extends")
+    except UserError:
+        return None  # a broken preset keeps nobody from anything
+    return parent if isinstance(parent, str) else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    write_atomic(path, text.encode())

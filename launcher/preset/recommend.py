@@ -1,0 +1,57 @@
+"""Which shipped preset suits a machine, by what each says it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from launcher.preset.files import load, shipped
+
+ANYWHERE = "toy-cpu"
+
+_NEEDS = re.compile(r"(\d+) GPUs?, (\d+) GB")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """GPUs, and bytes on each. GB are 10^9 bytes here: a card has a little less than is printed on it."""
+
+    gpus: int
+    memory: int
+
+    def met_by(self, gpus: Sequence[int]) -> bool:
+        """Whether enough of the GPUs, given by their bytes of memory, are large enough."""
+        return sum(total >= self.memory for total in gpus) >= self.gpus
+
+
+def needs_of(text: str) -> Needs | None:
+    """What `8 GPUs, 80 GB each` asks for; None where no GPU is needed."""
+    found = _NEEDS.match(text)
+    return Needs(int(found[1]), int(found[2]) * 10**9) if found else None
+
+
+def recommend(gpus: Sequence[int]) -> tuple[str, str]:
+    """The shipped preset to start with on GPUs of so many bytes each, and why.
+
+    The one that makes most of the machine; among equals one that stands by itself, PPO before GRPO.
+    """
+    best: tuple[tuple[int, int, bool, bool], str, str] | None = None
+    for name in shipped():
+        preset = load(name).preset
+        needs = needs_of(preset.needs)
+        if needs is None or not needs.met_by(gpus):
+            continue
+        rank = (needs.gpus, needs.memory, preset.extends is None, preset.algorithm == "ppo")
+        if best is None or rank > best[0]:
+            best = (rank, name, preset.needs)
+    if best is None:
+        return ANYWHERE, f"{_machine(gpus)}: too little for the presets that need a GPU"
+    return best[1], f"{_machine(gpus)}, and it needs {best[2]}"
+
+
+def _machine(gpus: Sequence[int]) -> str:
+    if not gpus:
+        return "there is no GPU"
+    least = round(min(gpus) / 10**9)
+    return f"there {'is' if len(gpus) == 1 else 'are'} {len(gpus)} GPU{'s' * (len(gpus) > 1)} of {least} GB"
