@@ -153,7 +153,7 @@ def test_points_beside_a_curve_take_nothing_from_it() -> None:
     lens.view = View(cursor=2, smoothing=0.6)
     curves = [Curve(series([1.0, 2.0])), Curve(series([7.0, 8.0]), "point", sign="○", points_only=True)]
     shown = lens.look(Plot("reward", curves=curves), run(1.0, 2.0), None)
-    assert said(shown) == ["at 2: 2", "○ 8", "average 1.63"]
+    assert said(shown) == ["at 2: 2", "○ 8", "average 1.62"]
     assert [part[-1][1] for part in shown.headline] == ["title", "point", "dim"]
 
 
