@@ -60,7 +60,9 @@ def started(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Any]
     """What was started; a run directory stands for it."""
     calls: list[Any] = []
 
-    def start(preset: str, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool) -> RunDir:
+    def start(
+        preset: str, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool, after: object
+    ) -> RunDir:  # fmt: skip
         narrate("starting its supervisor")
         calls.append((Path(preset).stem, list(settings), force))
         return RunDir(make.run(hex_id=f"abc{len(calls)}"))
@@ -129,6 +131,24 @@ async def test_without_errors_s_starts_and_the_run_is_opened(
         await pilot.press("s", "s")
         await until(pilot, lambda: answers)
         assert started == [("mine", ["actor.lr=2e-6"], False)] and answers[0].name.startswith("abc1")
+
+
+async def test_a_run_that_started_while_the_help_was_open_is_opened_after_it(
+    make: SimpleNamespace, home: Path, slow: Slow, started: list[Any]
+) -> None:
+    app = make.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        answers: list[Any] = []
+        screen = LaunchScreen(written(home, GOOD))
+        await pilot.pause()
+        app.push_screen(screen, answers.append)
+        await until(pilot, lambda: screen.plan.command and not screen.doing)
+        await pilot.press("s", "e", "question_mark")
+        await until(pilot, lambda: started and app.screen is not screen)
+        await pilot.pause(0.2)
+        await pilot.press("escape")
+        await until(pilot, lambda: answers)
+        assert len(started) == 1 and answers[0] is not None
 
 
 async def test_errors_refuse_and_force_asks_first(

@@ -67,6 +67,7 @@ class LaunchScreen(Screen[Path | None]):
         self.starting = False
         self._round = 0  # what belongs to an earlier one is out of date
         self._edited = False
+        self._started: Path | None = None
         self._was_forceable = False
 
     def compose(self) -> ComposeResult:
@@ -90,7 +91,9 @@ class LaunchScreen(Screen[Path | None]):
         self._show()
 
     def on_screen_resume(self) -> None:
-        if self._edited:
+        if self._started is not None:  # while another screen, such as the help, lay over this one
+            self.dismiss(self._started)
+        elif self._edited:
             self._edited = False
             self._begin()
 
@@ -126,10 +129,12 @@ class LaunchScreen(Screen[Path | None]):
     def action_edit(self) -> None:
         from tui.editing import edit_preset
 
+        if self.starting:
+            return
         if isinstance(self.preset, str):
             self._edited = True
             edit_preset(self.app, self.preset)
-        elif not self.starting:
+        else:
             self.dismiss(None)  # the editor is below
 
     def action_copy(self) -> None:
@@ -224,7 +229,9 @@ class LaunchScreen(Screen[Path | None]):
             self.starting, self.doing = False, ""
             self._show()
         else:
-            self.dismiss(run.path)
+            self._started = run.path
+            if self.is_active:
+                self.dismiss(run.path)
 
     def _narrate(self, text: str) -> None:
         self.doing = text
