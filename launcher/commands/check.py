@@ -63,7 +63,7 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def put_memory(memory: dict[str, Any]) -> None:
-    """What each phase needs on a GPU, and the host, in GiB."""
+    """What each phase needs on a GPU, and the host, in GiB, and how that was reckoned."""
     if not memory:
         return
     total = f" of {gib(memory['gpu_total'])}" if memory["gpu_total"] else ""
@@ -72,6 +72,8 @@ def put_memory(memory: dict[str, Any]) -> None:
     put(f"MEMORY in GiB, each GPU: certain .. likely ({memory['model']['name']})")
     for name, figures in rows:
         put(f"  {name:<20} {figures}")
+    for line in memory["formula"]:
+        put(f"    {line}")
 
 
 def _range(low: int, high: int) -> str:

@@ -4,7 +4,10 @@ import os
 
 import typer
 
-from launcher.commands.output import Json, put, put_json
+from launcher.commands.output import Json, put, put_json, put_table
+
+GPU_PACKAGES = ("vllm", "flash-attn", "flashinfer-python", "trl")
+"""Shown as missing where there is a GPU."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +37,7 @@ def doctor(json: Json = False) -> None:
         return
     for line in told(found):
         put(line)
+    put_table(_table(python, gpu=bool(machine.gpus)))
     put(verdict(found))
 
 
@@ -45,3 +49,20 @@ def _packages(python: str) -> dict[str, str]:
         return verl_env.probe(python).packages
     except UserError:
         return {}
+
+
+def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
+    """What is installed beside veRL and what this veRL wants; empty without a veRL."""
+    from launcher import verl_env
+    from launcher.preflight.software import wanted
+
+    have = _packages(python)
+    if "verl" not in have:
+        return []
+    ranges = wanted(verl_env.probe(python), "vllm" if gpu else "")
+    rows = [
+        (name, have.get(name, "-"), ranges.get(name, ""))
+        for name in verl_env.PACKAGES
+        if name in have or name in ranges or (gpu and name in GPU_PACKAGES)
+    ]
+    return [("PACKAGE", "INSTALLED", f"VERL {have['verl']} WANTS"), *rows]

@@ -117,6 +117,7 @@ def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
     from packaging.requirements import InvalidRequirement, Requirement
 
     names = {name.lower().replace("_", "-"): name for name in verl_env.PACKAGES}
+    extras = ("", extra, "verl-core") if extra else ("",)  # the engines' extras contain that one
     found: dict[str, str] = {}
     for text in env.requires:
         try:
@@ -124,7 +125,7 @@ def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
         except InvalidRequirement:
             continue
         marker, name = requirement.marker, names.get(requirement.name.lower().replace("_", "-"))
-        if name is None or (marker and not any(marker.evaluate({"extra": each}) for each in ("", extra))):
+        if name is None or (marker and not any(marker.evaluate({"extra": each}) for each in extras)):
             continue
         if str(requirement.specifier) or name not in found:
             found[name] = str(requirement.specifier)
