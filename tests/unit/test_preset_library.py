@@ -1,0 +1,214 @@
+"""Presets as files: copied, renamed, deleted, imported; shipped ones stay as they are."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from launcher.errors import UserError
+from launcher.preset import library
+from launcher.preset.files import load, shipped, summary, users
+from launcher.preset.recommend import needs_of, recommend
+
+
+@pytest.fixture(autouse=True)
+def presets(tmp_path, monkeypatch):
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "home" / "presets"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def write(presets):
+    def put(name: str, text: str):
+        (presets / f"{name}.yaml").write_text(text)
+        return presets / f"{name}.yaml"
+
+    return put
+
+
+def test_a_copy_of_a_shipped_preset_has_its_comments_and_its_values(presets):
+    path = library.copy("gsm8k-grpo-24gb", "mine")
+    assert path == presets / "mine.yaml"
+    assert path.read_text() == shipped()["gsm8k-grpo-24gb"].read_text()
+    assert load("mine").preset == load("gsm8k-grpo-24gb").preset
+    assert summary("mine").origin == "user"
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_copy_runs_the_same(name):
+    library.copy(name, "mine")
+    assert load("mine").preset == load(name).preset
+
+
+def test_relative_paths_keep_their_meaning(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "p.yaml").write_text("model: {path: a/b}\ndata:\n  train: data/train.parquet  # ours\n")
+    library.copy(str(folder / "p.yaml"), "mine")
+    assert load("mine").preset.data.train == str(folder / "data/train.parquet")
+    assert "# ours" in users()["mine"].read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "new", "complaint"),
+    [
+        ("gsm8k-0.5b-24gb", "taken", "is there already"),
+        ("gsm8k-0.5b-24gb", "with space", "is no name for a preset"),
+        ("gsm8k-0.5b-24gb", "", "is no name for a preset"),
+        ("gsm8k-0.5b-24gb", ".hidden", "is no name for a preset"),
+        ("gsm8k-0.5b-25gb", "new", "did you mean 'gsm8k-0.5b-24gb'"),
+    ],
+)
+def test_copies_that_cannot_be(write, name, new, complaint):
+    write("taken", "model: {path: a/b}\n")
+    with pytest.raises(UserError, match=complaint):
+        library.copy(name, new)
+
+
+def test_a_new_name_is_known_to_those_that_extend_the_old_one(write, presets):
+    write("base", "model: {path: a/b}\n")
+    write("child", "# mine\nextends: base  # the one\nactor: {lr: 2e-6}\n")
+    write("other", "extends: gsm8k-0.5b-24gb\n")
+    assert library.rename("base", "ground") == presets / "ground.yaml"
+    assert set(users()) == {"ground", "child", "other"}
+    assert load("child").preset.model.path == "a/b"
+    assert (presets / "child.yaml").read_text().splitlines()[0] == "# mine"
+
+
+def test_a_shadow_that_gets_another_name_uncovers_the_shipped_one(write):
+    write("toy-cpu", "extends: toy-cpu\ntrainer: {steps: 3}\n")
+    assert summary("toy-cpu").shadows
+    library.rename("toy-cpu", "short-toy")
+    assert load("short-toy").preset.trainer.steps == 3
+    assert load("toy-cpu").preset.trainer.steps == 80
+    assert not summary("toy-cpu").shadows
+
+
+def test_deleting_tells_what_shows_again(write):
+    write("toy-cpu", "extends: toy-cpu\n")
+    write("mine", "model: {path: a/b}\n")
+    assert library.delete("mine") is None
+    assert library.delete("toy-cpu") == shipped()["toy-cpu"]
+    assert users() == {}
+
+
+def test_a_broken_preset_can_be_copied_renamed_and_deleted(write):
+    write("broken", "model: [\n")
+    assert library.copy("broken", "still").read_text() == "model: [\n"
+    library.rename("still", "again")
+    library.delete("again")
+    library.delete("broken")
+    assert users() == {}
+
+
+@pytest.mark.parametrize("name", ["toy-cpu", "gsm8k-0.5b-24gb"])
+def test_shipped_presets_stay(name):
+    for change in (lambda: library.rename(name, "x"), lambda: library.delete(name)):
+        with pytest.raises(UserError, match=f"preset copy {name} NEW"):
+            change()
+
+
+def test_one_that_others_extend_is_not_deleted(write):
+    write("base", "model: {path: a/b}\n")
+    write("child", "extends: base\n")
+    with pytest.raises(UserError, match="extended by child"):
+        library.delete("base")
+    assert set(users()) == {"base", "child"}
+
+
+def test_a_script_is_added_with_a_new_name_only(presets, tmp_path):
+    command = "python -m verl.trainer.main_ppo data.train_batch_size=8 data.train_files=train.parquet"
+    path, found = library.add_script(command, "mine", tmp_path)
+    assert path == presets / "mine.yaml"
+    assert len(found.notes) == 2  # veRL's own defaults for GPUs and tensor parallelism
+    assert load("mine").preset.data.train == str(tmp_path / "train.parquet")
+    with pytest.raises(UserError, match="is there already"):
+        library.add_script(command, "mine", tmp_path)
+    with pytest.raises(UserError, match="no veRL overrides"):
+        library.add_script("echo hello", "other", tmp_path)
+    assert set(users()) == {"mine"}
+
+
+# --- what a machine is recommended
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("gpus", "name"),
+    [
+        ([], "toy-cpu"),
+        ([16 * GIB], "toy-cpu"),
+        ([int(22.5 * GIB)], "gsm8k-0.5b-24gb"),  # an L4
+        ([24 * GIB], "gsm8k-0.5b-24gb"),
+        ([24 * GIB] * 2, "gsm8k-0.5b-24gb"),
+        ([48 * GIB] * 4, "gsm8k-0.5b-24gb"),
+        ([int(79.6 * GIB)], "gsm8k-0.5b-h800"),
+        ([24 * GIB] * 8, "gsm8k-0.5b-8gpu"),
+        ([80 * GIB] * 8, "math-7b-8gpu"),
+        ([80 * GIB, 16 * GIB], "gsm8k-0.5b-h800"),
+    ],
+)
+def test_the_preset_for_a_machine(gpus, name):
+    found, why = recommend(gpus)
+    assert found == name
+    assert str(len(gpus) or "no GPU") in why
+
+
+def test_what_needs_say():
+    assert needs_of("no GPU, 2 CPU cores, 6 GB memory") is None
+    needs = needs_of("8 GPUs, 24 GB each; 64 GB host memory")
+    assert needs is not None
+    assert (needs.gpus, needs.memory) == (8, 24 * 10**9)
+    for name in shipped():
+        assert (needs_of(summary(name).needs) is None) == (name == "toy-cpu")
+
+
+# --- the commands
+
+
+def test_the_commands(ppo_tui, presets, tmp_path):
+    (tmp_path / "run.sh").write_text(
+        "python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1 trainer.nnodes=x\n"
+    )
+    done = ppo_tui("preset", "import", "run.sh")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{presets / 'run.yaml'}\n"
+    assert "trainer.nodes is 'x'" in done.stderr
+    assert ppo_tui("preset", "copy", "toy-cpu", "mine").stdout == f"{presets / 'mine.yaml'}\n"
+    assert ppo_tui("preset", "rename", "mine", "yours").returncode == 0
+    assert "trainer.steps" in ppo_tui("preset", "show", "yours").stdout
+    assert json.loads(ppo_tui("preset", "show", "yours", "--json").stdout)["trainer"]["steps"] == 80
+    assert ppo_tui("preset", "delete", "yours").returncode == 2  # nobody can be asked
+    assert ppo_tui("preset", "delete", "yours", "--yes").returncode == 0
+    assert ppo_tui("preset", "delete", "toy-cpu", "--yes").returncode == 2
+    assert ppo_tui("preset", "import", "-").returncode == 2
+
+
+def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
+    done = ppo_tui("preset", "export", "gsm8k-0.5b-24gb", "--verl", "0.7.1", "--to", "run.sh")
+    assert done.returncode == 0, done.stderr
+    fake = tmp_path / "bin" / "python3"
+    fake.parent.mkdir()
+    fake.write_text(f"#!{sys.executable}\nimport sys\nprint('\\n'.join(sys.argv[1:]))\n")
+    fake.chmod(0o755)
+    found = subprocess.run(
+        [tmp_path / "run.sh", "trainer.nnodes=2"], capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": f"{fake.parent}:/usr/bin:/bin"},
+    ).stdout.splitlines()  # fmt: skip
+    assert found[:3] == ["-u", "-m", "verl.trainer.main_ppo"]
+    assert "critic.model.fsdp_config.param_offload=false" in found
+    assert found[-1] == "trainer.nnodes=2"
+
+
+def test_presets_says_which_one_to_start_with(ppo_tui):
+    rows = [json.loads(line) for line in ppo_tui("presets", "--json").stdout.splitlines()]
+    assert [row["name"] for row in rows] == list(shipped())
+    assert sum(row["recommended"] for row in rows) == 1
+    assert all(row["needs"] and not row["shadows"] for row in rows)
+    assert "to start with: " in ppo_tui("presets").stderr
