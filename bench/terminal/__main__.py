@@ -30,7 +30,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 BEGIN, END = "<!-- bench/terminal: begin -->", "<!-- bench/terminal: end -->"
 HOME, LARGE = (80, 24), (160, 48)
 STARTS = 5
-SETTLE, IDLE, LIVE = 8.0, 5.0, 10.0  # seconds; SETTLE at most
+SETTLE, IDLE, LIVE = 4.0, 4.0, 8.0  # seconds; SETTLE at most
 Way = Callable[[list[str], Size], AbstractContextManager[Meter]]
 
 

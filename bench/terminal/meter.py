@@ -77,9 +77,9 @@ class Meter:
         return time.monotonic() - self._started
 
     def settle(self, seconds: float) -> None:
-        """Waits until nothing was written for two seconds, for so long at most."""
+        """Waits until nothing was written for 1.5 seconds, for so long at most."""
         deadline = time.monotonic() + seconds
-        while self.read(2) and time.monotonic() < deadline:
+        while self.read(1.5) and time.monotonic() < deadline:
             pass
 
     def window(self, seconds: float) -> Window:
