@@ -70,12 +70,16 @@ async def test_f_asks_for_the_change_of_the_chosen_finding_and_only_where_there_
         assert app.wanted == [BATCH]
 
 
-async def test_the_choice_stays_on_its_finding_when_others_arrive() -> None:
+async def test_a_choice_stays_on_its_finding_when_others_arrive() -> None:
     app = Page([DISK])
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         findings = app.query_one(Findings)
-        findings.show([BATCH, DISK, COLOUR])
+        findings.show([BATCH, DISK, COLOUR])  # nobody chose: the worst
+        await pilot.pause()
+        assert findings.chosen == BATCH
+        await pilot.press("down")
+        findings.show([COLOUR, BATCH, DISK])
         await pilot.pause()
         assert findings.chosen == DISK
         findings.show([BATCH])

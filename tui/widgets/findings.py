@@ -43,6 +43,7 @@ class Findings(Items, inherit_bindings=False):
 
     findings: Sequence[Finding] = ()
     quiet = ""
+    _steered = False
     _listed: tuple[object, ...] = ()
 
     def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
@@ -61,6 +62,7 @@ class Findings(Items, inherit_bindings=False):
         self._lay()
 
     def action_move(self, distance: int) -> None:
+        self._steered = True
         super().action_move(distance)
         self._lay()
 
@@ -72,9 +74,9 @@ class Findings(Items, inherit_bindings=False):
         return bool(self.chosen and self.chosen.change) if action == "fix" else True
 
     def _lay(self) -> None:
-        """Folds all but the chosen finding; the choice stays on the finding it was on."""
+        """Folds all but the chosen finding: the worst, until somebody chooses another."""
         names = [_name(each) for each in self.findings]
-        if self.cursor not in names:
+        if self.cursor not in names or not self._steered:
             self.cursor = names[0] if names else None
         columns = self.size.width
         wanted = (columns, self.cursor, tuple(names), self.quiet)
