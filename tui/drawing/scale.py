@@ -59,7 +59,7 @@ def _ticks(low: float, high: float, count: int) -> tuple[float, tuple[float, ...
 def log_scale(low: float, high: float, rows: int) -> Scale:
     """The tightest range from one of 1, 2, 5, 10, ... to another around values above 0.
 
-    Its ticks are all of those when each finds rows of its own, else powers of ten.
+    Its ticks are all of those when each finds rows of its own, else its ends and powers of ten.
     """
     low, high = sorted(max(_TINY, min(value, _HUGE)) for value in (low, high))
     first, last = math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1
@@ -70,7 +70,8 @@ def log_scale(low: float, high: float, rows: int) -> Scale:
     most = max((rows + 1) // 2, 2)
     if len(ticks) > most:
         powers = [rung for i, rung in enumerate(rungs) if i % 3 == 0 and start < i < stop]
-        inner = powers[:: -(-len(powers) // max(most - 2, 1))] if powers and most > 2 else []
+        stride = max(-(-len(powers) // max(most - 2, 1)), 1)
+        inner = powers[(stride - 1) // 2 :: stride] if most > 2 else []
         ticks = [ticks[0], *inner, ticks[-1]]
     return Scale(ticks[0], ticks[-1], tuple(ticks))
 
