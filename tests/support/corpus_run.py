@@ -7,6 +7,7 @@ did otherwise than the corpus says.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from launcher.run import driver
 from launcher.run.process import ProcessId
 
 LIMIT = 240.0  # seconds; a good run of two steps takes 45 on two free cores, a hang never ends
+ERROR = re.compile(r"\b\w+(?:Error|Exception)\b: .")
 SHORT = ("trainer.total_training_steps=2", "trainer.val_before_train=False")
 
 
@@ -42,7 +44,7 @@ def run(case: Case) -> tuple[bool, str]:
         said = console.read_text("utf-8", errors="replace")
     if case.stage == "hangs":
         return code is None, "hangs" if code is None else f"exit code {code}"
-    errors = [line for line in said.splitlines() if "Error" in line and "hydra" not in line]
+    errors = [line for line in said.splitlines() if ERROR.search(line) and "Warning" not in line]
     return code not in (None, 0) and case.says in said, f"exit code {code}: {(errors or [''])[-1][-150:]}"
 
 

@@ -1,0 +1,107 @@
+"""`ppo-tui check` as people and scripts see it, and `run` when the preflight refuses."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+GPU = ["gsm8k-0.5b-h800", "--assume", "1x80"]
+PRESET = """
+model: {path: /nonexistent/model, use_remove_padding: false}
+data: {train: /nonexistent/train.parquet, val: /nonexistent/test.parquet, train_batch_size: 64}
+actor: {strategy: fsdp2, ppo_mini_batch_size: 48, ppo_micro_batch_size_per_gpu: 32}
+critic: {ppo_micro_batch_size_per_gpu: 32}
+rollout: {engine: hf, log_prob_micro_batch_size_per_gpu: 32}
+trainer: {device: cpu, epochs: 1}
+cluster: {cpus: 16}
+"""
+
+
+def test_json_is_what_the_readme_says(ppo_tui):
+    done = ppo_tui("check", *GPU, "actor.ppo_micro_batch_size_per_gpu=24", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and report["ok"] is False
+    (found,) = [each for each in report["findings"] if each["id"] == "P10"]
+    assert found == {
+        "id": "P10", "group": "config", "level": "error", "keys": found["keys"],
+        "message": "mini-batch 32 is not divisible by micro-batch 24", "fix": "use a micro-batch of 16 or 32",
+        "change": {"actor.ppo_micro_batch_size_per_gpu": 16},
+    }  # fmt: skip
+    assert "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu" in found["keys"]
+    assert {"model", "gpu_total", "phases", "host", "formula"} <= report["memory"].keys()
+
+
+def test_text_is_grouped_and_says_what_to_do(ppo_tui):
+    done = ppo_tui("check", *GPU, "actor.ppo_micro_batch_size_per_gpu=24")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "CONFIG"
+    assert lines[1].split(maxsplit=3)[:3] == ["x", "error", "P10"]
+    assert lines[2].strip() == "use a micro-batch of 16 or 32"
+    assert any(line.startswith("MEMORY in GiB") for line in lines)
+    assert lines[-1].endswith("it would fail")
+
+
+def test_progress_is_narration(ppo_tui):
+    done = ppo_tui("check", *GPU, "--json")
+    assert json.loads(done.stdout)["findings"] is not None
+    assert "model" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (["toy-cpu", "actor.lr=fast"], "actor.lr"),
+        (["toy-cpu", "data.train_batch_size=0"], "data.train_batch_size"),
+        (["toy-cpu", "kl.in_loss=true", "actor_rollout_ref.actor.strategy=fsdp3"],
+         "actor_rollout_ref.actor.strategy"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_not_allowed_is_a_finding(ppo_tui, words: list[str], key: str):
+    done = ppo_tui("check", *words, "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and report["ok"] is False
+    (found,) = report["findings"]
+    assert found["level"] == "error" and found["keys"] == [key] and "allowed" in found["message"]
+
+
+def test_a_preset_that_cannot_be_read_is_a_finding_with_its_line(ppo_tui, tmp_path: Path):
+    (tmp_path / "mine.yaml").write_text("actor:\n  lr: fast\n")
+    report = json.loads(ppo_tui("check", "./mine.yaml", "--json").stdout)
+    (found,) = report["findings"]
+    assert "mine.yaml, line 2" in found["message"]
+    (tmp_path / "mine.yaml").write_text("actor: {lr: 1e-6}\n")
+    report = json.loads(ppo_tui("check", "./mine.yaml", "--json").stdout)
+    assert "model.path" in report["findings"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["toy-cpux"], ["toy-cpu", "actor.lrr=1"], ["toy-cpu", "nonsense"], ["toy-cpu", "--assume", "big"], []],
+)
+def test_wrong_use(ppo_tui, words: list[str]):
+    done = ppo_tui("check", *words)
+    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
+
+
+def test_a_run_that_would_fail_is_refused_with_sentences_and_leaves_nothing(ppo_tui, tmp_path: Path):
+    (tmp_path / "mine.yaml").write_text(PRESET)
+    done = ppo_tui("run", "./mine.yaml", "--detach")
+    assert done.returncode == 1 and done.stdout == ""
+    assert "P10" in done.stderr and "use a micro-batch of 24 or 48" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("--force starts it all the same")
+    assert list((tmp_path / "home").glob("runs/*")) == []
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]")
+def test_a_forced_run_remembers_what_had_been_found(ppo_tui, tmp_path: Path):
+    (tmp_path / "mine.yaml").write_text(PRESET + "overrides: {actor_rollout_ref.actor.foo: 1}\n")
+    done = ppo_tui("run", "./mine.yaml", "--detach", "--force", "--json")
+    assert done.returncode == 0, done.stderr
+    folder = Path(json.loads(done.stdout)["dir"])
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    (forced,) = [event for event in events if event.get("verb") == "force"]
+    assert {"KEY-1", "P10", "P28"} <= {finding["id"] for finding in forced["findings"]}
+    assert "forced: true" in (folder / "run.yaml").read_text()
+    ppo_tui("stop", "last", "--wait")

@@ -1,0 +1,148 @@
+"""The rules for older versions, for whole configurations of real runs, and what the engine promises."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import machine
+
+from launcher.console.reader import ConfigDump, ConsoleReader
+from launcher.errors import UserError
+from launcher.preflight import engine
+from launcher.preflight.config import RULES
+from launcher.preflight.config.base import dividing, multiples
+from launcher.preflight.finding import Finding, in_order
+from launcher.preflight.machine import assumed
+from launcher.preflight.subject import Subject, subject
+from launcher.preset.files import load
+from launcher.preset.translate import RunFolders, build
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+FOLDERS = RunFolders(*(Path("/nonexistent") / name for name in "abcde"))
+
+
+def older(version: str, preset: str, *settings: str, on: str = "8x80") -> Subject:
+    """A preset as an older veRL sees it; its defaults are the bundled ones."""
+    loaded = load(preset, settings)
+    launch = build(loaded, version=version, folders=FOLDERS, python=sys.executable)
+    return Subject(loaded, version, launch.keys, sys.executable, machine(on))
+
+
+def errors(what: Subject) -> list[Finding]:
+    return [finding for rule in RULES for finding in rule(what) if finding.level == "error"]
+
+
+@pytest.mark.parametrize(
+    ("version", "preset", "settings", "rules"),
+    [
+        ("0.8.0", "gsm8k-0.5b-24gb", [], []),
+        ("0.7.1", "gsm8k-0.5b-h800", [], []),
+        ("0.6.1", "gsm8k-grpo-24gb", [], []),
+        ("0.5.0", "gsm8k-0.5b-h800", [], []),
+        # a batch over the GPUs is checked for dynamic batches, too
+        ("0.5.0", "gsm8k-0.5b-24gb", ["trainer.gpus=3"], ["V1"]),
+        ("0.7.1", "gsm8k-0.5b-24gb", ["trainer.gpus=3"], []),
+        # the mini-batch is divided over the GPUs first
+        ("0.7.1", "gsm8k-0.5b-h800", ["actor.ppo_micro_batch_size_per_gpu=24"], ["P13"]),
+        ("0.6.1", "gsm8k-0.5b-h800", ["trainer.gpus=8", "actor.ppo_mini_batch_size=4"], ["P13", "P13"]),
+        ("0.7.1", "gsm8k-0.5b-h800", ["rollout.agent_workers=3"], ["P14"]),
+        ("0.6.1", "gsm8k-0.5b-h800", ["rollout.agent_workers=3"], []),  # not asynchronous
+        ("0.8.0", "gsm8k-0.5b-h800", ["actor.ppo_mini_batch_size=24"], ["P12"]),
+        ("0.8.0", "gsm8k-0.5b-24gb", ["actor.loss_agg_mode=token-sum"], ["V5"]),
+        ("0.6.1", "gsm8k-0.5b-24gb", ["rollout.mode=sync"], []),
+        ("0.8.0", "gsm8k-0.5b-24gb", ["rollout.mode=sync"], ["V14"]),
+        ("0.9.0", "toy-cpu", [], ["CPU-1"]),
+        # the log-probabilities need not be divisible before 0.8
+        ("0.7.1", "gsm8k-0.5b-h800", ["rollout.log_prob_micro_batch_size_per_gpu=24"], []),
+    ],
+)
+def test_what_an_older_version_refuses(version: str, preset: str, settings: list[str], rules: list[str]):
+    found = errors(older(version, preset, *settings))
+    assert [finding.id for finding in found] == rules, [finding.message for finding in found]
+
+
+def test_several_turns_up_to_05():
+    turns = "actor_rollout_ref.rollout.multi_turn"
+    what = older("0.5.0", "gsm8k-0.5b-h800", f"{turns}.enable=true")
+    assert [finding.id for finding in errors(what)] == ["V15", "V15"]
+    tools = f"{turns}.tool_config_path=/tools.yaml"
+    what = older("0.5.0", "gsm8k-grpo-24gb", f"{turns}.enable=true", tools)
+    assert errors(what) == []
+
+
+def test_cpus_of_older_versions():
+    assert [each.id for each in errors(older("0.8.0", "gsm8k-0.5b-24gb", on="1x24 3"))] == ["P3"]
+    assert errors(older("0.8.0", "gsm8k-0.5b-24gb", on="1x24 4")) == []
+    assert errors(older("0.6.1", "gsm8k-0.5b-24gb", on="1x24 2")) == []
+
+
+@pytest.mark.parametrize("log", sorted(LOGS.glob("*.log.gz")), ids=lambda path: path.name)
+def test_the_configuration_of_a_real_run_is_not_refused(log: Path):
+    """None of these died of its configuration, so nothing may be said against one."""
+    events = ConsoleReader().feed(gzip.decompress(log.read_bytes()))
+    (dump,) = [event for event in events if isinstance(event, ConfigDump)]
+    what = Subject(load("gsm8k-0.5b-24gb"), "0.9.1", dump.keys, sys.executable, machine("4x80"))
+    assert [finding.message for finding in errors(what)] == []
+
+
+def test_figures_that_work():
+    assert dividing(64, 24) == [16, 32]
+    assert dividing(64, 64) == [64]
+    assert dividing(64, 100) == [64]
+    assert dividing(7, 3) == [1, 7]
+    assert multiples(8, 60) == [56, 64]
+    assert multiples(8, 3) == [8]
+
+
+def test_the_message_has_the_figures_and_the_fix_a_value():
+    what = subject(
+        load("gsm8k-0.5b-h800", ["actor.ppo_mini_batch_size=64", "actor.ppo_micro_batch_size_per_gpu=24"]),
+        on=machine("1x80"),
+    )
+    (found,) = errors(what)
+    assert found.message == "mini-batch 64 is not divisible by micro-batch 24"
+    assert found.fix == "use a micro-batch of 16 or 32"
+    assert found.change == {"actor.ppo_micro_batch_size_per_gpu": 16}
+
+
+@pytest.mark.parametrize("text", ["3", "x24", "0x24", "1x0", "-1x24", "1x24x2", "1 x 24 GB"])
+def test_a_machine_that_is_none(text: str):
+    with pytest.raises(UserError, match="1x24"):
+        assumed(text)
+
+
+def test_an_assumed_machine_is_not_asked_for_its_cpus():
+    what = subject(load("gsm8k-0.5b-24gb", ["cluster.storage_units=8"]), assume="1x24")
+    assert errors(what) == []
+
+
+def test_a_check_that_fails_says_so_and_stops_nothing(monkeypatch: pytest.MonkeyPatch):
+    def broken(_: Subject) -> list[Finding]:
+        raise KeyError("x")
+
+    monkeypatch.setattr(engine, "QUICK", (broken, *RULES))
+    (found,) = [each for each in engine.quick(subject(load("toy-cpu"))) if each.level == "warning"]
+    assert found.id == "CHECK" and "broken" in found.message
+
+
+def test_errors_come_first():
+    def one(level: Any, group: Any) -> Finding:
+        return Finding(level + group, group, level, (), "m", "f")
+
+    mixed = [one("info", "config"), one("error", "software"), one("warning", "data"), one("error", "config")]
+    assert [each.id for each in in_order(mixed)] == [
+        "errorconfig", "errorsoftware", "warningdata", "infoconfig",
+    ]  # fmt: skip
+
+
+def test_quick_checks_import_neither_torch_nor_verl():
+    code = (
+        "import sys; from launcher.preset.files import load; from launcher.preflight import engine;"
+        "from launcher.preflight.subject import subject; engine.quick(subject(load('toy-cpu')));"
+        "print({'torch', 'verl', 'ray', 'transformers', 'pyarrow'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
