@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from launcher.format import GIB, number
-from launcher.metrics.store import SeriesStore
+from launcher.metrics.store import Series, SeriesStore, Span
 from launcher.run.memory_history import MemoryHistory
 from tui import glyphs
 from tui.drawing.plot import Curve, Limit, Mark, Plot
@@ -17,6 +17,23 @@ from tui.run_words import is_live
 
 _TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
 _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
+
+
+class Held:
+    """A series of samples whose value stays until the next one: columns between two samples are no gap."""
+
+    def __init__(self, series: Series) -> None:
+        self._series = series
+        self.steps, self.values = series.steps, series.values
+
+    def span(self, first: int, last: int) -> Span | None:
+        """Of the samples `first` to `last`; of the one before where there is none between them."""
+        if last < first <= self.steps[-1]:
+            first = last
+        return self._series.span(first, last)
+
+    def columns(self, first: int, last: int, count: int) -> list[Span | None]:
+        return self._series.columns(first, last, count)
 
 
 def memory_plot(
@@ -37,13 +54,13 @@ def memory_plot(
     used = history.series("host") if host else history.series("used", index)
     run = history.series("rss") if host else history.series("run_used", index)
     if used is not None:
-        plot.curves.append(Curve(used, label="used"))
+        plot.curves.append(Curve(Held(used), label="used"))
         plot.headline.append([(f"{number(used.last)} used", "title")])
         peak = used.span(0, len(history.times))
         if peak is not None:
             plot.headline.append([(f"peak {number(peak.high)}", "dim")])
     if run is not None:
-        plot.curves.append(Curve(run, role="curve-2", label="this run", sign=glyphs.FILL))
+        plot.curves.append(Curve(Held(run), role="curve-2", label="this run", sign=glyphs.FILL))
     if total := device.get("total"):
         plot.limits.append(Limit(total / GIB, label=f"{total / GIB:.0f} GiB"))
     if not plot.curves:
@@ -63,7 +80,7 @@ def util_plot(
     recent = series.values[bisect_left(series.steps, minute) :]
     if (mean := math.fsum(recent) / max(len(recent), 1)) >= 0:  # neither nan
         plot.headline.append([(f"last minute {mean:.0f} %", "title")])
-    plot.curves.append(Curve(series))
+    plot.curves.append(Curve(Held(series)))
     return plot
 
 

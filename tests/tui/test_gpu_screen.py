@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
+from launcher.metrics.store import SeriesStore
 from launcher.run.memory_history import MemoryHistory
 from launcher.run.reader import RunReader
 from tui.drawing.chart import draw
@@ -135,6 +136,20 @@ def test_the_history_lies_on_the_steps(make: SimpleNamespace) -> None:
     assert "GPU 1 memory" in drawn and "peak 48.0" in drawn
     engine = [line for line in drawn.splitlines() if line.strip().startswith(("40", "50"))]
     assert any(char > "⠀" for char in engine[0].partition("│")[2])  # awake in each step, asleep between
+
+
+def test_few_samples_a_step_leave_no_gaps(make: SimpleNamespace) -> None:
+    """A long start-up and quick steps: most columns of the chart have no sample of their own."""
+    reader = RunReader(made(make, [make.host(t=make.start + n) for n in range(172)]))
+    reader.poll()
+    reader.series = SeriesStore()
+    for step in range(1, 11):
+        reader.series.add(StepRecord(step, make.start + 150 + 2 * step, None, {}))
+    plot = memory_plot(reader.memory, reader.series, {"state": "running"}, devices(reader.memory.latest)[-1])
+    line = next(
+        text for text in texts(draw(plot, 80, 12)) if text.count("⠤") + text.count("⣀") + text.count("⠉") > 20
+    )
+    assert " " not in line[7:].rstrip()
 
 
 async def test_devices_are_chosen_by_keys_and_the_page_follows(make: SimpleNamespace) -> None:
