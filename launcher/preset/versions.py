@@ -67,7 +67,7 @@ def at(key: str, version: str) -> str:
     """The newest name `key` as `version` calls it. Raises UserError when that version has no such key."""
     have = number(version)
     name = _renamed(key, [(move.new, move.old) for move in MOVES if have < number(move.since)])
-    since, gone = life(name)
+    since, gone = life(name) if life(name)[0] else life(key)
     if since and have < number(since) and not unlisted(key, version):
         raise UserError(f"veRL {version} has no '{key}': it came with {since}")
     if gone and have >= number(gone):

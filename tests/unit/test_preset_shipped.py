@@ -4,32 +4,20 @@ veRL is never imported (that takes half a minute): its configuration tree is fou
 """
 
 import importlib.util
-import json
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from verl_wheels import compose
 
 from launcher.preset.files import load, shipped, summary
 from launcher.preset.translate import Launch, RunFolders, build
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL is not installed")
 
-COMPOSE = """
-import json, sys
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
-root, runs = json.load(sys.stdin)
-with initialize_config_dir(config_dir=root, version_base=None):
-    for overrides in runs:
-        config = compose(config_name="ppo_trainer", overrides=overrides)
-        print(json.dumps(OmegaConf.to_container(config, resolve=True)))
-assert "verl" not in sys.modules
-"""
-
 MODEL, ACTOR, ROLLOUT, REF = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout", "ref"))
+REWARDS = Path(__file__).parents[2] / "launcher" / "data" / "rewards"
 GSM8K = {
     "data.train_files": str(Path.home() / "data/gsm8k/train.parquet"),
     "data.val_files": str(Path.home() / "data/gsm8k/test.parquet"),
@@ -102,6 +90,34 @@ FROM_1 = {  # tutorial 001, the single-GPU script
     "trainer.test_freq": 5,
     "trainer.total_epochs": 20,
 }
+FROM_2 = {  # tutorial 002: MATH with the 1.5B model; what it leaves open is ours
+    "algorithm.adv_estimator": "gae",
+    "algorithm.use_kl_in_reward": True,
+    "algorithm.kl_ctrl.kl_coef": 0.001,
+    f"{MODEL}.path": "Qwen/Qwen2.5-1.5B-Instruct",
+    f"{MODEL}.use_remove_padding": True,
+    f"{MODEL}.enable_gradient_checkpointing": True,
+    "critic.model.path": "Qwen/Qwen2.5-1.5B-Instruct",
+    "data.train_files": str(Path.home() / "data/math/train.parquet"),
+    "data.val_files": str(Path.home() / "data/math/test.parquet"),
+    "data.train_batch_size": 256,
+    "data.max_prompt_length": 1024,
+    "data.max_response_length": 1024,
+    "data.filter_overlong_prompts": True,
+    f"{ACTOR}.optim.lr": 1e-6,
+    f"{ACTOR}.ppo_mini_batch_size": 64,
+    f"{ACTOR}.use_dynamic_bsz": True,
+    f"{ACTOR}.ppo_max_token_len_per_gpu": 16384,
+    "critic.optim.lr": 1e-5,
+    "critic.ppo_infer_max_token_len_per_gpu": 16384,
+    f"{ROLLOUT}.n": 1,
+    f"{ROLLOUT}.gpu_memory_utilization": 0.4,
+    "reward.custom_reward_function.path": None,  # veRL's own, chosen by the rows
+    "trainer.total_epochs": 3,
+    "trainer.n_gpus_per_node": 1,
+    "trainer.save_freq": 20,
+    "trainer.test_freq": 10,
+}
 FP32 = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
 KNOWN = {
     "gsm8k-0.5b-h800": FROM_0,
@@ -129,6 +145,55 @@ KNOWN = {
         "critic.strategy": "fsdp2",
         f"{ACTOR}.fsdp_config.offload_policy": True,
         "critic.fsdp.offload_policy": True,
+    },
+    "gsm8k-1.5b-lora-24gb": {  # 001, extended: LoRA of rank 16 with offloaded parameters
+        **FROM_1,
+        f"{MODEL}.path": "Qwen/Qwen2.5-1.5B-Instruct",
+        f"{MODEL}.lora_rank": 16,
+        f"{MODEL}.target_modules": "all-linear",
+        "critic.model.path": "Qwen/Qwen2.5-1.5B-Instruct",
+        "critic.model.lora_rank": 16,
+        "data.train_batch_size": 64,
+        f"{ACTOR}.ppo_mini_batch_size": 16,
+        f"{ACTOR}.optim.lr": 1e-5,  # verl.md 8.1: about ten times the rate of full fine-tuning
+        "critic.optim.lr": 5e-5,
+        f"{ACTOR}.ppo_max_token_len_per_gpu": 8192,
+        f"{ROLLOUT}.log_prob_max_token_len_per_gpu": 8192,
+        f"{REF}.log_prob_max_token_len_per_gpu": 8192,
+        "critic.ppo_infer_max_token_len_per_gpu": 8192,
+        f"{ACTOR}.fsdp_config.param_offload": True,
+        "critic.fsdp.param_offload": True,
+        f"{ROLLOUT}.load_format": "safetensors",  # verl.md 8.1: dummy leaves random weights in the engine
+        f"{ROLLOUT}.layered_summon": True,
+    },
+    "gsm8k-format-reward": {  # 001, advanced reward
+        **FROM_1,
+        "reward.custom_reward_function.path": str(REWARDS / "gsm8k_format.py"),
+        "reward.custom_reward_function.name": "compute_score",
+    },
+    "gsm8k-math-mixed": {  # 001, extended: both training sets
+        **FROM_1,
+        "data.train_files": [str(Path.home() / f"data/{name}/train.parquet") for name in ("gsm8k", "math")],
+        "data.val_files": [str(Path.home() / f"data/{name}/test.parquet") for name in ("gsm8k", "math")],
+        "data.max_prompt_length": 1024,  # MATH's, as in 002
+        "data.max_response_length": 512,
+        "trainer.total_epochs": 10,
+        "trainer.test_freq": 20,
+    },
+    "math-1.5b": FROM_2,
+    "math-7b-8gpu": {  # 002: 7B, global batch 1024, three epochs, eight GPUs
+        **FROM_2,
+        f"{MODEL}.path": "Qwen/Qwen2.5-7B-Instruct",
+        "critic.model.path": "Qwen/Qwen2.5-7B-Instruct",
+        "data.train_batch_size": 1024,
+        f"{ACTOR}.ppo_mini_batch_size": 256,
+        f"{ROLLOUT}.tensor_model_parallel_size": 2,
+        f"{ROLLOUT}.gpu_memory_utilization": 0.5,
+        "trainer.n_gpus_per_node": 8,
+        "trainer.save_freq": 7,
+        "trainer.test_freq": 7,
+        "trainer.max_actor_ckpt_to_keep": 1,
+        "trainer.max_critic_ckpt_to_keep": 1,
     },
     "gsm8k-grpo-24gb": {  # 003
         **GSM8K,
@@ -231,12 +296,8 @@ def composed():
     """The configuration that veRL would see, by preset."""
     spec = importlib.util.find_spec("verl")
     root = Path(spec.submodule_search_locations[0]) / "trainer" / "config"
-    runs = [launch(name).argv[4:] for name in shipped()]
-    done = subprocess.run(
-        [sys.executable, "-c", COMPOSE], input=json.dumps([str(root), runs]), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return dict(zip(shipped(), map(json.loads, done.stdout.splitlines()), strict=True))
+    configs = compose(root, [launch(name).argv[4:] for name in shipped()])
+    return dict(zip(shipped(), configs, strict=True))
 
 
 def at(config, key):

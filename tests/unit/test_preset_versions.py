@@ -4,12 +4,17 @@ import pytest
 
 from launcher.errors import UserError
 from launcher.preset import versions
+from launcher.preset.files import load, shipped
+from launcher.preset.ignored import ignored
+from launcher.preset.schema import FIELDS, value_of
 
 REWARD, OLD_REWARD = "reward.custom_reward_function.path", "custom_reward_function.path"
 CLIP, OLD_CLIP = "actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip"
 TOKENS, OLD_TOKENS = "critic.ppo_infer_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu"
 OFFLOAD, OLD_OFFLOAD = "critic.fsdp.param_offload", "critic.model.fsdp_config.param_offload"
 CPUS, OLD_CPUS = "ray_kwargs.ray_init.num_cpus", "ray_init.num_cpus"
+OLD_COMPILE = "actor_rollout_ref.actor.use_torch_compile"
+COMPILE = "actor_rollout_ref.actor.fsdp_config.use_torch_compile"
 LR = "actor_rollout_ref.actor.optim.lr"
 
 
@@ -30,6 +35,9 @@ LR = "actor_rollout_ref.actor.optim.lr"
         (CPUS, "0.6.0", CPUS),
         (LR, "0.5.0", LR),
         (LR, "0.10.0.dev0", LR),
+        (COMPILE, "0.7.1", OLD_COMPILE),
+        (COMPILE, "0.8.0", COMPILE),
+        ("reward.reward_model.nnodes", "0.7.0", "reward_model.nnodes"),
     ],
 )
 def test_a_key_in_each_version_and_back(newest, version, name):
@@ -43,6 +51,9 @@ def test_a_key_in_each_version_and_back(newest, version, name):
         ("trainer.v1.trainer_mode", "0.8.0", "came with 0.9.0"),
         ("data.seed", "0.6.0", "came with 0.6.1"),
         ("data.sampler.class_path", "0.8.0", "went with 0.8.0"),
+        ("trainer.v1.sampler.sampler_kwargs.x", "0.8.0", "came with 0.9.0"),
+        ("ray_kwargs.ray_init.runtime_env.py_executable", "0.5.0", "came with 0.9.1"),
+        ("skip.rollout.enable", "0.7.1", "came with 0.9.0"),
     ],
 )
 def test_a_key_that_a_version_does_not_have(key, version, said):
@@ -55,11 +66,42 @@ def test_the_same_keys_pass_where_they_exist():
     assert versions.at("data.sampler.class_path", "0.7.1") == "data.sampler.class_path"
 
 
-def test_what_a_version_takes_no_notice_of():
-    key = "critic.ppo_micro_batch_size_per_gpu"
-    assert versions.ignored(key, "0.7.1") is None
-    assert "dynamic" in (versions.ignored(key, "0.9.1") or "")
-    assert versions.ignored("critic.optim.lr", "0.9.1") is None
+@pytest.mark.parametrize(
+    ("key", "value", "version", "why"),
+    [
+        ("critic.ppo_micro_batch_size_per_gpu", 4, "0.7.1", None),
+        ("critic.ppo_micro_batch_size_per_gpu", 4, "0.8.0", "only its presence is checked"),
+        ("critic.optim.lr", 1e-5, "0.9.1", None),
+        ("actor_rollout_ref.actor.grad_clip", 1.0, "0.7.1", None),
+        (
+            "actor_rollout_ref.actor.grad_clip",
+            1.0,
+            "0.8.0",
+            "moved to actor_rollout_ref.actor.optim.clip_grad",
+        ),
+        ("data.truncation", "left", "0.9.1", "filter_overlong_prompts"),
+        ("custom_reward_function.path", "/r.py", "0.8.0", None),
+        ("custom_reward_function.path", "/r.py", "0.9.0", "moved to reward.custom_reward_function"),
+        ("trainer.balance_batch", True, "0.9.1", "always balances"),
+        ("algorithm.use_pf_ppo", True, "0.9.1", "only the old trainer"),
+    ],
+)
+def test_what_a_version_takes_no_notice_of(key, value, version, why):
+    found = dict(ignored({key: value, "trainer.nnodes": 1}, version))
+    assert set(found) == ({key} if why else set())
+    assert why is None or why in found[key]
+
+
+def test_the_old_trainer_of_the_newest_version_reads_what_it_always_did():
+    keys = {"trainer.use_v1": False, "trainer.balance_batch": True, "trainer.v1.trainer_mode": "sync"}
+    assert [key for key, _ in ignored(keys, "0.9.1")] == ["trainer.v1.trainer_mode"]
+
+
+def test_shipped_presets_set_nothing_that_is_ignored_but_what_is_demanded():
+    for name in shipped():
+        keys = {spec.key: value_of(load(name).preset, spec) for spec in FIELDS.values() if spec.key}
+        set_here = {key: value for key, value in keys.items() if value is not None}
+        assert {key for key, _ in ignored(set_here, "0.9.1")} <= {"critic.ppo_micro_batch_size_per_gpu"}
 
 
 @pytest.mark.parametrize("version", ["0.5.0", "0.9", "0.9.1", "1.0rc1"])
