@@ -6,6 +6,7 @@ is here imports submodules of it, and no name from its top level except `__versi
 
 * attention.py: models load with PyTorch's own attention where flash-attn cannot be used.
 * sockets.py: a run does not take the weights of another run on the same host.
+* lora.py: with LoRA, the critic judges with all of its weights.
 * platform.py, patches.py, rollout.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
 
 Needs the standard library and what veRL itself needs, because it may run in an interpreter without ppo-tui.
@@ -13,7 +14,7 @@ Needs the standard library and what veRL itself needs, because it may run in an 
 
 import os
 
-from launcher.verl_plugin import attention, sockets
+from launcher.verl_plugin import attention, lora, sockets
 from launcher.verl_plugin.version import check_cpu_platform
 
 if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
@@ -23,4 +24,5 @@ if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
     platform.install()
 
 attention.install()
+lora.install()
 sockets.install()
