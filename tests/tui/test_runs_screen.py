@@ -1,6 +1,7 @@
 """The list of runs and presets."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -291,6 +292,8 @@ def test_looks(
         Summary("toy-cpu", "shipped", Path(), "Real veRL PPO without a GPU", "no GPU, 6 GB of memory"),
     ]
     monkeypatch.setattr("tui.screens.runs._presets", lambda: presets)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
     three_runs(make)
     make.run(hex_id="be77", name="gsm8k-1.5b-lora-24gb", attempts=[make.recorded(40)],
              state=make.ended("stopped", verdict="WARN", step=40, total=1160, created=1.0))  # fmt: skip

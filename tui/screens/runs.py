@@ -43,7 +43,8 @@ class RunsScreen(Screen[None]):
                 tooltip="Edit the preset, or a new run out of the run's settings"),
         Binding("slash", "find", "filter", id="runs.filter", key_display="/",
                 tooltip="Only runs and presets of a name, a state or a verdict"),
-        Binding("o", "order", "order", id="runs.order", tooltip="Newest, best score, longest first, by name"),
+        Binding("o", "order", "order", id="runs.order", show=False,
+                tooltip="Newest, best score, longest first, by name"),
         Binding("d", "delete", "delete", id="runs.delete",
                 tooltip="Delete a run with its checkpoints; asks first"),
         Binding("r", "back", "back", id="runs.back", tooltip="Back to the run you came from"),
@@ -58,7 +59,7 @@ class RunsScreen(Screen[None]):
         self.presets: dict[str, Summary] = {}
         self.order, self.words = ORDERS[0], ""
         self._shown: dict[str, RunSummary] = {}
-        self._looking = False
+        self._looking = True  # at the files; once at a time
 
     def compose(self) -> ComposeResult:
         yield RunTable(self._line, "")
@@ -84,10 +85,14 @@ class RunsScreen(Screen[None]):
         self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
         self._fill()
         await self._read_scores()
+        self._looking = False
         self.set_interval(POLL, self._poll)
 
+    def on_screen_resume(self) -> None:
+        self._poll()
+
     def _poll(self) -> None:
-        if not self._looking:
+        if self.is_active and not self._looking:
             self.run_worker(self._look(), group="poll")
 
     async def _look(self) -> None:
@@ -102,7 +107,8 @@ class RunsScreen(Screen[None]):
         while unread:
             shown = [Path(key.removeprefix(_RUN)) for key in self.table.in_sight if key.startswith(_RUN)]
             unread = await asyncio.to_thread(self.list.read_scores, shown)
-            self.table.redraw()
+            if self.is_active:  # below another screen it would repaint that one
+                self.table.redraw()
         if self.order == "best score first":
             self._fill()
 

@@ -14,7 +14,7 @@ class RunTable(MetricTable, inherit_bindings=False):
     """Lines of runs and presets under headings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "open / start", id="runs.open", key_display="enter",
+        Binding("enter", "choose", "open", id="runs.open", key_display="enter",
                 tooltip="Open the run, or start the preset after a question"),
         *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
                first="move(-100000)", last="move(100000)"),
