@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 
 import orjson
 
-_LONGEST = 1 << 24  # bytes of one answer
 Heard = Callable[[dict[str, Any]], None]
+_DIED = {"error": "the checks ended unexpectedly", "command": None}
 
 
 class Live:
@@ -22,7 +23,8 @@ class Live:
         self._heard = heard
         self._wanted: tuple[Path, str] | None = None
         self._asking = asyncio.Event()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
 
     def ask(self, path: Path, text: str) -> None:
         """Judges the preset that the file `path` would be with this text."""
@@ -30,41 +32,40 @@ class Live:
         self._asking.set()
 
     async def run(self) -> None:
-        """Works until it is cancelled; then the process ends, too."""
-        try:
-            while True:
-                await self._asking.wait()
-                self._asking.clear()
-                assert self._wanted is not None
+        """Works until it is closed or cancelled."""
+        while not self._closed:
+            await self._asking.wait()
+            self._asking.clear()
+            if self._wanted is not None and not self._closed:
                 await self._judge(*self._wanted)
-        finally:
-            self.close()
 
     async def _judge(self, path: Path, text: str) -> None:
-        process = await self._alive()
+        process = self._alive()
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(OSError):
             process.stdin.write(orjson.dumps({"path": str(path), "text": text}) + b"\n")
-            await process.stdin.drain()
+            process.stdin.flush()
         for _ in range(2):
-            line = await process.stdout.readline()
-            if not line:  # it died of this one
-                self._heard({"error": "the checks ended unexpectedly", "command": None})
+            line = await asyncio.to_thread(process.stdout.readline)
+            if self._closed:
                 return
             if self._wanted == (path, text):
-                self._heard(orjson.loads(line))
+                self._heard(orjson.loads(line) if line else _DIED)
+            if not line:  # it died of this one
+                process.wait()
+                return
 
-    async def _alive(self) -> asyncio.subprocess.Process:
-        if self._process is None or self._process.returncode is not None:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "launcher.preflight.live", limit=_LONGEST,
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
+    def _alive(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "launcher.preflight.live"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         return self._process
 
     def close(self) -> None:
-        """Ends the process."""
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
+        """Ends the process; who waits for its answer is told at once."""
+        self._closed = True
+        if self._process is not None:
+            self._process.kill()  # it holds nothing
+            self._process.wait()

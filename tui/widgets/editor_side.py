@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from textual.app import ComposeResult
@@ -38,6 +39,7 @@ class EditorSide(Vertical):
         self._live = Live(self._hear)
         self._soon: Timer | None = None
         self._form: Form | None = None
+        self._shown: tuple[Path, str] | None = None
         self._answer: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
@@ -67,11 +69,12 @@ class EditorSide(Vertical):
 
     def show(self, form: Form) -> None:
         """Another state of the draft: what is quick at once, the checks when nothing changes for a moment."""
-        before, self._form = self._form, form
-        if before is None or before.draft.text != form.draft.text or before.draft.path != form.draft.path:
+        first, self._form = self._form is None, form
+        if self._shown != (form.draft.path, form.draft.text):
+            self._shown = form.draft.path, form.draft.text
             if self._soon is not None:
                 self._soon.stop()
-            self._soon = self.set_timer(PATIENCE if before else 0.01, self._ask)
+            self._soon = self.set_timer(0.01 if first else PATIENCE, self._ask)
         self._draw()
 
     @property
@@ -80,8 +83,8 @@ class EditorSide(Vertical):
         return flow(self._form.seen, self._answer.get("rows")) if self._form else None
 
     def _ask(self) -> None:
-        if self._form is not None:
-            self._live.ask(self._form.draft.path, self._form.draft.text)
+        if self._shown is not None:
+            self._live.ask(*self._shown)
 
     def _hear(self, answer: dict[str, Any]) -> None:
         self._answer |= answer

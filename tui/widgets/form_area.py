@@ -171,8 +171,9 @@ class FormArea(Container):
     def _add(self, key: str, text: str) -> None:
         try:
             if key:
-                self.edit(partial(self.draft.add, key, typed(where_of(key), text)))
-                self.call_after_refresh(self.go_to, key)
+                if self.edit(partial(self.draft.add, key, typed(where_of(key), text))):
+                    self.show(Form(self.draft))
+                    self.go_to(key)
                 return
             name = ".".join(where_of(text))
         except UserError as error:

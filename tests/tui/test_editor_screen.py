@@ -1,0 +1,298 @@
+"""The preset editor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from launcher.preset.files import load
+from launcher.run.directory import RunDir
+from launcher.screen_request import ScreenRequest
+from tui.app import PpoTui
+from tui.editing import edit_preset, edit_run
+from tui.screens.ask import AskScreen
+from tui.screens.choose import ChooseScreen
+from tui.screens.editor import EditorScreen
+from tui.screens.launch import LaunchScreen
+from tui.screens.runs import RunsScreen
+from tui.widgets.editor_side import EditorSide
+from tui.widgets.findings import Findings
+from tui.widgets.form import FormLines
+from tui.widgets.lines import Lines
+from tui.widgets.value_box import ValueBox
+
+HOME, LARGE = (80, 24), (160, 48)
+MINE = "# mine\nextends: toy-cpu\nactor:\n  lr: 2e-4   # lower\n"
+
+
+@pytest.fixture
+def mine(home: Path) -> Path:
+    path = home / "presets" / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text(MINE)
+    return path
+
+
+def editor(preset: str = "mine", field: str | None = None, **more: Any) -> PpoTui:
+    return PpoTui(ScreenRequest(preset=preset, field=field, **more))
+
+
+async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
+    for _ in range(160):
+        if found():
+            return
+        await pilot.pause(0.05)
+    raise AssertionError("it never came")
+
+
+async def judged(pilot: Pilot[Any]) -> None:
+    side = pilot.app.screen.query_one(EditorSide)
+    await until(pilot, lambda: "findings" in side._answer)
+
+
+def chosen(pilot: Pilot[Any]) -> str | None:
+    return pilot.app.screen.query_one(FormLines).cursor
+
+
+def text_of(pilot: Pilot[Any], selector: str) -> str:
+    rows = pilot.app.screen.query_one(selector, Lines).lines
+    return "\n".join("".join(text for text, _ in row) for row in rows)
+
+
+def head(pilot: Pilot[Any]) -> str:
+    return text_of(pilot, "#editor-head")
+
+
+def told(pilot: Pilot[Any]) -> str:
+    return " ".join(notice.message for notice in pilot.app._notifications)
+
+
+async def test_a_value_is_typed_in_its_place_and_saved(mine: Path) -> None:
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.pause()
+        assert chosen(pilot) == "actor.lr" and "saved" in head(pilot)
+        await pilot.press("enter", *"99")
+        await pilot.pause()
+        assert "at most 1" in text_of(pilot, "#value-note")
+        await pilot.press("backspace", "backspace", *"5e-5", "enter")
+        await pilot.pause()
+        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-5 and "not saved" in head(pilot)
+        assert mine.read_text() == MINE
+        await pilot.press("w")
+        await until(pilot, lambda: mine.read_text() == MINE.replace("2e-4 ", "5e-5 "))
+        await until(pilot, lambda: "not saved" not in head(pilot))
+
+
+async def test_what_cannot_be_is_not_taken(mine: Path) -> None:
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.press("enter", *"fast", "enter")
+        await pilot.pause()
+        assert pilot.app.screen.draft.text == MINE and "allowed" in told(pilot)
+        await pilot.press("enter", *"7", "escape")
+        await pilot.pause()
+        assert pilot.app.screen.draft.text == MINE and not pilot.app.screen.query_one(ValueBox).is_open
+
+
+async def test_steps_undo_redo_and_reset(mine: Path) -> None:
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        draft = pilot.app.screen.draft
+        await pilot.press("right")
+        await until(pilot, lambda: draft.value(("actor", "lr")) == 5e-4)
+        await pilot.press("minus", "left")
+        await until(pilot, lambda: draft.value(("actor", "lr")) == 1e-4)
+        await pilot.press("u", "u")
+        await until(pilot, lambda: draft.value(("actor", "lr")) == 5e-4)
+        await pilot.press("U")
+        await until(pilot, lambda: draft.value(("actor", "lr")) == 2e-4)
+        await pilot.press("delete")
+        await until(pilot, lambda: draft.value(("actor", "lr")) == 3e-4)
+        assert "actor" not in draft.text
+
+
+async def test_a_choice_is_chosen_and_a_divisor_offered(mine: Path) -> None:
+    async with editor(field="actor.ppo_mini_batch_size").run_test(size=HOME) as pilot:
+        draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert box.choices == ["1", "2", "4", "8", "16", "32", "64"]
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: draft.value(("actor", "ppo_mini_batch_size")) == 64)
+
+
+async def test_files_are_completed_and_picked(mine: Path, home: Path) -> None:
+    rows = home / "rows"
+    (rows / "deep").mkdir(parents=True)
+    for name in ("train.parquet", "test.parquet"):
+        (rows / name).write_text("")
+    async with editor(field="data.train").run_test(size=HOME) as pilot:
+        draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
+        await pilot.press("enter")
+        field = box.query_one(Input)
+        field.value = f"{home}/ro"
+        await pilot.pause()
+        await pilot.press("tab")
+        await pilot.pause()
+        assert field.value == f"{rows}/" and [Path(name).name for name in box.choices] == [
+            "deep", "test.parquet", "train.parquet"
+        ]  # fmt: skip
+        await pilot.press(*"tr", "tab", "enter")
+        await until(pilot, lambda: draft.value(("data", "train")) == f"{rows}/train.parquet")
+
+
+async def test_a_field_is_found_by_typing(mine: Path) -> None:
+    async with editor().run_test(size=HOME) as pilot:
+        lines = pilot.app.screen.query_one(FormLines)
+        await pilot.press("slash", *"warmup_steps", "enter")
+        await pilot.pause()
+        assert chosen(pilot) in ("actor.lr_warmup_steps", "critic.lr_warmup_steps")
+        assert all("warmup" in key for key in lines.keys if not key.startswith("#"))
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "algorithm" in lines.keys and "actor.lr_warmup_steps" not in lines.keys
+        await pilot.press("m")
+        await pilot.pause()
+        assert "actor.lr_warmup_steps" in lines.keys
+
+
+async def test_a_key_without_a_field_is_added(mine: Path) -> None:
+    async with editor().run_test(size=HOME) as pilot:
+        draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
+        await pilot.press("a", *"rollout.over_sa", "tab")
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(pilot, lambda: box.query_one(Input).placeholder.startswith("value of"))
+        await pilot.press(*"0.5", "enter")
+        await until(pilot, lambda: draft.changed)
+        assert draft.value(("overrides", "actor_rollout_ref.rollout.over_sample_rate")) == 0.5
+        await until(pilot, lambda: chosen(pilot) == "overrides.actor_rollout_ref.rollout.over_sample_rate")
+
+
+async def test_leaving_asks_and_keeps_what_is_not_saved(mine: Path, make: SimpleNamespace) -> None:
+    async with make.app().run_test(size=HOME) as pilot:
+        edit_preset(pilot.app, "mine", "actor.lr")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        await pilot.pause()
+        await pilot.press("right", "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
+        assert load("mine").preset.actor.lr == 5e-4
+
+
+async def test_a_shipped_preset_is_saved_as_one_of_yours(home: Path) -> None:
+    async with editor("toy-cpu", "actor.lr").run_test(size=HOME) as pilot:
+        assert "shipped" in head(pilot)
+        await pilot.press("right", "w")
+        await until(pilot, lambda: (home / "presets" / "toy-cpu.yaml").exists())
+        assert load("toy-cpu").preset.actor.lr == 5e-4
+        await pilot.press("W")
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
+        await pilot.press(*"other", "enter")
+        await until(pilot, lambda: (home / "presets" / "other.yaml").exists())
+
+
+async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.press("right")
+        await pilot.pause()
+        mine.write_text("description: theirs\n")
+        await pilot.press("w")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        assert mine.read_text() == "description: theirs\n"
+        assert pilot.app.screen.draft.text == "description: theirs\n"
+        await pilot.press("u")
+        await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 5e-4)
+        mine.write_text("description: theirs again\n")
+        await until(pilot, lambda: "changed on the disk" in head(pilot))
+
+
+async def test_a_broken_file_shows_its_line_and_is_not_touched(mine: Path) -> None:
+    mine.write_text("actor: [1,\nlr: 2\n")
+    async with editor().run_test(size=HOME) as pilot:
+        await pilot.pause()
+        lines = pilot.app.screen.query_one(FormLines)
+        assert any(key.startswith("|") and "actor: [1," in key for key in lines.keys)
+        await pilot.press("delete", "right", "a", "enter")
+        assert "cannot be run" in head(pilot) and pilot.app.screen.draft.text == "actor: [1,\nlr: 2\n"
+
+
+async def test_a_wrong_value_says_so_below_its_field(mine: Path) -> None:
+    mine.write_text("extends: toy-cpu\nactor:\n  lr: fast\n  lrr: 1\n")
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.pause()
+        keys = list(pilot.app.screen.query_one(FormLines).keys)
+        assert keys[keys.index("actor.lr") + 1] == "!actor.lr" and "cannot be run" in head(pilot)
+        await pilot.press("enter", *"1e-4", "enter")
+        await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 1e-4)
+
+
+async def test_findings_are_fixed_and_lead_to_their_field(mine: Path) -> None:
+    mine.write_text("extends: gsm8k-0.5b-24gb\nrollout:\n  tensor_model_parallel_size: 2\n")
+    async with editor().run_test(size=LARGE) as pilot:
+        await judged(pilot)
+        side = pilot.app.screen.query_one(EditorSide)
+        assert any(finding.level == "error" for finding in side.findings), side.findings
+        fixable = next(finding for finding in side.findings if finding.change)
+        await pilot.press("tab")
+        findings = pilot.app.screen.query_one(Findings)
+        assert findings.has_focus
+        while findings.chosen != fixable:
+            await pilot.press("down")
+        await pilot.press("F")
+        await until(pilot, lambda: pilot.app.screen.draft.changed)
+        await until(pilot, lambda: fixable not in side.findings)
+
+
+async def test_the_panels_follow_the_draft(mine: Path) -> None:
+    async with editor(field="actor.ppo_mini_batch_size").run_test(size=LARGE) as pilot:
+        assert "2 mini-batches of 32 prompts" in text_of(pilot, "#plan")
+        await pilot.press("left")
+        await until(pilot, lambda: "4 mini-batches of 16 prompts" in text_of(pilot, "#plan"))
+        assert "actor.ppo_mini_batch_size" in text_of(pilot, "#changes")
+        await until(pilot, lambda: "ppo_mini_batch_size=16" in text_of(pilot, "#command"))
+
+
+async def test_watching_changes_nothing(mine: Path) -> None:
+    async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
+        await pilot.press("right", "delete", "w", "enter")
+        await pilot.pause()
+        assert pilot.app.screen.draft.text == MINE and "Watching only" in told(pilot)
+
+
+async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace, home: Path) -> None:
+    run = RunDir(make.run(state=make.ended("finished", step=80)))
+    info = {**run.read_info(), "preset": load("toy-cpu", ["actor.lr=1e-4"]).snapshot()}
+    run.write_info(info)
+    async with make.app().run_test(size=HOME) as pilot:
+        await pilot.pause()
+        edit_run(pilot.app, info, "actor.lr")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        await pilot.pause()
+        await pilot.press("right")
+        await pilot.pause()
+        assert "actor.lr" in text_of(pilot, "#changes") and run.id in text_of(pilot, "#changes")
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen))
+        assert pilot.app.screen.after.id == run.id and not (home / "presets").exists()
+
+
+@pytest.mark.parametrize("size", [(250, 80), (60, 16), (40, 12), (20, 5), (3, 2)])
+async def test_the_editor_fits_any_terminal(mine: Path, size: tuple[int, int]) -> None:
+    async with editor(field="actor.lr").run_test(size=size) as pilot:
+        await pilot.press("enter", *"5", "escape", "slash", "x", "escape", "tab", "tab", "tab", "tab", "tab")
+        await pilot.pause()
+        pilot.app.export_screenshot()
