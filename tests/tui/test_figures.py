@@ -24,7 +24,8 @@ def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
     steps = store(make.recorded())
     state = make.running(step=80)
     assert [said(plot(figure, steps, state, [])) for figure in FIGURES] == [
-        "0.812 ↑ best 0.875 ○ val 0.850", "0.308   usual 0.215", "0.236 ↓ from 0.489", "1119 tok/s   1.96 s/step",
+        "0.812 ↑ best 0.875 ○ val 0.850",
+        "0.308   usual 0.215", "0.236 ↓ from 0.489", "1119 tok/s   1.96 s/step",
     ]  # fmt: skip
 
 
