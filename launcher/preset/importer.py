@@ -47,12 +47,12 @@ def from_script(text: str, name: str, folder: Path) -> Imported:
 
     Keys of any veRL version become fields, the rest overrides. Raises UserError when there is nothing in it.
     """
-    found = script.parse(text)
+    found = script.parse(text, str(folder))
     notes = list(found.notes)
     layer: Layer = {}
     ours: list[str] = []
     stray: list[str] = []
-    for word in found.overrides:
+    for word in filter(None, found.overrides):
         key, equals, value = word.partition("=")
         bare, plain = versions.newest(key.lstrip("+")), value.strip("'\"")
         if key.startswith("--") or not equals:
@@ -66,7 +66,7 @@ def from_script(text: str, name: str, folder: Path) -> Imported:
         try:
             layer = layers.over(_setting(word, folder, name), layer)
         except UserError as error:
-            notes.append(f"left out: {error}")
+            notes.append(f"left out: {str(error).removeprefix(f'snapshot of {name}: ')}")
     if not layer:
         raise UserError(
             "there are no veRL overrides in it: expected is 'python -m verl.trainer.main_ppo KEY=VALUE ...'"

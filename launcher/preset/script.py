@@ -18,7 +18,10 @@ _DRIVER = re.compile(r"(?:verl\.trainer\.main_ppo\w*|(?:\S*/)?main_ppo\w*\.py)")
 _OVERRIDE = re.compile(r"[+~]{0,2}[a-z_]+(?:\.[\w-]+)+=")
 _BRANCHES = {"if", "elif", "else", "for", "while", "until", "case", "select", "function"}
 _FILLERS = {"then", "do", "{", "!", "time", "exec", "nohup", "command", "sudo", "else"}
-_QUIET = {"set", "cd", "echo", "printf", "mkdir", "fi", "done", "esac", "}", "true", ":", "[", "[[", "ulimit"}
+_QUIET = {
+    "set", "cd", "echo", "printf", "mkdir", "fi", "done", "esac", "}", "true", ":", "[", "[[", "ulimit",
+    "exit", "shift", "return", "break", "continue", "wait", "trap", "tee", "date", "sleep", "cat",
+}  # fmt: skip
 
 
 @dataclass
@@ -30,12 +33,12 @@ class Script:
     notes: list[str] = field(default_factory=list)
 
 
-def parse(text: str) -> Script:
-    """The last veRL command of a script, or of a pasted command line.
+def parse(text: str, folder: str = ".") -> Script:
+    """The last veRL command of a script that would be run in `folder`, or of a pasted command line.
 
-    Where there is none, words that look like overrides are taken, so that a part of a command will do.
+    Where there is none, lines that begin with an override are taken, so that a part of a command will do.
     """
-    found, shell = Script(), Expander()
+    found, shell = Script(), Expander(folder)
     loose: list[str] = []
     commands = 0
     for words in read(_SHEBANG.sub("", text), shell):
@@ -55,10 +58,10 @@ def parse(text: str) -> Script:
         elif rest[0] == "unset":
             for name in rest[1:]:
                 found.env.pop(name, None)
-        else:
-            loose += [word for word in rest if _OVERRIDE.match(word)]
-            if rest[0] not in _QUIET and not _OVERRIDE.match(rest[0]):
-                found.notes.append(f"not taken over: {_short(rest)}")
+        elif _OVERRIDE.match(rest[0]):
+            loose += rest
+        elif rest[0] not in _QUIET:
+            found.notes.append(f"not taken over: {_short(rest)}")
     if not commands:
         found.overrides = loose
     elif commands > 1:

@@ -20,10 +20,13 @@ _SPLIT = "\0"  # in an expanded word: here the shell would begin a new one
 
 
 class Expander:
-    """The variables of a script while it is read; `notes` tells what could not be known."""
+    """The variables of a script while it is read; `notes` tells what could not be known.
 
-    def __init__(self) -> None:
-        self.variables: dict[str, str] = {"HOME": "~"}
+    `folder` is where the script would be run.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.variables: dict[str, str] = {"HOME": "~", "PWD": folder}
         self.arrays: dict[str, list[str]] = {}
         self.notes: list[str] = []
 
@@ -59,7 +62,9 @@ class Expander:
         return _Reader(text, self).quoted(end="")
 
     def command(self, text: str) -> str:
-        """`$(text)`, which is not run."""
+        """`$(text)`, which is not run; only `pwd` is known all the same."""
+        if text.strip() == "pwd":
+            return self.variables["PWD"]
         self.notes.append(f"$({text}) is left out: a script is read, not run")
         return ""
 

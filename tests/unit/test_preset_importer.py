@@ -147,6 +147,19 @@ def test_nothing_to_import(text):
         imported(text)
 
 
+def test_where_a_script_stands_is_known():
+    command = (
+        "python -m verl.trainer.main_ppo data.train_files=$PWD/a.parquet data.val_files=$(pwd)/b.parquet"
+    )
+    preset, _ = imported(command)
+    assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
+
+
+def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
+    with pytest.raises(UserError, match="no veRL overrides"):
+        imported("torchrun -m verl.trainer.fsdp_sft_trainer data.train_batch_size=8 trainer.nnodes=1")
+
+
 @pytest.mark.parametrize("version", ["0.5.0", "0.7.1", "0.9.1"])
 @pytest.mark.parametrize("name", shipped())
 def test_an_exported_preset_comes_back(name, version):
