@@ -44,8 +44,11 @@ def checks(subject: Subject) -> Iterable[Finding]:
         named.setdefault(str(subject.value(CRITIC) or subject.value(PATH)), CRITIC)
     for name, key in named.items():
         folder = models.folder_of(name, _env(subject))
-        if folder is not None:
-            yield from _folder(subject, name, key, folder)
+        found = list(_folder(subject, name, key, folder)) if folder else []
+        # what the hub's cache lacks is fetched, as the whole model is
+        fetched = folder is None or (str(folder) != name and not _offline(subject) and _is_broken(found))
+        if not fetched:
+            yield from found
         elif not subject.machine.assumed:
             yield from _absent(subject, name, key)
 
@@ -146,7 +149,7 @@ def _absent(subject: Subject, name: str, key: str) -> Iterator[Finding]:
             "name the folder with config.json, or a model on the Hugging Face hub",
         )  # fmt: skip
         return
-    if env.get("HF_HUB_OFFLINE", "").lower() in TRUE:
+    if _offline(subject):
         yield Finding(
             "MODEL-4", "model", "error", (key,),
             f"{name} is not in the cache {models.hub_cache(env)}, and HF_HUB_OFFLINE forbids to fetch it",
@@ -201,6 +204,14 @@ def _again(name: str, folder: Path) -> str:
     if str(folder) == name:
         return "download or copy it again, whole"
     return f"hf download {name} fetches what is missing"
+
+
+def _is_broken(found: list[Finding]) -> bool:
+    return any(finding.id == "MODEL-3" for finding in found)
+
+
+def _offline(subject: Subject) -> bool:
+    return _env(subject).get("HF_HUB_OFFLINE", "").lower() in TRUE
 
 
 def _env(subject: Subject) -> dict[str, str]:

@@ -61,7 +61,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
             rows = data.look(subject, file, measured=True).get("examples", [])
     trial = try_out(
         subject.python, str(path), str(subject.value(NAME) or DEFAULT_NAME), rows or MADE_UP,
-        kwargs=subject.value(KWARGS, {}) or {},
+        kwargs=subject.value(KWARGS, {}) or {}, env=subject.loaded.preset.env,
     )  # fmt: skip
     yield from trial.findings
     workers = subject.value("reward.num_workers", 8)
@@ -84,6 +84,7 @@ def try_out(
     rows: Iterable[Mapping[str, Any]],
     *,
     kwargs: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
 ) -> Trial:
     """Calls the function as veRL does, with a right, a wrong and an empty answer to each row."""
@@ -102,7 +103,7 @@ def try_out(
                 "extra_info": extra,
             })  # fmt: skip
     request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {})}
-    found = worker.ask(python, "score_rows.py", request, timeout=timeout)
+    found = worker.ask(python, "score_rows.py", request, timeout=timeout, env=env)
     if "failed" in found:
         late = " for its scores: veRL would wait" if found.get("timeout") else ""
         return _failed(

@@ -66,7 +66,13 @@ def lengths(subject: Subject, found: Found) -> Iterator[Finding]:
             total += count
             long += count * (int(length) > limit)
             longest = max(longest, int(length))
-    if not total or not isinstance(limit, int) or not long:
+    if found and not total:
+        yield Finding(
+            "DATA-3", "data", "info", ("actor_rollout_ref.model.path",),
+            "the lengths of the prompts were not measured: the model's tokenizer is not here",
+            "download the model first to know them",
+        )  # fmt: skip
+    if not isinstance(limit, int) or not long:
         return
     dropped = subject.value("data.filter_overlong_prompts") is True
     fate = "will be dropped" if dropped else "lose their beginning, which veRL only warns of"

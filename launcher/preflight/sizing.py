@@ -113,10 +113,17 @@ def plan(subject: Subject) -> Plan | None:
     batch = max(_int(subject, "data.train_batch_size", 1024), mini)
     dynamic = bool(subject.value(f"{ACTOR}.use_dynamic_bsz", False))
 
-    def tokens(rows: int, budget: str, default: int, micro: str, by_tokens: bool = dynamic) -> int:
+    packed = bool(subject.value(f"{MODEL}.use_remove_padding", False))
+    critic_packed = bool(subject.value("critic.model.use_remove_padding", packed))
+
+    def tokens(
+        rows: int, budget: str, default: int, micro: str, *, by_tokens: bool = dynamic, packed: bool = packed
+    ) -> int:
         rows = max(1, rows * n // data_parallel(subject))
         if by_tokens:
-            return min(max(_int(subject, budget, default), longest), rows * longest) // sharing
+            # the budget counts tokens without their padding, which may well double them
+            most = max(_int(subject, budget, default), longest) * (1 if packed else 2)
+            return min(most, rows * longest) // sharing
         return min(_int(subject, micro, 1), rows) * longest // sharing
 
     always_dynamic = subject.at_least("0.8.0")
@@ -147,7 +154,7 @@ def plan(subject: Subject) -> Plan | None:
         ),
         critic_tokens=tokens(
             mini, "critic.ppo_infer_max_token_len_per_gpu", CRITIC_TOKENS,
-            "critic.ppo_micro_batch_size_per_gpu", critic_dynamic,
+            "critic.ppo_micro_batch_size_per_gpu", by_tokens=critic_dynamic, packed=critic_packed,
         ),
         update_logit=update_logit,
         log_prob_logit=log_prob_logit,

@@ -154,6 +154,14 @@ def test_what_left_the_gpu_is_in_host_memory() -> None:
     assert before.host == 4 * 494_032_768  # the reference
 
 
+def test_a_dynamic_budget_does_not_count_padding() -> None:
+    packed = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24"))
+    padded = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", "model.use_remove_padding=false"))
+    assert packed is not None and padded is not None
+    assert (packed.plan.update_tokens, padded.plan.update_tokens) == (16384, 32768)
+    assert padded.plan.update_tokens <= 64 * 768  # a mini-batch of the longest rows
+
+
 def test_lora_trains_little_and_needs_no_reference() -> None:
     found = memory.estimate(assumed("gsm8k-0.5b-24gb", "1x24", "model.lora_rank=16"))
     assert found is not None

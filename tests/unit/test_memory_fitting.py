@@ -53,7 +53,7 @@ def test_the_message_holds_the_sum() -> None:
 
 def test_a_warning_gives_the_range() -> None:
     finding = found(assumed("1x24", "model.use_remove_padding=false"), "FIT-2")
-    assert "may need 11.0 to 46.8 GiB" in finding.message
+    assert "may need 11.0 to 79.3 GiB" in finding.message
 
 
 def test_what_no_change_can_save_is_said_so() -> None:

@@ -231,6 +231,26 @@ def test_what_the_hub_says(
     assert checked(name) == []  # a machine that is assumed may have it
 
 
+def test_what_the_cache_lacks_is_fetched(
+    hub: str, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tokenizer alone in the cache is no broken model, unless the hub must not be asked."""
+    repo = tmp_path / "hub/models--me--good"
+    (repo / "snapshots").mkdir(parents=True)
+    (repo / "refs").mkdir()
+    (repo / "refs/main").write_text("abc123")
+    (folder / "model.safetensors").unlink()
+    folder.rename(repo / "snapshots/abc123")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_ENDPOINT", hub)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    (only,) = checked("me/good", assume=None)
+    assert (only.id, only.level) == ("MODEL-5", "info")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (only,) = checked("me/good", assume=None)
+    assert (only.id, only.level) == ("MODEL-3", "error")
+
+
 def test_offline_and_unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
