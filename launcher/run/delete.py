@@ -1,5 +1,7 @@
 """Removing a run with everything it wrote."""
 
+import contextlib
+import os
 import shutil
 
 from launcher.errors import UserError
@@ -33,6 +35,9 @@ def delete(run: RunDir) -> None:
 
 def size(run: RunDir) -> int:
     """Bytes that deleting a run frees."""
-    return sum(
-        path.stat().st_size for path in run.path.rglob("*") if path.is_file() and not path.is_symlink()
-    )
+    total = 0
+    for folder, _, files in os.walk(run.path):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(f"{folder}/{name}").st_size
+    return total

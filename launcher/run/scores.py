@@ -9,14 +9,19 @@ from launcher.run.directory import RunDir
 from launcher.run.step_tail import StepTail
 
 _STEP = re.compile(rb'\{"step":(\d+),')
+_VALIDATED = re.compile(rb'"val-core/[^"]*/(?:acc|reward)/mean@\d+":([-+.\de]+)')
 _VALUES = [(key, b'"%s":' % key.encode()) for key in names.SCORE]
 
 
 class Scores:
-    """Follows the score of each step; where a resumed attempt repeats steps, its values hold."""
+    """Follows the score of each step; where a resumed attempt repeats steps, its values hold.
+
+    Of a run that only validates (`ppo-tui eval`) the validation's score is the best one.
+    """
 
     def __init__(self, run: RunDir) -> None:
         self.series = Series()
+        self._validated: float | None = None
         self._tail = StepTail(run)
 
     def poll(self) -> bool:
@@ -30,13 +35,17 @@ class Scores:
                     self.series.cut(step)
                 self.series.append(step, value)
                 found = True
+            elif not self.series.steps and (validated := _VALIDATED.search(line)):
+                self._validated = float(validated[1])
         return found
 
     @property
     def best(self) -> float | None:
         """The highest finite score; None without one."""
         steps = self.series.steps
-        span = self.series.span(steps[0], steps[-1]) if steps else None
+        if not steps:
+            return self._validated
+        span = self.series.span(steps[0], steps[-1])
         return span.high if span else None
 
 

@@ -104,9 +104,7 @@ async def test_without_runs_it_offers_the_presets(make: SimpleNamespace) -> None
         assert any("toy-cpu" in line and "no GPU" in line for line in options(app))
 
 
-async def test_a_preset_starts_only_after_its_launch_was_confirmed(
-    make: SimpleNamespace, home: Path
-) -> None:
+async def test_a_preset_starts_only_after_its_launch_was_confirmed(make: SimpleNamespace, home: Path) -> None:
     app = make.app()
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)

@@ -12,7 +12,7 @@ from launcher.errors import UserError
 from launcher.files import write_json
 from launcher.metrics.records import StepRecord
 from launcher.run import reader as reading
-from launcher.run.delete import delete
+from launcher.run.delete import delete, size
 from launcher.run.directory import RunDir, all_runs, create
 from launcher.run.importer import import_logs
 from launcher.run.offline import judge, steps
@@ -68,6 +68,18 @@ def test_lines_of_other_writers_and_broken_ones_do_no_harm() -> None:
     assert list(scores.series.steps) == [1, 3, 4] and scores.best == 0.5
 
 
+def test_of_a_run_that_only_validates_the_validation_counts() -> None:
+    data = {"val-aux/x/acc/mean@1": 0.1, "val-core/openai/gsm8k/acc/best@4/mean": 0.9,
+            "val-core/openai/gsm8k/acc/mean@4": 0.75}  # fmt: skip
+    validated = StepRecord(6, 1.0, None, data).to_line()
+    scores = Scores(run_with(validated))
+    scores.poll()
+    assert scores.best == 0.75 and not scores.series.steps
+    trained = Scores(run_with(validated, StepRecord(7, 2.0, None, {"critic/score/mean": 0.5}).to_line()))
+    trained.poll()
+    assert trained.best == 0.5
+
+
 def test_the_events_of_a_reader_are_bounded_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_EVENTS", 5)
     run = run_with()
@@ -86,6 +98,7 @@ def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Pa
     with pytest.raises(UserError, match=r"is still going \(queued\): stop it first"):
         delete(run)
     write_json(run.state, {"state": "finished"})
+    assert size(run) >= run.run_yaml.stat().st_size + run.state.stat().st_size > 0
     left = home / "runs" / ".deleted-before"  # a delete that was killed
     left.mkdir()
     delete(run)

@@ -187,7 +187,8 @@ class RunsScreen(Screen[None]):
         try:
             check(run)
             frees = await asyncio.to_thread(size, run)
-            details = f"{run.path}\n\nSteps, log, samples and checkpoints are gone then: {gib(frees)} GiB."
+            what = "Steps, log, samples, checkpoints and merged models are gone then"
+            details = f"{run.path}\n\n{what}: {gib(frees)} GiB."
             if not await self.app.push_screen_wait(
                 ConfirmScreen(f"Delete {run.id}?", details, "y  delete it", "n  keep it")
             ):
