@@ -12,6 +12,7 @@ _ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=\(")
 _NAME = re.compile(r"\w+|[@*#?$!-]")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)(?:&\d?-?)?|&>>?")
+_ARITHMETIC = re.compile(r"[\d\s()+\-*/%]+")
 _SUMS = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Mod: operator.mod,
     ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
@@ -46,20 +47,24 @@ class Expander:
             return items[int(index)] if index.isdigit() and int(index) < len(items) else ""
         value = self.variables.get(name)
         if mode and (value is None or (mode.startswith(":") and not value)):
-            value = "" if mode.endswith(("+", "?")) else self.expand(default)
+            value = "" if mode.endswith(("+", "?")) else self.expand(default, quoted=quoted)
             if mode.endswith("="):
                 self.variables[name] = value
         elif mode and mode.endswith("+"):
-            value = self.expand(default)
+            value = self.expand(default, quoted=quoted)
         if value is None:
             if name[0].isalpha() or name[0] == "_":
                 self.notes.append(f"${name} is not set in the script: it is taken as empty")
             return ""
         return value if quoted else _SPLIT.join(value.split()) if " " in value.strip() else value
 
-    def expand(self, text: str) -> str:
-        """Text as within double quotes."""
-        return _Reader(text, self).quoted(end="")
+    def expand(self, text: str, *, quoted: bool) -> str:
+        """The word after `:-`; between double quotes (`quoted`) only further double quotes go."""
+        return (
+            _Reader(text, self).quoted(end="", drop='"')
+            if quoted
+            else _Reader(text, self).text_of_word("")[0]
+        )
 
     def command(self, text: str) -> str:
         """`$(text)`, which is not run; only `pwd` is known all the same."""
@@ -74,6 +79,8 @@ class Expander:
             r"\$?\{?([A-Za-z_]\w*)\}?", lambda found: self.variables.get(found[1], "") or "0", text
         )
         try:
+            if not _ARITHMETIC.fullmatch(named):
+                raise ValueError(named)
             return str(_sum(ast.parse(named.strip(), mode="eval").body))
         except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
             self.notes.append(f"$(({text})) is left out: only whole numbers with + - * / % are understood")
@@ -128,8 +135,13 @@ class _Reader:
 
     def word(self) -> list[str]:
         """The words that one word of the text becomes: none, one, or those of an array."""
+        parts, given = self.text_of_word(" \t\n;&|()<>")
+        return parts.split(_SPLIT) if parts or given else []
+
+    def text_of_word(self, ends: str) -> tuple[str, bool]:
+        """Up to one of the characters in `ends`, quotes removed; whether it is a word even if empty."""
         parts, given = "", False
-        while not self.at_end() and (letter := self.text[self.at]) not in " \t\n;&|()<>":
+        while not self.at_end() and (letter := self.text[self.at]) not in ends:
             if letter == "\\":
                 if self.text[self.at + 1 : self.at + 2] != "\n":
                     parts += self.text[self.at + 1 : self.at + 2]
@@ -155,10 +167,10 @@ class _Reader:
             else:
                 parts += letter
                 self.at += 1
-        return parts.split(_SPLIT) if parts or given else []
+        return parts, given
 
-    def quoted(self, end: str) -> str:
-        """Up to the closing double quote, which is passed, or to the end of the text."""
+    def quoted(self, end: str, drop: str = "") -> str:
+        """Up to the closing double quote, which is passed, or to the end of the text; without `drop`."""
         parts = ""
         while not self.at_end():
             letter = self.text[self.at]
@@ -168,6 +180,8 @@ class _Reader:
             if letter == "\\" and self.text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n"):
                 parts += self.text[self.at + 1].strip("\n")
                 self.at += 2
+            elif letter == drop:
+                self.at += 1
             elif letter == "$":
                 parts += self._dollar(quoted=True)
             elif letter == "`":

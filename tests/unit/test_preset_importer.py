@@ -195,6 +195,7 @@ def shell_words(script: str) -> list[str]:
         "a.b=1 'c.d=x y' \"e.f=$HOME\" g.h=\\$X",
         'a.b="it\'s" c.d=\'say "x"\' e.f="back\\\\slash \\" \\n"',
         'a.b=${NONE:-d e} c.d="${NONE:-d e}" e.f=${NONE:-${HOME}}',
+        'a.b=${NONE:-"x"} c.d="${NONE:-"x y"}" e.f=${NONE:-\'x\'} g.h="${NONE:-\'x\'}"',
         "a.b=pre'mid'\"post\" '' \"\" c#d=1 # comment",
         '"${EMPTY[@]}" "$@" "$NONE" a.b=1',
         "a.b=$((2 * (3 + 4))) c.d=$((7 / 2))",
