@@ -15,6 +15,7 @@ from tui.preset_form import shown
 
 _LABEL = 11  # column behind the label of a line
 _PHASE = 20
+_CHANGE = 40  # column of what a setting was and is
 _FIGURES = 16  # columns of a phase's gibibytes
 
 
@@ -156,9 +157,13 @@ def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns
         return [[(f" {OK} ", "ok"), (f"as {against}", "dim")]]
     rows: list[Row] = [[(f" against {clean(against)}", "dim")]]
     for name, then, now in found:
-        rows.append(crop([(f" {NOTICE} ", "notice"), (clean(name), "text")], columns))
+        row: Row = [(f" {NOTICE} ", "notice"), (clean(name), "text")]
         change = f"{clean(shown(then))} to {clean(shown(now))}"
-        rows += [[(f"     {line}", "dim")] for line in wrap(change, max(columns - 6, 8)) or [""]]
+        if _CHANGE + len(change) <= columns and len(name) + 4 < _CHANGE:
+            rows.append(put(row, _CHANGE, [(change, "dim")]))
+        else:
+            rows.append(crop(row, columns))
+            rows += [[(f"     {line}", "dim")] for line in wrap(change, max(columns - 6, 8)) or [""]]
     return rows
 
 

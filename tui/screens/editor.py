@@ -15,7 +15,7 @@ from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import where_of
 from tui.drawing.rows import Row
-from tui.glyphs import CRITICAL, NOTICE, WARN
+from tui.glyphs import CRITICAL, ELLIPSIS, NOTICE, WARN
 from tui.preset_form import Form, best
 from tui.preset_saving import edit_outside, may_leave, save, save_as
 from tui.widgets.editor_side import PAGES, EditorSide
@@ -133,6 +133,8 @@ class EditorScreen(Screen[None]):
         pages: Row = []
         for page in self._pages():
             count = f" {counts[page]}" if counts.get(page) else ""
+            if page == "findings" and not side.judged:
+                count = f" {ELLIPSIS}"
             role = "critical" if page == "findings" and stops else "dim"
             pages += [(f"  {page}{count}", "title" if page == self.page else role)]
         self.query_one("#editor-head", Lines).show([[(f" {draft.name}", "title"), *state], pages])
@@ -148,7 +150,7 @@ class EditorScreen(Screen[None]):
         self._area.set_class(not wide and self.page != FORM, HIDDEN)
         side.set_class(not wide and self.page == FORM, HIDDEN)
         side.turn_to("findings" if self.page == FORM else self.page, plan=wide)
-        self.query_one("#editor-about").set_class(self.page != FORM, HIDDEN)
+        self.query_one("#editor-about").set_class(not wide and self.page != FORM, HIDDEN)
         if not self._area.box.is_open and not self.query_one("#editor-find").has_focus:
             self.set_focus({FORM: self._area.lines, "findings": side.query_one(Findings)}.get(
                 self.page, side.query_one(f"#page-{self.page}") if self.page != FORM else None))  # fmt: skip

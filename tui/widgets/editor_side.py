@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from textual.message import Message
 from textual.timer import Timer
 
 from launcher.preflight.finding import Finding
-from launcher.preset.draft import Draft, values
-from launcher.preset.flow import Flow, flow
+from launcher.preset.draft import values
+from launcher.preset.flow import flow
 from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.live import Live
@@ -36,6 +37,7 @@ class EditorSide(Vertical):
         super().__init__(id="editor-side")
         self.findings: list[Finding] = []
         self.differing = 0
+        self._highest = 0  # rows of the plan
         self._live = Live(self._hear)
         self._soon: Timer | None = None
         self._form: Form | None = None
@@ -66,6 +68,7 @@ class EditorSide(Vertical):
         for each in PAGES:
             wanted = each == page or (plan and each == "plan")
             self.query_one(f"#page-{each}").set_class(not wanted, HIDDEN)
+        self._draw()
 
     def show(self, form: Form) -> None:
         """Another state of the draft: what is quick at once, the checks when nothing changes for a moment."""
@@ -78,9 +81,9 @@ class EditorSide(Vertical):
         self._draw()
 
     @property
-    def flow(self) -> Flow | None:
-        """The way of a batch through the draft."""
-        return flow(self._form.seen, self._answer.get("rows")) if self._form else None
+    def judged(self) -> bool:
+        """Whether the checks have answered once."""
+        return "findings" in self._answer
 
     def _ask(self) -> None:
         if self._shown is not None:
@@ -95,28 +98,36 @@ class EditorSide(Vertical):
             self.post_message(self.Judged())
 
     def _draw(self) -> None:
+        """Draws what is in sight: a page that is not costs neither time nor a new layout."""
         if self._form is None:
             return
-        draft, columns = self._form.draft, max(self.size.width - 1, 20)
-        plan = flow_rows(flow(self._form.seen, self._answer.get("rows")), columns)
-        if "machine" in self._answer:
-            plan += [[], *memory_rows(self._answer["memory"], self._answer["machine"], columns)]
-        self.query_one("#plan", Lines).show([[(" What it comes to", "title")], *plan])
-        changes = self._changes(draft, columns)
-        self.query_one("#changes", Lines).show(changes)
-        self.query_one(Findings).show(self.findings, self._quiet())
-        self.query_one("#command", Lines).show(self._command(columns))
-
-    def _quiet(self) -> str:
-        return "nothing found that would stop the run" if "findings" in self._answer else "looking …"
-
-    def _changes(self, draft: Draft, columns: int) -> list[Row]:
-        assert self._form is not None
+        columns = max(self.size.width - 1, 20)
         now = values(self._form.reading)
-        then, against = draft.against()
+        then, against = self._form.draft.against()
         found = differences(now, then)
         self.differing = len(found)
-        return difference_rows(found, against, columns)
+        drawn: dict[str, Callable[[], list[Row]]] = {
+            "plan": lambda: self._plan(columns),
+            "changes": lambda: difference_rows(found, against, columns),
+            "command": lambda: self._command(columns),
+        }
+        for page, rows in drawn.items():
+            if not self.query_one(f"#page-{page}").has_class(HIDDEN):
+                self.query_one(f"#{page}", Lines).show(rows())
+        quiet = "nothing found that would stop the run" if self.judged else ""
+        self.query_one(Findings).show(self.findings, quiet)
+
+    def _plan(self, columns: int) -> list[Row]:
+        """Never lower than before: what stands below it would be painted anew."""
+        assert self._form is not None
+        rows = [
+            [(" What it comes to", "title")],
+            *flow_rows(flow(self._form.seen, self._answer.get("rows")), columns),
+        ]
+        if "machine" in self._answer:
+            rows += [[], *memory_rows(self._answer["memory"], self._answer["machine"], columns)]
+        self._highest = max(self._highest, len(rows))
+        return [*rows, *([] for _ in range(self._highest - len(rows)))]
 
     def _command(self, columns: int) -> list[Row]:
         if self._answer.get("error"):
