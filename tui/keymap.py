@@ -126,13 +126,13 @@ def _together() -> Iterator[list[Binding]]:
     """The bindings that can work at the same time: of a screen, of the widgets that it uses, of the app."""
     app, *others = owners()
     for owner in others:
-        group = [*bindings(app), *bindings(owner)]
+        used = {*owner.__mro__}
         if issubclass(owner, Screen):
-            used = vars(sys.modules[owner.__module__]).values()
-            for other in others:
-                if other in used and not issubclass(other, Screen):
-                    group += bindings(other)
-        yield group
+            names = vars(sys.modules[owner.__module__]).values()
+            used |= {each for each in names if isinstance(each, type) and not issubclass(each, Screen)}
+        yield [
+            binding for each in (app, *others) if each is app or each in used for binding in bindings(each)
+        ]
 
 
 def _name(key: str) -> str:

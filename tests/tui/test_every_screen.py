@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,12 +11,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from launcher.preset.drafts import open_draft
 from launcher.run.directory import RunDir
 from tui.keymap import owners
+from tui.screens.ask import AskScreen
+from tui.screens.choose import ChooseScreen
+from tui.screens.editor import EditorScreen
+from tui.screens.launch import LaunchScreen
 
-SIZES = [(250, 80), (160, 48), (120, 36), (80, 24), (63, 24), (40, 12), (80, 8), (29, 24), (20, 5), (2, 2)]
-Open = Callable[[Pilot[Any]], Awaitable[None]]
-# How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here.
+SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
+# How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,
 ROADS: dict[str, tuple[str, ...]] = {
     "DashboardScreen": (),
     "ChecksScreen": ("h",),
@@ -28,18 +32,20 @@ ROADS: dict[str, tuple[str, ...]] = {
     "SampleDiffScreen": ("s", "d"),
     "LogScreen": ("l",),
     "GpuScreen": ("g",),
-    "RunsScreen": ("r",),
-    "ConfirmScreen": ("x",),
-    "HelpScreen": ("question_mark",),
     "CompareScreen": ("c",),
+    "HelpScreen": ("question_mark",),
+    "ConfirmScreen": ("x",),
+    "RunsScreen": ("r",),
 }
-
-
-# No check to explain, no metric to chart, no answer to compare.
-NOTHING_THERE = {
-    *(("CheckDetailScreen", what) for what in ("empty", "failed")),
-    *(("MetricScreen", what) for what in ("empty", "failed")),
+# or here, where the road is long.
+MAKERS: dict[str, Callable[[], Screen[Any]]] = {
+    "AskScreen": lambda: AskScreen("What name?", "mine", lambda text: None if text else "a name is needed"),
+    "ChooseScreen": lambda: ChooseScreen("Save?", "two values\n" * 30, [("y", "yes"), ("n", "no")]),
+    "EditorScreen": lambda: EditorScreen(open_draft("toy-cpu")),
+    "LaunchScreen": lambda: LaunchScreen("toy-cpu"),
 }
+# No check to explain, no metric to chart, no answer to read, nothing to compare with, nothing to stop.
+ONLY_WITH_DATA = {"CheckDetailScreen", "MetricScreen", "SampleDiffScreen", "CompareScreen", "ConfirmScreen"}
 
 
 async def settled(pilot: Pilot[Any]) -> None:
@@ -48,17 +54,27 @@ async def settled(pilot: Pilot[Any]) -> None:
 
 
 async def walk(pilot: Pilot[Any], screen: str) -> None:
-    """Along the road to a screen."""
-    await settled(pilot)
-    for key in ROADS[screen]:
+    """Along the road to a screen, from the dashboard."""
+    if screen in MAKERS:
+        pilot.app.push_screen(MAKERS[screen]())
+        await pilot.pause(0.3)
+    for key in ROADS.get(screen, ()):
         before = pilot.app.screen
         await pilot.press(key)
-        for _ in range(40):
+        for _ in range(60):
             if pilot.app.screen is not before:
                 break
             await pilot.pause(0.05)
         await pilot.pause()
     assert type(pilot.app.screen).__name__ == screen
+
+
+async def resize(pilot: Pilot[Any], sizes: Iterable[tuple[int, int]], *, quick: bool = False) -> None:
+    for size in sizes:
+        await pilot.resize_terminal(*size)
+        if not quick:
+            await pilot.pause()
+    await pilot.pause()
 
 
 @pytest.fixture
@@ -76,32 +92,31 @@ def fullest(make: SimpleNamespace, warned: Path) -> Path:
 
 
 def test_every_screen_has_a_road() -> None:
-    screens = {owner.__name__ for owner in owners() if issubclass(owner, Screen)}
-    assert screens == set(ROADS)
+    screens = {owner for owner in owners() if issubclass(owner, Screen)}
+    bases = {base for screen in screens for base in screen.__mro__[1:]}
+    assert {screen.__name__ for screen in screens - bases} == {*ROADS, *MAKERS}
 
 
-@pytest.mark.parametrize("screen", ROADS)
+@pytest.mark.parametrize("screen", [*ROADS, *MAKERS])
 async def test_no_size_breaks_a_screen(make: SimpleNamespace, fullest: Path, screen: str) -> None:
-    """Quick resizes, with and without time to draw between them."""
+    """Smaller and larger again, with and without time to draw between."""
     app = make.app(fullest)
     async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
         await walk(pilot, screen)
-        for size in [*SIZES, *reversed(SIZES)]:
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-        for size in [*SIZES, (80, 24)]:
-            await pilot.resize_terminal(*size)
-        await pilot.pause()
+        await resize(pilot, [*SIZES, *reversed(SIZES)])
+        await resize(pilot, [*SIZES, (80, 24)], quick=True)
         assert type(app.screen).__name__ == screen
         assert app.export_screenshot()
 
 
-@pytest.mark.parametrize("screen", ROADS)
-async def test_a_screen_can_be_opened_where_there_is_hardly_room(
+@pytest.mark.parametrize("screen", [*ROADS, *MAKERS])
+async def test_a_screen_opens_and_moves_where_there_is_hardly_room(
     make: SimpleNamespace, fullest: Path, screen: str
 ) -> None:
     app = make.app(fullest)
     async with app.run_test(size=(20, 5)) as pilot:
+        await settled(pilot)
         await walk(pilot, screen)
         for key in ("down", "pagedown", "right", "end", "up", "home", "left", "tab"):
             await pilot.press(key)
@@ -109,11 +124,8 @@ async def test_a_screen_can_be_opened_where_there_is_hardly_room(
 
 
 @pytest.mark.parametrize("what", ["long", "nan", "empty", "failed"])
-@pytest.mark.parametrize(
-    "screen", [name for name in ROADS if name not in ("CompareScreen", "ConfirmScreen", "SampleDiffScreen")]
-)
-async def test_any_run_can_be_looked_at(make: SimpleNamespace, screen: str, what: str) -> None:
-    """10,000 steps, nothing but NaN, no step at all, a failure in the first minute."""
+async def test_any_run_can_be_looked_at(make: SimpleNamespace, what: str) -> None:
+    """10,000 steps, nothing but NaN, no step at all, a failure in the first minute: on every screen."""
     why = "the model was not found " * 20
     runs: dict[str, Callable[[], Path]] = {
         "long": lambda: make.run(
@@ -132,10 +144,13 @@ async def test_any_run_can_be_looked_at(make: SimpleNamespace, screen: str, what
     app = make.app(runs[what]())
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        if (screen, what) in NOTHING_THERE:
-            return
-        await walk(pilot, screen)
-        for size in ((160, 48), (20, 5), (80, 24)):
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-        assert app.export_screenshot()
+        dashboard = app.screen
+        for screen in ROADS:
+            if screen in ONLY_WITH_DATA:
+                continue
+            await walk(pilot, screen)
+            await resize(pilot, [(160, 48), (20, 5), (80, 24)])
+            assert app.export_screenshot()
+            while app.screen is not dashboard and screen != "RunsScreen":  # the last one takes its place
+                app.pop_screen()
+                await pilot.pause()
