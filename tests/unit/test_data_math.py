@@ -6,6 +6,7 @@ The problems are made up here, in MATH's form.
 import gzip
 import importlib.util
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,14 @@ def test_no_hub_is_told_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
     with pytest.raises(UserError, match=r"MATH could not be downloaded.*no/such-set.*--from"):
         math.write("no/such-set", tmp_path)
+
+
+@needs_pyarrow
+@pytest.mark.skipif(importlib.util.find_spec("datasets") is None, reason="needs the package datasets")
+def test_the_real_set(tmp_path):
+    try:
+        socket.getaddrinfo("huggingface.co", 443)
+        rows = math.write(None, tmp_path)
+    except (OSError, UserError) as error:
+        pytest.skip(f"the Hugging Face hub cannot be reached: {error}")
+    assert rows == {"train": 7500, "test": 5000}
