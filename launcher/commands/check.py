@@ -1,13 +1,17 @@
 """`ppo-tui check`: whether a preset would run, before it does."""
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from launcher.commands.output import Json, Settings, put, put_json, say
 from launcher.format import gib
 from launcher.preflight.finding import GROUPS, LEVELS, Finding
+from launcher.text import clean
 
 SIGNS = {"error": "x", "warning": "!", "info": "i"}
 
@@ -29,7 +33,7 @@ def check(
     """Say whether a preset would run: configuration, data, model, memory, hardware, software."""
     from launcher.preflight.reading import report
 
-    found = report(preset, settings or [], assume=assume, progress=say)
+    found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
     if json:
         put_json(found.as_json())
     else:
@@ -41,15 +45,26 @@ def check(
         raise typer.Exit(1)
 
 
-def told(findings: Sequence[Finding]) -> list[str]:
-    """The findings by group: sign, level, rule, message; below it what to do."""
+def told(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
+    """The findings by group: sign, level, rule, message; below it what to do.
+
+    As wide as the terminal that `out` (stdout when None) is; elsewhere a line each.
+    """
+    width = shutil.get_terminal_size().columns if (out or sys.stdout).isatty() else 10_000
     found = []
     for group in GROUPS:
         here = [finding for finding in findings if finding.group == group]
         found += [group.upper()] if here else []
         for finding in here:
-            head = f"  {SIGNS[finding.level]} {finding.level:<7}  {finding.id:<9}"
-            found += [f"{head} {finding.message}", f"{'':{len(head)}} {finding.fix}"]
+            head = f"  {SIGNS[finding.level]} {finding.level} {finding.id}: "
+            for first, text in ((head, finding.message), ("      fix: ", finding.fix)):
+                found += textwrap.wrap(
+                    clean(text),
+                    width,
+                    initial_indent=first,
+                    subsequent_indent=" " * 6,
+                    break_on_hyphens=False,
+                )
     return found
 
 

@@ -11,7 +11,6 @@ from launcher.commands.output import Json, Settings, put, put_json, say
 from launcher.errors import UserError
 from launcher.run.directory import RunDir, find
 from launcher.run.state import ALIVE, current
-from launcher.text import clean
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
 Plain = Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one for each flag.")]
@@ -106,8 +105,8 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        for line in told(refused.findings):
-            say(clean(line))
+        for line in told(refused.findings, sys.stderr):
+            say(line)
         say(f"{verdict(refused.findings)}; {FORCE}")
         raise typer.Exit(1) from None
 

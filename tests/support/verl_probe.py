@@ -152,8 +152,9 @@ def step(config: Config, actor: Any, critic: Any) -> Iterator[str]:
         tu.assign_non_tensor(made, **more)
         return made
 
-    yield "log-probabilities"
-    actor.actor.infer_batch(batch(calculate_entropy=True, compute_loss=False))
+    if not config.algorithm.rollout_correction.bypass_mode:
+        yield "log-probabilities"
+        actor.actor.infer_batch(batch(calculate_entropy=True, compute_loss=False))
     if need_reference_policy(config):
         yield "reference"
         adapter = {"no_lora_adapter": True} if actor.ref is None else {}
