@@ -49,9 +49,9 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
 def ray_left() -> Iterator[Finding]:
     """Ray processes of this user whose session has no leader any more: nobody will end them."""
     left, running = [], 0
-    for process in psutil.process_iter(["name", "username"]):
+    for process in psutil.process_iter(["name", "uids"]):
         with contextlib.suppress(psutil.Error, OSError):
-            if process.info["name"] in RAY_NAMES and process.info["username"] == getpass.getuser():
+            if process.info["name"] in RAY_NAMES and process.info["uids"].real == os.getuid():
                 if psutil.pid_exists(os.getsid(process.pid)):
                     running += process.info["name"] == "raylet"
                 else:
@@ -114,7 +114,7 @@ def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
                 name, _, value = line.partition("=")
                 if name.strip() == "KillUserProcesses":
                     kills = value.strip().lower() in ("yes", "true", "1", "on")
-    if kills and not (linger / getpass.getuser()).exists():
+    if kills and not (linger / _user()).exists():
         yield _finding(
             "LOGIN-5", "warning", "this system kills your processes when you log out "
             "(KillUserProcesses=yes), runs too",
@@ -134,6 +134,13 @@ def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
             "LOGIN-6", "info", "tmux keeps what is copied from your clipboard (set-clipboard is off)",
             "set -g set-clipboard on in ~/.tmux.conf", "software",
         )  # fmt: skip
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container gives a number without a name
+        return str(os.getuid())
 
 
 def _tmux_option(name: str) -> str | None:

@@ -216,7 +216,7 @@ def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
                 ("trainer.logger",),
             )  # fmt: skip
     offline = use.env.get("WANDB_MODE") in ("offline", "disabled")
-    login = "WANDB_API_KEY" in use.env or (Path.home() / ".netrc").exists()
+    login = "WANDB_API_KEY" in use.env or (Path(use.env.get("HOME", "/")) / ".netrc").exists()
     if "wandb" in use.loggers and not offline and not login:
         yield _finding(
             "SW-9", "error", "wandb has no login: the run would end after its whole start-up",

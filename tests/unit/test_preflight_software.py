@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -99,16 +100,15 @@ def test_what_was_switched_off_is_not_missed(judged: Callable[..., list[Finding]
     assert judged(dataclasses.replace(USE, v1=False), TransferQueue=None) == []
 
 
-def test_trackers(
-    judged: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+def test_trackers(judged: Callable[..., list[Finding]], tmp_path: Path) -> None:
     mlflow = dataclasses.replace(USE, loggers=("console", "mlflow"))
     assert [each.id for each in judged(mlflow)] == ["SW-8"]
-    wandb = dataclasses.replace(USE, loggers=("wandb",))
+    wandb = dataclasses.replace(USE, loggers=("wandb",), env={"HOME": str(tmp_path)})
     assert [each.id for each in judged(wandb)] == ["SW-9"]
     assert judged(dataclasses.replace(wandb, env={"WANDB_MODE": "offline"})) == []
     assert judged(dataclasses.replace(wandb, env={"WANDB_API_KEY": "x"})) == []
+    (tmp_path / ".netrc").touch()
+    assert judged(wandb) == []
 
 
 def test_the_cpu_asks_for_no_gpu_software(judged: Callable[..., list[Finding]]) -> None:
@@ -258,6 +258,17 @@ def test_ray_that_was_left_is_told_from_ray_that_runs(tmp_path: Path) -> None:
 )
 def test_tmux(escape: str | None, clipboard: str | None, count: int) -> None:
     assert len(list(login.tmux(escape, clipboard))) == count
+
+
+def test_the_page_names_every_finding() -> None:
+    """docs/preflight-machine.md, against the names in the source."""
+    root = Path(__file__).parents[2]
+    modules = ("fitting", "model", "data", "row_rules", "reward", "software", "hardware", "login")
+    source = "".join((root / f"launcher/preflight/{name}.py").read_text() for name in modules)
+    used = set(re.findall(r'"((?:[A-Z]+-|P)\d+b?)"', source))
+    page = (root / "docs/preflight-machine.md").read_text()
+    named = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))
+    assert used == named
 
 
 def test_doctor(ppo_tui: Callable[..., object]) -> None:
