@@ -80,6 +80,7 @@ def bundled(version: str) -> Tree:
     return found
 
 
+@functools.lru_cache(maxsize=4096)
 def life(key: str) -> tuple[str, str | None]:
     """The version a key or block came with, and the one it was gone with; ("", None) for an unknown one.
 
