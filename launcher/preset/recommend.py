@@ -46,7 +46,8 @@ def recommend(gpus: Sequence[int]) -> tuple[str, str]:
         if best is None or rank > best[0]:
             best = (rank, name, preset.needs)
     if best is None:
-        return ANYWHERE, f"{_machine(gpus)}: too little for the presets that need a GPU"
+        short = "too little for the presets that need a GPU" if gpus else "and it needs none"
+        return ANYWHERE, f"{_machine(gpus)}, {short}"
     return best[1], f"{_machine(gpus)}, and it needs {best[2]}"
 
 
