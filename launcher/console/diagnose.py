@@ -101,6 +101,9 @@ def _decide(
         waiting = _waiting(scan)
         if waiting is not None and (alive is None if idle is None else idle >= STALLED):
             return _told(_BY_ID["ray-cpus"], [waiting])
+        hung = _hung(scan)
+        if hung is not None and (alive is None if idle is None else idle >= STALLED):
+            return _explained(scan, *hung)
         if _complete(scan) and not alive:
             return _finished(scan)
         late = _best(pair for pair in scan.seen.values() if _deadly(scan, *pair)) if alive is None else None
@@ -131,6 +134,16 @@ def _deadly(scan: Scan, cause: Cause, sighting: Sighting) -> bool:
     step = scan.marks.get("step")
     after = step is None or sighting.quote.line > step.line
     return after and cause.level is Level.ROOT and not re.match("AgentLoop|RewardLoop", sighting.source)
+
+
+def _hung(scan: Scan) -> Found | None:
+    """What a run stands still of since its last step."""
+    step = scan.marks.get("step")
+    return _best(
+        pair
+        for pair in scan.seen.values()
+        if pair[0].hangs and (step is None or pair[1].quote.line > step.line)
+    )
 
 
 def _behind(symptom: Cause, elsewhere: list[Found]) -> Found | None:
@@ -284,6 +297,12 @@ def _stopped(scan: Scan, shown: Quote | None) -> Diagnosis:
         quotes.append(waiting)
         meaning += " The start-up stood where Ray waits for CPUs: it may have been stalled."
         fixes.append(f"if it stood there for minutes, it was stalled: {_BY_ID['ray-cpus'].fixes[0]}")
+    hung = _hung(scan)
+    if hung is not None:
+        cause, sighting = hung
+        quotes.append(sighting.quote)
+        meaning += f" It stood still before that: {cause.title[0].lower()}{cause.title[1:]}."
+        fixes.extend(cause.fixes)
     if scan.failed_prompts and scan.step is None:
         quotes.append(scan.marks["prompt"])
         meaning += f" {scan.failed_prompts} prompts had failed and no step was done."

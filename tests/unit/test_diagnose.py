@@ -137,6 +137,24 @@ def test_a_killed_run() -> None:
     assert (hangup.cause, hangup.title) == ("killed-by-signal", "The run was ended by SIGHUP")
 
 
+def test_a_run_that_stands_still_after_its_engine_refused_weights() -> None:
+    """LoRA on one H200: the worker's error, and then nothing until the run was stopped."""
+    data = stored("real-lora-hang")
+    for alive, idle in ((None, None), (True, 120.0)):
+        found = read(data, alive=alive, stalled_for=idle)
+        assert (found.cause, found.evidence[0].text[-13:]) == ("lora-without-weights", "StopIteration")
+        assert "strategy=fsdp2" in found.fixes[0]
+    assert read(data, alive=True, stalled_for=10.0).cause == "running"
+    stopped = read(data, exit_code=134, requested_by="user")
+    assert stopped.cause == "stopped" and "without weights" in stopped.meaning
+    assert "strategy=fsdp2" in stopped.fixes[0]
+
+
+def test_an_engine_that_recovers_does_not_hang_the_run() -> None:
+    data = stored("real-lora-hang") + b"(TaskRunnerV1 pid=18657) step:1 - actor/entropy:0.4\n"
+    assert read(data, alive=None).cause == "running"
+
+
 def test_a_log_without_an_end() -> None:
     data = until(stored("cpu-toy"), "step:30 - ")
     assert read(data, alive=True).cause == "running"

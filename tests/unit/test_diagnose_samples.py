@@ -139,6 +139,12 @@ def body(sample: dict[str, Any]) -> list[str]:
             "vLLMHttpServer", [f"\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m {line}" for line in logged]
         )
         return [*engine, *trainer([remote("RuntimeError", "vLLMHttpServer.launch_server"), ENGINE])]
+    if form == "refused":  # and then nothing
+        worker = ["WorkerProc hit an exception.", "Traceback (most recent call last):", *failure]
+        logged = [f"ERROR 11-21 09:30:28 [multiproc_executor.py:1000] {line}" for line in worker]
+        logged = [f"\x1b[0;36m(Worker pid=16612)\x1b[0;0m {line}" for line in logged]
+        told = "\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m ERROR 11-21 09:30:28 [core.py:1449] "
+        return coloured("vLLMHttpServer", [*logged, f"{told}Invocation of collective_rpc method failed"])
     if form == "prompt":
         return [*prompts(sample.get("method", "RewardLoopWorker.compute_score"), failure), *trainer([SYNC])]
     if form == "creation":
@@ -224,7 +230,7 @@ def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: in
     number, text = found.evidence[0].line, found.evidence[0].text
     assert expected[:60] in text
     assert expected[:60] in lines[number - 1]
-    assert number < len(lines) or sample["form"] in ("hang", "import")
+    assert number < len(lines) or sample["form"] in ("hang", "import", "refused")
     assert sample.get("words", "") in found.title
     assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), (
         found

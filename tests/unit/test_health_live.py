@@ -76,6 +76,11 @@ def test_a_file_cannot_stall() -> None:
             "(vLLMHttpServer pid=1, ip=10.0.0.2) (EngineCore pid=2) Traceback (most recent call last):",
             Level.WARN,
         ),
+        (
+            "(vLLMHttpServer pid=1) (Worker pid=2) ERROR 11-21 15:17:54 [multiproc_executor.py:1000] Traceback "
+            "(most recent call last):",
+            Level.WARN,
+        ),
         ("[rank0]: torch.distributed.DistBackendError: NCCL error in: ...", Level.CRITICAL),
         (
             "RuntimeError: [enforce fail at inline_container.cc:603] . PytorchStreamWriter failed",

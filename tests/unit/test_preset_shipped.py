@@ -164,7 +164,9 @@ KNOWN = {
         f"{ACTOR}.fsdp_config.param_offload": True,
         "critic.fsdp.param_offload": True,
         f"{ROLLOUT}.load_format": "safetensors",  # verl.md 8.1: dummy leaves random weights in the engine
-        f"{ROLLOUT}.layered_summon": True,
+        f"{ACTOR}.strategy": "fsdp2",  # seen on an H200: FSDP 1 hands the engine an empty adapter
+        "critic.strategy": "fsdp2",
+        f"{REF}.strategy": "fsdp2",
     },
     "gsm8k-format-reward": {  # 001, advanced reward
         **FROM_1,

@@ -38,6 +38,36 @@ CAUSES = (
         r"|Error in memory profiling\. Initial free memory",
     ),
     Cause(
+        "lora-without-weights",
+        "The engine got a LoRA adapter without weights, and veRL waits for it for ever",
+        "With FSDP 1 on one GPU veRL hands over an empty adapter. The engine refuses it, and the trainer "
+        "is never told (seen with veRL 0.9.1, vLLM 0.24.0).",
+        ("actor_rollout_ref.actor.strategy=fsdp2",),
+        raised=r"StopIteration\s*$",
+        where=r"_create_merged_loras_inplace",
+        hangs=True,
+    ),
+    Cause(
+        "weights-refused",
+        "The engine failed while it took new weights, and veRL waits for it for ever",
+        "The trainer sends weights and waits for a receipt; an engine that raises an error never gives one.",
+        (
+            "read the error above this line: it is the engine's",
+            "`ppo-tui stop RUN`: the run does not end by itself",
+        ),
+        line=r"Invocation of collective_rpc method failed",
+        level=Level.GENERAL,
+        hangs=True,
+    ),
+    Cause(
+        "lora-critic",
+        "The critic was asked to leave out a LoRA adapter that it does not have",
+        "veRL's v1 trainer forgets to take back what it asked of the reference. ppo-tui's plugin mends it; "
+        "this run was started without.",
+        ("start it with `ppo-tui run`", "or without a critic: algorithm.adv_estimator=grpo"),
+        raised=r"has no attribute 'disable_adapter'",
+    ),
+    Cause(
         "max-model-len",
         "rollout.max_model_len does not fit the model or the lengths",
         "The engine's context must not exceed what the model was made for, and must hold prompt plus answer.",

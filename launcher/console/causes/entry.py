@@ -38,3 +38,5 @@ class Cause:
     """Of a symptom: the sources (regular expression) in whose lines the real cause stands."""
     fatal: bool = False
     """Of `line`: written by the driver or the shell, it proves by itself that the run is over."""
+    hangs: bool = False
+    """After it the run stands still instead of ending."""

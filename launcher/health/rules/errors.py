@@ -13,6 +13,7 @@ from launcher.text import clean
 # Most are anchored: veRL prints sample answers into the same log, and a model that writes code writes
 # errors too.
 _PREFIX = re.compile(r"(?:\([^()]*\bpid=\d+[^()]*\)\s*)+")
+_LOGGED = re.compile(r"[A-Z]+ \d{2}-\d{2} [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line
 _EXCEPTION = re.compile(r"(?:\[rank\d+\]: )?((?:\w+\.)*\w+(?:Error|Exception|Interrupt|Exit))(?=[:(]|\s*$)")
 _FATAL = re.compile(
     r"(?:\[rank\d+\]: )?(?:\w+\.)*(?:OutOfMemoryError|RayTaskError|ActorDiedError|RayActorError"
@@ -57,8 +58,9 @@ class LogErrors(Rule):
 
     def log_line(self, text: str, line: int) -> Reading | None:
         text = clean(text)
-        if prefix := _PREFIX.match(text):
-            text = text[prefix.end() :]
+        for before in (_PREFIX, _LOGGED):
+            if found := before.match(text):
+                text = text[found.end() :]
         level = _level(text)
         exception = _EXCEPTION.match(text) is not None
         goes_on = 0 in self._steps_since.values()  # a block that began since the last step

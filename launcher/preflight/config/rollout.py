@@ -90,7 +90,10 @@ def parallel_engine(subject: Subject) -> Findings:
 
 
 def lora(subject: Subject) -> Findings:
-    """V12: vLLM takes adapters up to rank 512. With an adapter the base weights are read from the disk."""
+    """V12: vLLM takes adapters up to rank 512. LORA-1: the base weights are read from the disk then.
+
+    LORA-2: FSDP 1 does not shard on a single GPU, and collects no adapter there.
+    """
     for key in (f"{MODEL}.lora_rank", f"{MODEL}.lora.rank"):
         rank = whole(subject, key)
         if rank is None or subject.value(ENGINE) != "vllm":
@@ -109,6 +112,15 @@ def lora(subject: Subject) -> Findings:
                 "with LoRA and load_format=dummy some versions leave random base weights in the engine",
                 f"set {ROLLOUT}.load_format to safetensors",
                 {"rollout.load_format": "safetensors"},
+            )
+        if rank and subject.gpus == 1 and subject.value(f"{ACTOR}.strategy", "fsdp") == "fsdp":
+            yield error(
+                "LORA-2",
+                [key, f"{ACTOR}.strategy"],
+                "with LoRA, FSDP 1 and a single GPU the engine gets an empty adapter, and the run stands "
+                "still for ever after its start-up (seen with veRL 0.9.1 on an H200)",
+                f"set {ACTOR}.strategy to fsdp2",
+                {"actor.strategy": "fsdp2"},
             )
 
 
