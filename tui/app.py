@@ -62,14 +62,14 @@ class PpoTui(App[None]):
             edit_preset(self, self.request.preset, self.request.field, read_only=read_only)
         elif self.request.run is not None:
             self.push_screen(DashboardScreen(Path(self.request.run), read_only=read_only))
+        elif self.request.compare:
+            from tui.screens.compare import CompareScreen
+
+            self.push_screen(CompareScreen([Path(run) for run in self.request.compare]))
         else:
             from tui.screens.runs import RunsScreen
 
             self.push_screen(RunsScreen(read_only=read_only))
-        if self.request.compare:
-            from tui.screens.compare import CompareScreen
-
-            self.push_screen(CompareScreen([Path(run) for run in self.request.compare]))
         for complaint in self._complaints:
             self.notify(complaint, title="Keys", severity="warning", markup=False, timeout=20)
 

@@ -1,16 +1,21 @@
 """Runs side by side on the screen."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from terminal import Terminal
 from textual.pilot import Pilot
 
 from launcher.run.directory import RunDir
 from tui.compare_rows import difference_lines
 from tui.drawing.rows import width
+from tui.entry import main
 from tui.screens.compare import CompareScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
@@ -118,6 +123,26 @@ async def test_c_on_the_dashboard_compares_with_the_run_before_or_the_marked_one
         await pilot.press("c")
         await ready(pilot)
         assert app.screen.directories == [runs[0], runs[1], runs[2]]
+
+
+def test_the_command_opens_it_on_a_terminal_and_prints_elsewhere(runs: list[Path]) -> None:
+    words = [sys.executable, "-c", f"from {main.__module__} import main; main()"]
+    words += ["compare", runs[0].name, runs[2].name]
+    terminal = Terminal(words, {**os.environ, "TERM": "xterm-256color"})
+    try:
+        assert "━2" in terminal.wait_for(lambda text: "throughput" in text)
+        terminal.pump(2.0)
+        before = len(terminal.raw)
+        terminal.pump(5.0)
+        assert len(terminal.raw) == before  # ended runs: two looks at the files, and nothing to paint
+        terminal.send("c")
+        terminal.wait_for(lambda text: "Start a new run" in text)
+    finally:
+        terminal.close()
+    printed = subprocess.run(
+        words, capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL
+    )
+    assert "s/step" in printed.stdout and "\x1b" not in printed.stdout
 
 
 async def test_alone_there_is_nothing_to_compare_with(make: SimpleNamespace) -> None:

@@ -116,8 +116,14 @@ class CompareScreen(ChartScreen):
         self.query_one("#settings").scroll_relative(y=lines, animate=False)
 
     def action_leave(self) -> None:
-        if not self.drop_cursor():
+        if self.drop_cursor():
+            return
+        if len(self.app.screen_stack) > 2:  # the app's own is the first
             self.dismiss()
+        else:  # it was opened by `ppo-tui compare`
+            from tui.screens.runs import RunsScreen
+
+            self.app.switch_screen(RunsScreen(read_only=False))
 
 
 def _read(directories: Sequence[Path]) -> list[Compared]:
