@@ -88,6 +88,15 @@ def test_the_configuration_of_a_real_run_is_not_refused(log: Path):
     assert [finding.message for finding in errors(what)] == []
 
 
+def test_keys_of_another_engine_are_not_judged(tmp_path: Path):
+    preset = tmp_path / "mine.yaml"
+    text = "extends: gsm8k-0.5b-24gb\noverrides:\n  actor_rollout_ref.actor.megatron.seed: 1\n"
+    preset.write_text(text)
+    assert [each.id for each in errors(subject(load(str(preset)), on=machine("1x24")))] == ["KEY-1"]
+    preset.write_text(text + "  model_engine: megatron\n")
+    assert errors(subject(load(str(preset)), on=machine("1x24"))) == []
+
+
 def test_figures_that_work():
     assert dividing(64, 24) == [16, 32]
     assert dividing(64, 64) == [64]

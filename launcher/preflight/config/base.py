@@ -84,6 +84,11 @@ def is_v1(subject: Subject) -> bool:
     return subject.at_least("0.9.0") and bool(subject.value(f"{TRAINER}.use_v1", True))
 
 
+def is_fsdp(subject: Subject) -> bool:
+    """Whether veRL's default engine is used: the tree of keys that is known here belongs to it."""
+    return bool(subject.value("model_engine", "dp") == "dp")
+
+
 def sequence_parallel(subject: Subject) -> int:
     """GPUs that share one sequence of the actor."""
     return max(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.preflight.config.base import Findings, error, has_critic, info, warning
+from launcher.preflight.config.base import Findings, error, has_critic, info, is_fsdp, warning
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults, hydra, versions
 from launcher.preset.ignored import ignored
@@ -88,6 +88,8 @@ def unused(subject: Subject) -> Findings:
 
 def _free(subject: Subject) -> Iterator[tuple[str, str, Any]]:
     """The keys without a field of their own: prefix, key as this version calls it, value."""
+    if not is_fsdp(subject):
+        return
     for spelled, value in subject.loaded.preset.overrides.items():
         prefix, key = hydra.split_key(spelled, "overrides")
         name = versions.at(key, subject.version)

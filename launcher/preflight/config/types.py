@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from launcher.preflight.config.base import Findings, error, warning
+from launcher.preflight.config.base import Findings, error, is_fsdp, warning
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults, versions
 from launcher.preset.schema import BY_KEY
@@ -24,7 +24,7 @@ NUMBERS = {
 def types(subject: Subject) -> Findings:
     """P24: numbers are numbers, switches are true or false, blocks are blocks."""
     for key, value in subject.keys.items():
-        if value is None or versions.newest(key) in BY_KEY:
+        if value is None or versions.newest(key) in BY_KEY or not is_fsdp(subject):
             continue  # a field's type was checked when the preset was read
         found, default = defaults.leaf(subject.defaults, key)
         if not found:
