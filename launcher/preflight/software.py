@@ -77,10 +77,11 @@ def judge(python: str, use: Use) -> Iterator[Finding]:
         yield _finding("SW-1", "error", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
         return
     if env.verl is None:
-        extra = "'verl[vllm]==0.9.1'" if use.gpu else "-e '.[cpu]' -c constraints-cpu.txt"
+        get = f"{env.python} -m pip install 'verl[vllm]==0.9.1'" if use.gpu else "'make setup' in "
+        "ppo-tui's folder"
         yield _finding(
             "SW-1", "error", f"veRL is not installed for {env.python}",
-            f"{env.python} -m pip install {extra}, or set PPO_TUI_PYTHON to the Python that has it",
+            f"{get}, or set PPO_TUI_PYTHON to the Python that has it",
         )  # fmt: skip
         return
     shown = ("verl", "torch", "vllm", "ray", "transformers")
