@@ -138,10 +138,10 @@ def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) ->
             row, columns - _FIGURES, [(f"{gib(certain)} to {gib(high)}", role if role != "ok" else "text")]
         )
         rows.append(row)
-    host = f" host memory {gib(memory.get('host'))} to {gib(memory.get('host_high'))} GiB"
+    host = f" host {gib(memory.get('host'))} to {gib(memory.get('host_high'))} GiB"
     size = f" of {gib(total)}" if total else ""
-    of = f"GiB{size} on each GPU {DOT}" if phases else ""
-    legend = f" {FILL} certain {FILL_REST} likely, " if phases else ""
+    of = f"GiB{size} a GPU {DOT}" if phases else ""
+    legend = f" {FILL} certain {FILL_REST} likely {DOT} " if phases else ""
     return [*rows, crop([(f"{legend}{of}{host}", "dim")], columns)]
 
 

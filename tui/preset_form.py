@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
@@ -42,7 +43,7 @@ class Form:
         Without `everything` only the essential ones and those that are set in the file.
         """
         if self.reading.problem is not None:
-            return [HEADING + "The file cannot be read; o opens it in your editor", NOTE, *self._excerpt()]
+            return [HEADING + "The file cannot be read; o opens it in your editor", *self._excerpt()]
         found: list[str] = []
         for group, title in TITLES.items():
             specs = [spec for spec in fields_of(group) if spec.name not in FREE]
@@ -66,9 +67,11 @@ class Form:
     def _excerpt(self) -> list[str]:
         """The text around the line that cannot be read."""
         found = re.search(r"line (\d+)", self.reading.problem or "")
-        at = int(found[1]) - 1 if found else 0
-        lines = list(enumerate(self.draft.text.splitlines(), 1))[max(0, at - 3) : at + 6]
-        return [f"{TEXT}{number:>4}  {line}" for number, line in lines]
+        at = int(found[1]) if found else 1
+        lines = list(enumerate(self.draft.text.splitlines(), 1))[max(0, at - 4) : at + 6]
+        rows = [f"{TEXT}{number:>4}  {line}" for number, line in lines]
+        rows.insert(sum(number <= at for number, _ in lines), NOTE)
+        return rows
 
     def _is_shown(self, spec: Spec) -> bool:
         where = spec.path
@@ -91,8 +94,8 @@ class Form:
         """The value of a line as it is edited: as the file has it, else what counts without it."""
         where = self.where(name)
         value = self.draft.value(where)
-        if value is None and where not in self.reading.places:
-            value = self.default(name)
+        if where not in self.reading.places:
+            value = self.default(name) if value is None else _from_home(value)
         return shown(value)
 
     def default(self, name: str) -> Any:
@@ -112,8 +115,7 @@ class Form:
             return [(f" {clean(name[1:])}", "dim")]
         where = self.where(name.removeprefix(NOTE))
         if name.startswith(NOTE):
-            wrong = self.reading.problem or self.reading.errors.get(where, "")
-            return [("     ", "text"), (f"{CRITICAL} {clean(wrong)}", "critical")]
+            return [("     ", "text"), (f"{CRITICAL} {clean(self._wrong(where))}", "critical")]
         sign, role, source = self._state(where)
         label = name if len(where) == 1 or where[0] in FREE else where[-1]
         at = value_column(columns)
@@ -129,6 +131,11 @@ class Form:
             if columns >= 64
             else row
         )
+
+    def _wrong(self, where: Where) -> str:
+        """What is wrong with a value, or with the text; without the name of the file, which is known."""
+        said = self.reading.problem or self.reading.errors.get(where, "")
+        return said.removeprefix(str(self.draft.path)).lstrip(",: ")
 
     def _state(self, where: Where) -> tuple[str, str, str]:
         """Sign, role and words: where the value comes from."""
@@ -151,10 +158,11 @@ class Form:
         found: list[Row] = [crop(head, columns)]
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:
-            limits.append(f"{self._parent} has {shown(self.reading.base[where].value)}")
+            limits.append(f"{self._parent} has {shown(_from_home(self.reading.base[where].value))}")
         if spec and spec.key and (default := _verl_default(spec, self.seen)) is not None:
             limits.append(f"veRL's default {shown(default)}")
-        text = [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
+        text = [(line, "critical") for line in wrap(clean(self._wrong(where)), columns - 2)]
+        text += [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
         text += [(line, "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
         for each in advice(spec) if spec else []:
             told = f"{each.rule} {each.question} {each.words}"
@@ -175,6 +183,14 @@ def _verl_default(spec: Spec, seen: Effective) -> Any:
     value = default_of(spec.key)
     ours = {theirs: mine for mine, theirs in spec.names.items()}
     return ours.get(value, value) if isinstance(value, str) else value
+
+
+def _from_home(value: Any) -> Any:
+    """Paths as short as a person writes them: `~/data`."""
+    if isinstance(value, list):
+        return [_from_home(each) for each in value]
+    home = f"{os.path.expanduser('~')}/"  # noqa: PTH111 (never raises)
+    return f"~/{value.removeprefix(home)}" if isinstance(value, str) and value.startswith(home) else value
 
 
 def shown(value: Any) -> str:

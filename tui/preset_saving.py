@@ -12,6 +12,7 @@ from textual.app import SuspendNotSupported
 from launcher.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, target
 from launcher.preset.edit import editor
+from launcher.preset.field_values import Where
 from tui.screens.ask import AskScreen
 from tui.screens.choose import ChooseScreen
 
@@ -71,15 +72,15 @@ async def may_leave(app: App[Any], draft: Draft) -> bool:
     return answer == "d" or (answer == "s" and await save(app, draft))
 
 
-def edit_outside(app: App[Any], draft: Draft) -> None:
-    """The text of the draft in the user's own editor; what comes back is a change like any other."""
+def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
+    """The text of the draft in the user's own editor, at a value; what comes back is a change like others."""
     try:
         words = editor()
         with tempfile.TemporaryDirectory(prefix="ppo-tui-") as folder:
             copy = Path(folder) / draft.path.name
             copy.write_text(draft.text, "utf-8")
             with app.suspend():
-                subprocess.run([*words, str(copy)], check=False)
+                subprocess.run([*words, f"+{draft.line(where)}", str(copy)], check=False)
             draft.replace(copy.read_text("utf-8"))
     except UserError as error:
         app.notify(str(error), severity="error", markup=False, timeout=20)

@@ -7,6 +7,7 @@ text before, comments stay, and what cannot be read is still there to be mended.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from launcher.files import write_atomic
 from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import Where, check, raw_places, typed, where_of
 from launcher.preset.files import LoadedPreset, base_layer, load_text, parse
-from launcher.preset.layers import Layer
+from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset
 
 ORDER = tuple(Preset.model_fields)
@@ -33,7 +34,7 @@ class Reading:
     """What a text says. `problem` is why it cannot be read at all; then the rest is empty.
 
     `own` holds what the text itself sets, `base` what it extends, `places` where in the text a value stands,
-    `errors` the sentence about each value that cannot be.
+    `errors` the sentence about each value that cannot be; `lines` names the line of a place.
     """
 
     problem: str | None = None
@@ -41,6 +42,7 @@ class Reading:
     base: Layer = field(default_factory=dict)
     places: Mapping[Where, list[Where]] = field(default_factory=dict)
     errors: Mapping[Where, str] = field(default_factory=dict)
+    lines: Place = str
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -102,6 +104,13 @@ class Draft:
             return found.base[where].value
         spec = FIELDS.get(".".join(where))
         return spec.default if spec else None
+
+    def line(self, where: Where) -> int:
+        """The line of the text, from 1, on which a value stands; 1 when it does not."""
+        found = self.reading
+        place = found.lines(found.places[where][-1]) if where in found.places else found.problem or ""
+        number = re.search(r"line (\d+)", place)
+        return int(number[1]) if number else 1
 
     def set(self, where: Where, value: Any) -> None:
         """Changes a value where it stands, else adds it to its group. Raises UserError."""
@@ -246,7 +255,7 @@ def _read(path: Path, text: str) -> Reading:
         base = base_layer(path, raw, place)
     except UserError as error:
         errors["extends",] = str(error)
-    return Reading(None, own, base, places, errors, raw)
+    return Reading(None, own, base, places, errors, place, raw)
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:

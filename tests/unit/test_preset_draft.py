@@ -103,6 +103,14 @@ def test_texts_mean_what_the_field_takes() -> None:
     assert typed(("overrides", "x"), "{a: 1}") == {"a": 1}
 
 
+def test_the_line_of_a_value(mine: Path) -> None:
+    draft = open_draft("mine")
+    assert draft.line(LR) == 4 and draft.line(("overrides", "algorithm.extra")) == 9
+    assert draft.line(("critic", "lr")) == 1
+    draft.replace("actor: [1,\nlr: 2\n")
+    assert draft.line(LR) >= 2
+
+
 def test_both_spellings_of_a_value_are_one(mine: Path) -> None:
     mine.write_text("overrides:\n  actor_rollout_ref.actor.optim.lr: 1e-5  # by its key\n")
     draft = open_draft("mine")

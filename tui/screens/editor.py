@@ -212,7 +212,8 @@ class EditorScreen(Screen[None]):
 
     def action_outside(self) -> None:
         if not self.read_only:
-            edit_outside(self.app, self.draft)
+            name = self._area.lines.cursor
+            edit_outside(self.app, self.draft, self._area.form.where(name) if name else ())
             self._show()
 
     def action_save(self) -> None:

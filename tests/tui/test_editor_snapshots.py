@@ -1,0 +1,103 @@
+"""How the editor looks. The checks' answer is a recorded one: it tells of the machine that gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from launcher.screen_request import ScreenRequest
+from tui.app import PpoTui
+from tui.live import Live
+from tui.widgets.editor_side import EditorSide
+
+GIB = 1 << 30
+SIZES = [(80, 24), (160, 48)]
+Compare = Callable[..., bool]
+
+MINE = """\
+# mine
+extends: gsm8k-0.5b-24gb
+actor:
+  lr: 2e-6                  # a little bolder
+rollout:
+  gpu_memory_utilization: 0.9
+"""
+PHASES = [
+    ("engine start", 13.3, 14.6), ("rollout", 20.6, 21.9), ("log-probabilities", 11.0, 19.0),
+    ("update critic", 12.9, 25.3), ("update actor", 25.0, 30.8), ("checkpoint", 11.0, 14.3),
+]  # fmt: skip
+ANSWER: dict[str, Any] = {
+    "command": "env -u RAY_ADDRESS \\\n  python -u -m verl.trainer.main_ppo \\\n  trainer.nnodes=1",
+    "error": None,
+    "rows": 7473,
+    "machine": "1 x 24.0 GiB, assumed from what it needs",
+    "findings": [
+        {"id": "MEM-2", "group": "hardware", "level": "error",
+         "keys": ["actor_rollout_ref.rollout.gpu_memory_utilization"],
+         "message": "the actor's update needs at least 25.0 GiB of a GPU that has 24.0 GiB",
+         "fix": "set rollout.gpu_memory_utilization to 0.4",
+         "change": {"rollout.gpu_memory_utilization": 0.4}},
+        {"id": "DATA-9", "group": "data", "level": "info", "keys": ["data.train_files"],
+         "message": "49 rows are left over in each epoch", "fix": "nothing is to be done"},
+    ],
+    "memory": {
+        "gpu_total": 24 * GIB, "host": int(1.8 * GIB), "host_high": int(39.3 * GIB),
+        "phases": [{"name": name, "gpu": int(low * GIB), "gpu_high": int(high * GIB)}
+                   for name, low, high in PHASES],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def shot(
+    snap_compare: Compare, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[tuple[int, int], Sequence[str], str], bool]:
+    monkeypatch.setattr(Live, "ask", lambda *_: None)
+    path = home / "presets" / "mine.yaml"
+    path.parent.mkdir()
+
+    def compare(size: tuple[int, int], keys: Sequence[str], text: str = MINE) -> bool:
+        path.write_text(text)
+
+        async def ready(pilot: Pilot[Any]) -> None:
+            await pilot.pause()
+            pilot.app.screen.query_one(EditorSide)._hear(ANSWER)
+            await pilot.pause()
+            await pilot.press(*keys)
+            await pilot.pause(0.2)
+
+        app = PpoTui(ScreenRequest(preset="mine", field="actor.lr"))
+        return snap_compare(app, terminal_size=size, run_before=ready)
+
+    return compare
+
+
+@pytest.mark.parametrize("size", [*SIZES, (40, 12), (20, 5)])
+def test_form(shot: Callable[..., bool], size: tuple[int, int]) -> None:
+    assert shot(size, ["right"])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_typing(shot: Callable[..., bool], size: tuple[int, int]) -> None:
+    assert shot(size, ["enter", *"1e9"])
+
+
+def test_choosing(shot: Callable[..., bool]) -> None:
+    assert shot((80, 24), ["down", "enter"])
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3, 4], ids=["plan", "findings", "changes", "command"])
+def test_pages(shot: Callable[..., bool], pages: int) -> None:
+    assert shot((80, 24), ["tab"] * pages)
+
+
+def test_searching(shot: Callable[..., bool]) -> None:
+    assert shot((80, 24), ["slash", *"kl coef"])
+
+
+def test_broken(shot: Callable[..., bool]) -> None:
+    assert shot((80, 24), [], "actor:\n  lr: 1e-6\n  loss_mode: [vanilla\nkl:\n  coef: 1\n")
