@@ -112,6 +112,13 @@ class Trainer(Group, title="Trainer"):
     esi_redundant_time: int | None = verl(
         "trainer.esi_redundant_time", "Save that long before a rented machine ends.", unit="seconds", ge=0
     )
+    register_timeout: int | None = verl(
+        "trainer.ray_wait_register_center_timeout",
+        "How long workers are waited for at the start.",
+        unit="seconds",
+        scale="double",
+        ge=1,
+    )
     nccl_timeout: int | None = verl(
         "actor_rollout_ref.nccl_timeout",
         "How long GPUs wait for each other.",

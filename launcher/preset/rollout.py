@@ -123,6 +123,9 @@ class Rollout(Group, title="Rollout"):
         f"{_ROLLOUT}.calculate_log_probs",
         "Keep the engine's own probabilities, to compare them with the trainer's.",
     )
+    logprobs_mode: str | None = verl(
+        f"{_ROLLOUT}.logprobs_mode", "Whether these count temperature and top-p: processed_logprobs, or not."
+    )
     log_prob_micro_batch_size_per_gpu: int | None = verl(
         f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu",
         "Responses for one log-probability pass; needed unless dynamic.",
@@ -146,6 +149,28 @@ class Rollout(Group, title="Rollout"):
     agent_loop: str | None = verl(
         f"{_ROLLOUT}.agent.default_agent_loop",
         "How a prompt becomes a response: single_turn_agent, tool_agent.",
+    )
+    multi_turn: bool | None = verl(
+        f"{_ROLLOUT}.multi_turn.enable", "Let the model use tools over several turns."
+    )
+    max_assistant_turns: int | None = verl(
+        f"{_ROLLOUT}.multi_turn.max_assistant_turns", "Turns of the model at most.", unit="turns", ge=1
+    )
+    max_user_turns: int | None = verl(
+        f"{_ROLLOUT}.multi_turn.max_user_turns", "Turns of tools or a user at most.", unit="turns", ge=1
+    )
+    tool_config_path: str | None = verl(
+        f"{_ROLLOUT}.multi_turn.tool_config_path", "File that describes the tools.", kind="path"
+    )
+    trace: Literal["weave", "mlflow"] | None = verl(
+        f"{_ROLLOUT}.trace.backend", "Where whole conversations are traced; nowhere when null."
+    )
+    trace_text: bool | None = verl(f"{_ROLLOUT}.trace.token2text", "Trace the texts beside the tokens.")
+    trace_max_samples: int | None = verl(
+        f"{_ROLLOUT}.trace.max_samples_per_step_per_worker",
+        "Samples traced in a step by each worker; all when null.",
+        unit="samples",
+        ge=1,
     )
     val_n: int | None = verl(
         f"{_ROLLOUT}.val_kwargs.n", "Responses to each validation prompt.", unit="responses", ge=1
