@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -145,20 +147,98 @@ def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
         return int(json.loads(run.attempt(1).steps.read_bytes().splitlines()[-1])["step"])
 
     def shown(text: str) -> int:
-        return max((int(step) for step in re.findall(r"step (\d+)", text)), default=0)
+        found = re.findall(r"(?:^ |finished at )step (\d+)", text, re.MULTILINE)
+        return max((int(step) for step in found), default=0)
 
     try:
         terminal = attach(terminals, run.path, env, columns=160, rows=48)
         terminal.wait_for(lambda text: shown(text) >= 3)
         before = recorded()
-        for _ in range(60):  # nobody reads the terminal, and more is painted than Textual keeps waiting (30)
+        for _ in range(40):  # nobody reads the terminal, and more is painted than Textual keeps waiting (30)
             terminal.send("hh")
-            time.sleep(0.1)
+            time.sleep(0.15)
         during = recorded()
         assert during >= before + 10
         terminal.wait_for(lambda text: shown(text) >= during)
         assert terminal.process.poll() is None
         terminal.send("q")
-        terminal.process.wait(10)
+        deadline = time.monotonic() + 30
+        while terminal.process.poll() is None:
+            assert time.monotonic() < deadline, terminal.text()
+            terminal.pump()
     finally:
         subprocess.run([*PPO_TUI, "stop", run.id, "--wait"], env=env, capture_output=True, check=False)
+
+
+class Tmux:
+    """A shell in a tmux of its own."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._server = ["tmux", "-L", f"test{os.getpid()}", "-f", "/dev/null"]
+        self._env = {**env, "TERM": "xterm-256color"}
+        self.run("new-session", "-d", "-x", "80", "-y", "24", "bash --norc --noprofile")
+
+    def run(self, *words: str) -> str:
+        told = subprocess.run(
+            [*self._server, *words], env=self._env, capture_output=True, text=True, check=True
+        )
+        return told.stdout
+
+    def wait_for(self, good: Callable[[str], bool]) -> str:
+        deadline = time.monotonic() + 30
+        while not good(seen := self.run("capture-pane", "-p")):
+            assert time.monotonic() < deadline, seen
+            time.sleep(0.1)
+        return seen
+
+
+@pytest.fixture
+def tmux(env: dict[str, str]) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    made = Tmux(env)
+    yield made
+    made.run("kill-server")
+
+
+def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: Path) -> None:
+    def whole(seen: str) -> bool:
+        return "▲ WARNING KL-4" in seen and "reward" in seen and "leave running" in seen
+
+    tmux.run("send-keys", f"{shlex.join(PPO_TUI)} attach {warned.name}", "Enter")
+    first = tmux.wait_for(whole)
+    tmux.run("send-keys", "C-z")
+    tmux.wait_for(lambda seen: seen.rstrip()[-1:] in "#$")
+    tmux.run("send-keys", "fg", "Enter")
+    assert tmux.wait_for(whole).splitlines()[2:15] == first.splitlines()[2:15]
+    tmux.run("resize-window", "-x", "40", "-y", "12")
+    tmux.wait_for(lambda seen: "running" in seen and "leave running" not in seen)
+    tmux.run("resize-window", "-x", "80", "-y", "24")
+    tmux.wait_for(whole)
+    tmux.run("send-keys", "q")
+    tmux.wait_for(lambda seen: seen.rstrip()[-1:] in "#$")
+
+
+@pytest.mark.skipif(shutil.which("mosh-server") is None, reason="mosh is not installed")
+def test_behind_mosh_the_picture_is_the_same(
+    env: dict[str, str], warned: Path, terminals: list[Terminal]
+) -> None:
+    plain = attach(terminals, warned, env)
+    plain.wait_for(lambda text: "leave running" in text)
+    env = {**env, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
+    server = ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "--"]
+    told = subprocess.run(
+        [*server, *PPO_TUI, "attach", warned.name], env=env, capture_output=True, check=True
+    )
+    words = (told.stdout + told.stderr).decode()
+    port, key = re.findall(r"MOSH CONNECT (\d+) (\S+)", words)[0]
+    pid = int(re.findall(r"pid = (\d+)", words)[0])
+    behind = Terminal(["mosh-client", "127.0.0.1", port], {**env, "MOSH_KEY": key})
+    terminals.append(behind)
+    try:
+        behind.wait_for(lambda text: "leave running" in text)
+        plain.pump(1)
+        behind.pump(1)
+        assert behind.text().splitlines()[1:] == plain.text().splitlines()[1:]  # the first has a clock
+    finally:
+        os.kill(pid, signal.SIGTERM)
