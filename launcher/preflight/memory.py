@@ -16,6 +16,7 @@ from launcher.preflight.sizing import Plan, Trained, plan
 from launcher.preflight.subject import Subject
 
 CONTEXT = int(1.3 * GIB)  # CUDA context, cuBLAS and NCCL of the training process (an H200 run)
+BEYOND = int(0.9 * GIB)  # what the engine's process takes beside its share (NVML during the same runs)
 ASLEEP_EAGER = int(0.85 * GIB)  # what the process of a sleeping vLLM keeps (same run)
 ASLEEP = 2 * GIB  # with CUDA graphs
 PROCESS = int(0.7 * GIB)  # a Python process that imported torch
@@ -116,7 +117,10 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     models = [model for model in (actor, critic) if model]
     awake = []
     if sizes.utilisation is not None and total is not None:
-        awake = [Part("engine", int(sizes.utilisation * total), True)]
+        awake = [
+            Part("engine", int(sizes.utilisation * total), True),
+            Part("engine beyond its share", BEYOND, False),
+        ]
     asleep = awake
     if sizes.sleeps:
         asleep = [Part("engine asleep", ASLEEP_EAGER if sizes.eager else ASLEEP, False)] if awake else []
