@@ -20,6 +20,12 @@ This page is written by `python tests/support/corpus_table.py`; a test compares 
 
 ## Rules
 """
+ELSEWHERE = """
+Rules that are not the configuration's alone: P4 and P5 (packages: `software`), P17, P26 and P27 (the model),
+P6, P7 and P34b (rows against batches and steps), P28, P29 and P31 (data files), P30 (the reward function is
+tried), memory. A preset itself refuses the values of V5, V11, V13, P19, P20, P23 and P25 that veRL does not
+know: PRESET below. P32 to P35 cannot happen: `ppo-tui` names the checkpoint of a resumed run itself.
+"""
 PROOF = f"""
 ## Proof
 
@@ -34,9 +40,9 @@ def text() -> str:
     """The whole page."""
     lines = [INTRO]
     for module in MODULES:
-        lines.append(f"\n{(module.__doc__ or '').strip()}\n")
+        lines.append(f"\n{(module.__doc__ or '').strip().replace(' of verl.md', '')}\n")
         lines += [f"* {' '.join((rule.__doc__ or '').split())}" for rule in module.RULES]
-    lines += [PROOF, "| preset and settings | preflight | veRL |", "| --- | --- | --- |"]
+    lines += [ELSEWHERE, PROOF, "| preset and settings | preflight | veRL |", "| --- | --- | --- |"]
     lines += [_row(case) for case in cases()]
     return "\n".join(lines) + "\n"
 

@@ -68,21 +68,11 @@ def _installed(subject: Subject, module: str) -> bool:
 
 
 def learning_rate(subject: Subject) -> Findings:
-    """P25: a learning rate of 0 learns nothing; torch refuses one below."""
+    """P25: a learning rate of 0 learns nothing."""
     for block in _optims(subject):
         key = f"{block}.lr"
-        value = subject.value(key)
-        if type(value) not in (int, float):
-            continue
-        usual = "1e-6" if block.startswith(ACTOR) else "1e-5"
-        if value < 0:
-            yield error(
-                "P25",
-                [key],
-                f"{key} is {value}: torch refuses a negative learning rate when the model is loaded",
-                f"set {key} to {usual}",
-            )
-        elif value == 0:
+        if subject.value(key) == 0:
+            usual = "1e-6" if block.startswith(ACTOR) else "1e-5"
             yield warning("P25", [key], f"{key} is 0: nothing is learned", f"set {key} to {usual}")
 
 
