@@ -20,6 +20,7 @@ from tui.memory_plot import memory_plot, util_plot
 from tui.memory_rows import detail_rows, device_row, devices, holder_rows
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
+from tui.widgets.memory import Memory
 from tui.widgets.memory_chart import MemoryChart
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.timing_split import TimingSplit
@@ -248,3 +249,27 @@ async def test_a_large_dashboard_has_the_memory_and_the_times_beside_the_steps(m
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert not chart.display and not split.display
+
+
+async def test_the_dashboard_below_a_page_paints_nothing_and_catches_up(make: SimpleNamespace) -> None:
+    """Textual paints the page above again wherever something below it changes."""
+    memory = replayed(1)
+    run = made(make, memory[:100])
+    app = make.app(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        below: Any = app.screen_stack[-2]
+        before = below.query_one(Memory).sample
+        with (run / "gpu.jsonl").open("a") as file:
+            file.write(json.dumps(memory[101]) + "\n")
+        listed = app.screen.query_one(DeviceList)
+        for _ in range(60):
+            await pilot.pause(0.05)
+            if below.reader.memory.latest["t"] == memory[101]["t"]:
+                break
+        await pilot.pause(1.1)
+        assert listed.devices[0]["used"] == memory[101]["gpus"][0]["used"]
+        assert below.query_one(Memory).sample == before
+        await pilot.press("g")
+        await pilot.pause()
+        assert below.query_one(Memory).sample["t"] == memory[101]["t"]

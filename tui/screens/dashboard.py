@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.screen import ModalScreen
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
@@ -72,6 +73,7 @@ class DashboardScreen(RunPages):
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
         self._was_live = False
+        self._unshown: set[str] = set()
         self._pins = pinned()
 
     def compose(self) -> ComposeResult:
@@ -114,8 +116,11 @@ class DashboardScreen(RunPages):
 
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
-        if changed := self.reader.poll():
-            self._show(changed)
+        self._unshown |= self.reader.poll()
+        # Below a page that covers it, each change would make Textual paint that page's cells again.
+        if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
+            self._show(self._unshown)
+            self._unshown = set()
         self.attention.heed()
 
     def on_resize(self) -> None:
@@ -123,6 +128,9 @@ class DashboardScreen(RunPages):
 
     def on_screen_resume(self) -> None:
         self._pins = pinned()
+        if self.reader is not None and self._unshown:
+            self._show(self._unshown)
+            self._unshown = set()
         self.show_charts()
 
     def show_charts(self) -> None:
