@@ -6,7 +6,7 @@
 #
 # Results, as they come: $KIT/results/*.json, captures/*.txt and runs.tgz; `python tests/gpu/report.py` makes
 # the tables of docs/gpu.md of them. One run a GPU, side by side; what does not come off is recorded, and the
-# rest goes on.
+# rest goes on. Four cold starts side by side take four to five minutes to their first step.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
@@ -17,6 +17,9 @@ if [ "${1:-}" = rehearse ]; then
     exec "$root/.venv/bin/python" "$root/tests/gpu/suite.py" rehearse
 fi
 if [ ! -e "$KIT/installed" ]; then
+    # a fresh host reads torch and CUDA from a cold disk: minutes of every start, unless they are read ahead
+    find "$(python3 -c 'import torch; print(torch.__path__[0])')/.." \( -name '*.so*' -o -name '*.py*' \) -print0 |
+        xargs -0 -P 16 -n 64 cat > /dev/null 2>&1 &
     echo "== veRL, the model and the data ($(date +%T))"
     [ -e "$KIT/test.parquet" ] || bash "$KIT/parts/boot.sh"
     echo "== ppo-tui from its own wheel, in a virtual environment of its own ($(date +%T))"
