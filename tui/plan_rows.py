@@ -163,7 +163,8 @@ def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns
             rows.append(put(row, _CHANGE, [(change, "dim")]))
         else:
             rows.append(crop(row, columns))
-            rows += [[(f"     {line}", "dim")] for line in wrap(change, max(columns - 6, 8)) or [""]]
+            folded = wrap(change, max(columns - 6, 8))
+            rows += [crop([(f"     {line}", "dim")], columns) for line in folded]
     return rows
 
 

@@ -71,8 +71,9 @@ def edit(
     from launcher.preset.edit import field_named
 
     open_draft(preset)  # a mistake is told before the screen opens
+    wanted = field_named(field) if field else None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError(
             "the editor needs a terminal: 'ppo-tui presets' lists the files, and settings go after the preset"
         )
-    raise typer.Exit(ctx.obj.open(preset=preset, field=field_named(field) if field else None))
+    raise typer.Exit(ctx.obj.open(preset=preset, field=wanted))

@@ -13,6 +13,7 @@ from launcher.preset.schema import FIELDS
 from launcher.preset.steps import allowed
 
 MOST = 200
+_MODELS = tuple(f"Qwen/Qwen2.5-{size}-Instruct" for size in ("0.5B", "1.5B", "3B", "7B"))
 _ENGINES = ("vllm", "sglang", "hf")
 
 
@@ -42,9 +43,7 @@ def choices(where: Where, text: str, *, fresh: bool, seen: Effective, folder: Pa
 
         names = BUILT_IN_REWARDS
     elif where in (("model", "path"), ("critic", "path")):
-        from launcher.preflight.models import TABLE
-
-        names = list(TABLE)
+        names = _MODELS
     named = _fitting(names, text, fresh)
     if spec.kind == "path" or where == ("extends",) or (spec.kind and text.startswith(("/", "~", ".", "$"))):
         named += files(text, folder, fresh=fresh)

@@ -12,13 +12,15 @@ import io
 import json
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 Path = tuple[str, ...]
 
 _COMMENT = re.compile(r"([ \t]+)(#[^\n]*)")
 _LINE_COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
-_EXPONENT = re.compile(r"e([+-])0+(?=\d)")
+_EXPONENT = re.compile(r"e([+-])0*(?=\d)")
+_SMALL = 1e-3  # below, a number is written as 3e-4
 
 
 def text_of(value: Any) -> str:
@@ -28,7 +30,10 @@ def text_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(text_of, value)) + "]"
     if isinstance(value, float):
-        return _EXPONENT.sub(lambda found: "e" + found[1].lstrip("+"), repr(value)).replace("inf", ".inf")
+        number = repr(value)
+        if 0 < abs(value) < _SMALL and "e" not in number:
+            number = f"{Decimal(number).normalize():e}"
+        return _EXPONENT.sub(lambda found: "e" + found[1].lstrip("+"), number).replace("inf", ".inf")
     if not isinstance(value, str):
         return json.dumps(value)
     if not value.isprintable():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from launcher.preset.yaml_text import text_of
 from launcher.run.compare import differences
 from launcher.run.directory import RunDir
 from launcher.run.events import EventLog
@@ -24,7 +25,7 @@ def origin(earlier: RunDir, preset: Mapping[str, Any]) -> dict[str, Any]:
 
 def note_origin(run: RunDir, after: Mapping[str, Any]) -> None:
     """Tells it in the history of the new run."""
-    settings = [f"{each['key']}={each['now']}" for each in after["diff"]]
+    settings = [f"{each['key']}={text_of(each['now'])}" for each in after["diff"]]
     EventLog(run.events).add(
         "action",
         verb="relaunch",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from terminal import Terminal
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -288,6 +292,59 @@ async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace
         await pilot.press("y")
         await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen))
         assert pilot.app.screen.after.id == run.id and not (home / "presets").exists()
+
+
+async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> None:
+    run = RunDir(make.run(state=make.ended("failed", step=3)))
+    run.write_info({**run.read_info(), "preset": load("toy-cpu").snapshot()})
+    async with make.app(run.path).run_test(size=HOME) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        assert pilot.app.screen.draft.run == run.id
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(pilot.app.screen, EditorScreen)  # nothing was changed
+    async with make.app().run_test(size=HOME) as pilot:
+        await until(pilot, lambda: pilot.app.screen.query("RunTable") and pilot.app.screen.presets)
+        await pilot.press("end", "e")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        assert pilot.app.screen.draft.run is None
+
+
+def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> None:
+    script = home / "editor.sh"
+    script.write_text('#!/bin/sh\necho "$1" > "$PPO_TUI_HOME/line"\nsed -i "s/2e-4/7e-5/" "$2"\n')
+    script.chmod(0o755)
+    env = {**os.environ, "EDITOR": str(script), "VISUAL": ""}
+    words = [sys.executable, "-c", "from tui.entry import main; main()", "edit", "mine", "actor.lr"]
+    shown = Terminal(words, env)
+    try:
+        shown.wait_for(lambda text: "2e-4" in text)
+        shown.send("o")
+        shown.wait_for(lambda text: "7e-5" in text and "not saved" in text)
+        assert (home / "line").read_text() == "+4\n" and mine.read_text() == MINE
+        shown.send("w")
+        shown.wait_for(lambda text: "Saved" in text)
+        assert mine.read_text() == MINE.replace("2e-4", "7e-5")
+        shown.send("q")
+        shown.wait_for(lambda _: shown.process.poll() == 0)
+    finally:
+        shown.close()
+
+
+def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
+    script = "from tui.entry import main; main()"
+    for words, sentence in (
+        (["mine"], "needs a terminal"),
+        (["mine", "actor.lrr"], "actor.lr"),
+        (["x"], "no preset"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", script, "edit", *words], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 2 and sentence in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("size", [(250, 80), (60, 16), (40, 12), (20, 5), (3, 2)])

@@ -36,7 +36,8 @@ def test_any_value_reads_back_as_it_was(value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1e-6, "1e-6"), (0.4, "0.4"), (1.0, "1.0"), (True, "true"), (None, "null"), ("null", "'null'"),
+    [(1e-6, "1e-6"), (3e-4, "3e-4"), (2.5e-4, "2.5e-4"), (0.001, "0.001"), (0.4, "0.4"),
+     (1.0, "1.0"), (True, "true"), (None, "null"), ("null", "'null'"),
      ("~/data/train.parquet", "~/data/train.parquet"), (["a", "b, c"], "[a, 'b, c']"),
      ({"dtype": "fp32"}, "{dtype: fp32}"), (math.inf, ".inf")],
 )  # fmt: skip

@@ -1,0 +1,67 @@
+"""The way of a batch, memory and differences as rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from launcher.preset.effective import Effective
+from launcher.preset.field_values import where_of
+from launcher.preset.flow import flow
+from tui.drawing.rows import Row, width
+from tui.plan_rows import difference_rows, flow_rows, memory_rows
+
+GIB = 1 << 30
+
+
+def words(rows: list[Row]) -> list[str]:
+    return ["".join(text for text, _ in row).rstrip() for row in rows]
+
+
+def of(rows: int | None, columns: int = 78, **values: Any) -> str:
+    given = {where_of(name.replace("__", ".")): value for name, value in values.items()}
+    return "\n".join(words(flow_rows(flow(Effective({("trainer", "gpus"): 1, **given}), rows), columns)))
+
+
+def test_what_would_go_wrong_is_said() -> None:
+    text = of(50, data__train_batch_size=100, actor__ppo_mini_batch_size=64, trainer__gpus=3)
+    assert "28 responses are made up" in text and "3 GPUs cannot share a mini-batch" in text
+    assert "fewer rows than one step takes" in text
+    text = of(1000, data__train_batch_size=100, trainer__steps=500, trainer__epochs=2)
+    assert "the epochs end before trainer.steps" in text and "20 steps by 2 epochs" in text
+    assert "40 steps by trainer.steps" in of(None, trainer__steps=40)
+    assert "not there yet" in of(None)
+
+
+def test_one_is_told_apart_from_many() -> None:
+    text = of(None, data__train_batch_size=8, actor__ppo_mini_batch_size=8, rollout__n=4,
+              actor__ppo_micro_batch_size_per_gpu=1)  # fmt: skip
+    assert "8 prompts × 4 responses = 32" in text and "1 mini-batch of 8 prompts" in text
+    assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step a step" in text
+
+
+@pytest.mark.parametrize("columns", [8, 20, 40, 78, 200])
+def test_rows_fit(columns: int) -> None:
+    phases = [{"name": "update actor", "gpu": 30 * GIB, "gpu_high": 90 * GIB}]
+    memory = {"phases": phases, "gpu_total": 24 * GIB, "host": GIB, "host_high": 2 * GIB}
+    found = flow(Effective({("data", "train_batch_size"): 10**6}), 10**9)
+    assert all(width(row) <= columns for row in flow_rows(found, columns))
+    if columns >= 40:
+        assert all(width(row) <= columns for row in memory_rows(memory, "a GPU", columns))
+    assert all(width(row) <= columns for row in difference_rows([("a", 1, "b" * 300)], "x", columns)[1:])
+
+
+@pytest.mark.parametrize(
+    ("certain", "high", "role"), [(20, 22, "ok"), (20, 30, "warn"), (30, 40, "critical")]
+)
+def test_a_phase_that_does_not_fit_is_marked(certain: int, high: int, role: str) -> None:
+    phase = {"name": "rollout", "gpu": certain * GIB, "gpu_high": high * GIB}
+    row = memory_rows({"phases": [phase], "gpu_total": 24 * GIB}, "", 78)[0]
+    assert row[0][1] == role
+    assert words(memory_rows(None, "", 78)) == [" nothing is known about the model's size"]
+    assert "host 1.0" in words(memory_rows({"phases": [], "host": GIB, "host_high": GIB}, "", 78))[-1]
+
+
+def test_nothing_differs() -> None:
+    assert words(difference_rows([], "toy-cpu", 78)) == [" ● as toy-cpu"]

@@ -1,0 +1,54 @@
+"""The process that judges drafts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launcher.preflight.live import answers
+from launcher.preset.files import shipped
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+
+
+def test_each_request_is_answered_twice_until_the_input_ends(tmp_path: Path) -> None:
+    texts = ["extends: gsm8k-0.5b-24gb\nactor:\n  lr: 1e-5\n", "actor: [", "extends: toy-cpu\n"]
+    requests = b"".join(
+        json.dumps({"path": str(tmp_path / "mine.yaml"), "text": text}).encode() + b"\n" for text in texts
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "launcher.preflight.live"], input=requests, capture_output=True, timeout=120
+    )
+    first, judged, broken, nothing, toy, _ = map(json.loads, done.stdout.splitlines())
+    assert done.returncode == 0
+    assert "actor_rollout_ref.actor.optim.lr=1e-05" in first["command"] and first["error"] is None
+    assert judged["memory"]["phases"] and isinstance(judged["findings"], list)
+    assert broken["command"] is None and "line" in broken["error"] and nothing["findings"] == []
+    assert "trainer.device=cpu" in toy["command"]
+
+
+def test_without_a_gpu_the_one_that_is_needed_is_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from launcher.preflight import machine
+
+    monkeypatch.setattr(machine, "_gpus", lambda: ())
+    path = shipped()["gsm8k-0.5b-24gb"]
+    _, judged = answers(path, path.read_text())
+    assert judged["machine"] == "1 x 24.0 GiB, assumed from what it needs"
+    assert judged["memory"]["gpu_total"] == 24 << 30
+    path = shipped()["toy-cpu"]
+    _, judged = answers(path, path.read_text())
+    assert judged["machine"] == "no GPU here"
+
+
+def test_rows_of_the_training_file_are_counted(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"x": [1, 2, 3]}), tmp_path / "rows.parquet")
+    first, _ = answers(tmp_path / "mine.yaml", "extends: toy-cpu\ndata:\n  train: rows.parquet\n")
+    assert first["rows"] == 3
