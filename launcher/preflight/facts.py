@@ -18,25 +18,38 @@ import orjson
 
 from launcher import paths
 from launcher.files import write_atomic
+from launcher.preset.defaults import NEWEST
 
 _CLASSES = ("workers/config/*.py", "trainer/config/*.py")
 _NAMES = {
     "loggers": ("utils/tracking.py", r"supported_backend = \[([^\]]*)\]"),
-    "estimators": ("trainer/ppo/core_algos.py", r"class AdvantageEstimator\(str, Enum\):(.*?)\n\n\n"),
     "losses": ("trainer/ppo/core_algos.py", r'@register_policy_loss\(("\w+")\)'),
-    "trainers": ("trainer/ppo/v1/*.py", r'@register_trainer\(("\w+")\)'),
     "engines": ("workers/rollout/base.py", r'\(("\w+"), "async"\)'),
     "managers": ("experimental/reward_loop/reward_manager/*.py", r'@register\(("\w+")\)'),
 }
+BUNDLED: dict[str, list[str]] = {
+    "loggers": [
+        "clearml", "console", "file", "mlflow", "rl_insight", "swanlab", "tensorboard", "trackio",
+        "vemlp_wandb", "wandb",
+    ],
+    "losses": [
+        "bypass_mode", "cispo", "clip_cov", "dppo_kl", "dppo_tv", "dro", "geo_mean", "gpg", "gspo", "kl_cov",
+        "sapo", "vanilla",
+    ],
+    "engines": ["sglang", "trtllm", "vllm"],
+    "managers": ["dapo", "gdpo", "naive", "remote"],
+}  # fmt: skip
+"""The names of veRL 0.9.1, for where none is installed."""
+
 _QUOTED = re.compile(r'"(\w+)"')
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Empty where veRL is not installed or reads differently: then nothing is judged by it.
+    """Empty where veRL reads differently than here: then nothing is judged by it.
 
     `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers
-    (`loggers`, `estimators`, `losses`, `trainers`, `engines`, `managers`).
+    (`loggers`, `losses`, `engines`, `managers`).
     """
 
     classes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -47,8 +60,9 @@ class Facts:
 def read(version: str, verl: Path | None) -> Facts:
     """The facts of veRL `version` in the folder `verl`: 0.1 s for the first time, then 1 ms."""
     if verl is None:
-        return Facts()
-    mark = hashlib.sha256(f"{verl} {verl.stat().st_mtime_ns}".encode()).hexdigest()[:8]
+        return Facts(names=BUNDLED if version == NEWEST else {})
+    asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_NAMES}"
+    mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"
     try:
         return Facts(**orjson.loads(cache.read_bytes()))

@@ -64,7 +64,7 @@ class Subject:
 
     @property
     def facts(self) -> facts.Facts:
-        """What this veRL's source says; empty when it is not installed."""
+        """What this veRL's source says."""
         return facts.read(self.version, self.verl)
 
     @property

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from corpus import machine
 
+from launcher import verl_env
 from launcher.console.reader import ConfigDump, ConsoleReader
 from launcher.errors import UserError
-from launcher.preflight import engine
+from launcher.preflight import engine, facts
 from launcher.preflight.config import RULES
 from launcher.preflight.config.base import dividing, multiples
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.machine import assumed
 from launcher.preflight.subject import Subject, subject
+from launcher.preset.defaults import NEWEST
 from launcher.preset.files import load
 from launcher.preset.translate import RunFolders, build
 
@@ -95,6 +97,22 @@ def test_keys_of_another_engine_are_not_judged(tmp_path: Path):
     assert [each.id for each in errors(subject(load(str(preset)), on=machine("1x24")))] == ["KEY-1"]
     preset.write_text(text + "  model_engine: megatron\n")
     assert errors(subject(load(str(preset)), on=machine("1x24"))) == []
+
+
+def test_the_bundled_names_are_those_of_verl():
+    env = verl_env.probe(sys.executable)
+    if env.verl != NEWEST:
+        pytest.skip(f"needs veRL {NEWEST}")
+    read = facts.read(NEWEST, env.verl_path)
+    assert read.names == facts.BUNDLED == facts.read(NEWEST, None).names
+    assert {"lr", "betas", "clip_grad"} <= read.classes["FSDPOptimizerConfig"].keys()
+
+
+def test_names_are_judged_where_no_verl_is_installed(monkeypatch: pytest.MonkeyPatch):
+    nothing = verl_env.VerlEnv("python", "3.12.0", {}, None)
+    monkeypatch.setattr(verl_env, "probe", lambda _: nothing)
+    what = subject(load("gsm8k-0.5b-24gb", ["actor.loss_mode=vanila"]), assume="1x24")
+    assert what.version == NEWEST and [each.id for each in errors(what)] == ["P19"]
 
 
 def test_figures_that_work():
