@@ -70,8 +70,8 @@ def examine(
 
     try:
         assets.ensure(what.loaded.preset, what.python, progress)
-    except UserError as wrong:
-        yield engine.refused(wrong)
+    except (UserError, OSError) as wrong:
+        yield engine.refused(UserError(str(wrong)))
         return
     yield from engine.slow(what, progress, cancelled)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from launcher.errors import UserError
 from launcher.preflight.finding import Finding
 from launcher.preflight.gate import Refused
 from launcher.run.directory import RunDir
@@ -215,7 +214,7 @@ async def test_slow_checks_tell_what_they_do_and_end_with_the_screen(
 async def test_what_the_start_finds_is_shown(
     make: SimpleNamespace, home: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problems = [Refused("mine", [FILE, DISK]), UserError("no space left")]
+    problems = [Refused("mine", [FILE, DISK]), OSError("no space left")]
 
     def start(*_: Any, **__: Any) -> None:
         raise problems.pop(0)

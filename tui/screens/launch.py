@@ -222,7 +222,7 @@ class LaunchScreen(Screen[Path | None]):
             run = await asyncio.to_thread(
                 start, self.preset, self.settings, narrate, force=force, after=self.after
             )
-        except UserError as error:
+        except (UserError, OSError) as error:
             if isinstance(error, Refused):
                 self.findings = error.findings
             self.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
