@@ -16,6 +16,7 @@ from launcher.preflight.config.base import (
     NODES,
     REF_LOG_PROB,
     ROLLOUT,
+    TRAINER,
     Findings,
     N,
     data_parallel,
@@ -90,36 +91,41 @@ def reference_in_batch(subject: Subject) -> Findings:
 
 
 def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
-    micro, padded, shares = whole(subject, key), _padded(subject), data_parallel(subject)
-    if micro is None or padded is None or dynamic(subject) or not subject.at_least("0.8.0"):
+    micro, shares, sizes = whole(subject, key), data_parallel(subject), _padded(subject)
+    if micro is None or dynamic(subject) or not subject.at_least("0.8.0"):
         return
-    if padded % shares or padded // shares % micro == 0:
+    cut = [size // shares for size in sizes if size % shares == 0]
+    wrong = next((share for share in cut if share % micro), None)
+    if wrong is None:
         return
     batch, n = whole(subject, BATCH) or 0, whole(subject, N) or 0
-    filled = f", filled up to {padded}," if padded != batch * n else ""
+    filled = f", filled up to {wrong * shares}," if wrong * shares != batch * n else ""
     gpus = f" over {shares} GPUs" if shares > 1 else ""
-    better = dividing(padded // shares, micro)
+    better = dividing(math.gcd(*cut), micro)
+    whose = "the log-probabilities'" if rule == "P8" else "the reference's"
     yield error(
         rule,
         [key, BATCH, N, GPUS],
-        f"batch {batch} x {n} answers = {batch * n}{filled}{gpus} is not divisible by micro-batch {micro} "
-        f"of {key.split('.')[1]}",
+        f"{_share('batch', batch, n, 1)}{filled}{gpus} is not divisible by {whose} micro-batch {micro}",
         f"set {key} to {one_of(better)}",
         {field: better[0]},
     )
 
 
-def _padded(subject: Subject) -> int | None:
-    """Answers of a step after veRL has filled them up; None where it cannot be said."""
+def _padded(subject: Subject) -> list[int]:
+    """Answers of a step after veRL has filled them up: in the critic's warm-up, then after it."""
     batch, n, mini = whole(subject, BATCH), whole(subject, N), whole(subject, MINI)
     if batch is None or n is None or mini is None:
-        return None
+        return []
     if not is_v1(subject):
-        return batch * n
-    step = math.lcm(data_parallel(subject), mini * n)
+        return [batch * n]
+    step = data_parallel(subject)
     if has_critic(subject):
         step = math.lcm(step, (whole(subject, CRITIC_MINI) or mini) * n)
-    return -(-batch * n // step) * step
+    steps = [math.lcm(step, mini * n)]
+    if (whole(subject, f"{TRAINER}.critic_warmup") or 0) > 1:
+        steps.insert(0, step)
+    return [-(-batch * n // step) * step for step in steps]
 
 
 def minis_in_batch(subject: Subject) -> Findings:
