@@ -7,11 +7,16 @@ package that is not there. Of more than SAMPLE rows one in so many is looked at.
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+Render = Callable[[Any, dict[str, Any]], str]
+Count = Callable[[list[str]], list[int]]
 
 SAMPLE = 2000
 EXAMPLES = 8
@@ -97,21 +102,80 @@ def has_truth(reward: object) -> bool:
 
 def measure(chats: list[Any], request: dict[str, Any]) -> dict[str, Any]:
     """Lengths in tokens as veRL counts them: the chat template with the opening of an answer."""
-    from transformers import AutoTokenizer
-
-    trust, template = bool(request.get("trust")), request["template"]
-    tokenizer = AutoTokenizer.from_pretrained(request["tokenizer"], trust_remote_code=trust)
+    folder = Path(request["tokenizer"])
+    if (folder / "tokenizer.json").is_file() and not request.get("trust"):
+        render, count = light(folder)
+    else:
+        render, count = full(folder, bool(request.get("trust")))
     try:
-        texts = [
-            tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False, **template)
-            for chat in chats
-        ]
+        texts = [render(chat, request["template"]) for chat in chats]
     except Exception as error:
         return {"template_problem": f"{type(error).__name__}: {str(error).partition('.')[0][:200]}"}
     lengths: dict[int, int] = {}
-    for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]:
-        lengths[len(ids)] = lengths.get(len(ids), 0) + 1
+    for length in count(texts):
+        lengths[length] = lengths.get(length, 0) + 1
     return {"lengths": lengths}
+
+
+def light(folder: Path) -> tuple[Render, Count]:
+    """The template by jinja and the tokens by tokenizers: as transformers, without its slow start."""
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from tokenizers import Tokenizer
+
+    config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    text = template_of(folder, config)
+    env = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    env.filters["tojson"] = lambda value, **named: json.dumps(
+        value, ensure_ascii=False, indent=named.get("indent")
+    )
+    env.globals["raise_exception"] = refuse
+    env.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+    template = env.from_string(text) if text else None
+    marks = {name: mark.get("content") if isinstance(mark, dict) else mark
+             for name, mark in config.items() if name.endswith("_token")}  # fmt: skip
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+    def render(chat: Any, more: dict[str, Any]) -> str:
+        if template is None:
+            raise ValueError("tokenizer.chat_template is not set")
+        return str(template.render(messages=chat, tools=None, add_generation_prompt=True, **marks, **more))
+
+    def count(texts: list[str]) -> list[int]:
+        return [len(each.ids) for each in tokenizer.encode_batch(texts, add_special_tokens=False)]
+
+    return render, count
+
+
+def template_of(folder: Path, config: dict[str, Any]) -> str | None:
+    """The chat template where transformers looks for it: a file of its own, then the configuration."""
+    beside = folder / "chat_template.jinja"
+    if beside.is_file():
+        return beside.read_text(encoding="utf-8")
+    found = config.get("chat_template")
+    if isinstance(found, list):  # several by name
+        found = next((each["template"] for each in found if each.get("name") == "default"), None)
+    return found if isinstance(found, str) else None
+
+
+def refuse(text: str) -> None:
+    raise ValueError(text)
+
+
+def full(folder: Path, trust: bool) -> tuple[Render, Count]:
+    """The same by transformers, for tokenizers that are none of the quick kind."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
+
+    def render(chat: Any, more: dict[str, Any]) -> str:
+        return str(tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False, **more))
+
+    def count(texts: list[str]) -> list[int]:
+        return [len(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
+
+    return render, count
 
 
 if __name__ == "__main__":

@@ -229,11 +229,16 @@ def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, mod
     assert "about 48 are short enough" in dropped[1].message
 
 
-def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path) -> None:
+@pytest.mark.parametrize("trust", ["false", "true"], ids=["tokenizers", "transformers"])
+def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path, trust: str) -> None:
     from transformers import AutoTokenizer
 
     schema.write(tmp_path / "t.parquet", rows(3, words=7))
-    found = data.look(what(tmp_path, f"model.path={model}"), str(tmp_path / "t.parquet"), measured=True)
+    found = data.look(
+        what(tmp_path, f"model.path={model}", f"model.trust_remote_code={trust}"),
+        str(tmp_path / "t.parquet"),
+        measured=True,
+    )
     tokenizer = AutoTokenizer.from_pretrained(model)
     text = tokenizer.apply_chat_template(
         rows(1, words=7)[0]["prompt"], add_generation_prompt=True, tokenize=False
