@@ -43,6 +43,10 @@ def checks(subject: Subject) -> Iterable[Finding]:
 def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
     """The machine without a preset."""
     if machine.gpus:
+        cards = ", ".join(f"{gpu.name} {gib(gpu.total)} GiB" for gpu in machine.gpus)
+        found = _nvml()
+        words = f"; driver {found[0]}, CUDA {_dotted(found[1])}" if found else ""
+        yield _finding("HW-0", "info", cards + words, "nothing to do")
         yield from gpus(machine, len(machine.gpus))
         yield from driver(python)
     else:
@@ -75,27 +79,34 @@ def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
 
 def driver(python: str) -> Iterator[Finding]:
     """The driver's CUDA against the CUDA that torch was built for, and GPUs older than bf16."""
+    found = _nvml()
+    if found is not None:
+        yield from judge_driver(_cuda(python), *found)
+
+
+def _nvml() -> tuple[str, int, list[tuple[int, int]]] | None:
+    """Version of the driver, its CUDA (13000 is 13.0), the compute capability of each GPU."""
     with contextlib.suppress(Exception):  # NVML's errors are its own class, made at import
         import pynvml
 
         pynvml.nvmlInit()
         try:
             version: Any = pynvml.nvmlSystemGetDriverVersion()
-            number = int(pynvml.nvmlSystemGetCudaDriverVersion())
             powers = [
                 pynvml.nvmlDeviceGetCudaComputeCapability(pynvml.nvmlDeviceGetHandleByIndex(index))
                 for index in range(pynvml.nvmlDeviceGetCount())
             ]
+            return str(version), int(pynvml.nvmlSystemGetCudaDriverVersion()), powers
         finally:
             pynvml.nvmlShutdown()
-        yield from judge_driver(_cuda(python), version, number, powers)
+    return None
 
 
 def judge_driver(
     cuda: str | None, driver: str, number: int, powers: Iterable[tuple[int, int]]
 ) -> Iterator[Finding]:
     """`cuda` of torch ("13.0"), `number` of the driver (13000), compute capabilities of the GPUs."""
-    reaches = f"{number // 1000}.{number % 1000 // 10}"
+    reaches = _dotted(number)
     if cuda is not None and int(cuda.partition(".")[0]) > number // 1000:
         yield _finding(
             "HW-3", "error", f"torch was built for CUDA {cuda}, and driver {driver} reaches {reaches}",
@@ -108,6 +119,10 @@ def judge_driver(
                 f"flash-attn "
                 "need 8.0 (Ampere) or newer", "use a newer GPU",
             )  # fmt: skip
+
+
+def _dotted(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def checkpoints(subject: Subject) -> Iterator[Finding]:

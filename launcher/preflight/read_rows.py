@@ -134,7 +134,7 @@ def light(folder: Path) -> tuple[Render, Count]:
     env.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     template = env.from_string(text) if text else None
     marks = {name: mark.get("content") if isinstance(mark, dict) else mark
-             for name, mark in config.items() if name.endswith("_token")}  # fmt: skip
+             for name, mark in config.items() if name.endswith("_token") and mark}  # fmt: skip
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
 
     def render(chat: Any, more: dict[str, Any]) -> str:

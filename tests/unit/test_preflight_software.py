@@ -152,6 +152,12 @@ def test_who_holds_a_gpu() -> None:
     assert only.level == "warning" and "anna" in only.message and "40.0 of 140.0 GiB" in only.message
 
 
+def test_doctor_names_the_gpus() -> None:
+    machine = Machine((Gpu("NVIDIA H200", 140 * GIB, 0),) * 2, 64 * GIB, 64 * GIB, 16, assumed=False)
+    first = next(iter(hardware.of_machine(machine, sys.executable)))
+    assert first.id == "HW-0" and first.message.startswith("NVIDIA H200 140.0 GiB, NVIDIA H200 140.0 GiB")
+
+
 @pytest.mark.parametrize(
     ("cuda", "number", "power", "expected"),
     [
