@@ -208,7 +208,7 @@ def _place(path: Path, document: Any, place: tuple[Any, ...]) -> str:
 def _plain(value: Any) -> Any:
     """Python's own types for what ruamel reads, so that nothing downstream depends on it."""
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(item) for key, item in value.items()}
+        return {_name(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if value is None or isinstance(value, bool):
@@ -217,6 +217,12 @@ def _plain(value: Any) -> Any:
         if isinstance(value, kind):
             return kind(value)
     return str(value)  # a date is text to us
+
+
+def _name(key: Any) -> Any:
+    """A key that can be one in Python, too: YAML takes lists and mappings."""
+    plain = _plain(key)
+    return str(plain) if isinstance(plain, (dict, list)) else plain
 
 
 def _first_line(problem: object) -> str:

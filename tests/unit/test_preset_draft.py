@@ -201,6 +201,18 @@ def test_a_broken_file_is_kept_with_its_line_and_reason(mine: Path) -> None:
     assert not draft.reading.errors and draft.text == "actor:\n  lr: 1e-6\n"
 
 
+@pytest.mark.parametrize(
+    "text", ["actor:\n  ? [lr]\n  : 1\n", "1: 2\n", "- a\n", "", "# words", "---\na: 1\n---\nb: 2\n",
+     "\0", "a: *b\n",
+             "overrides: 5\n", "env: [A]\n", "actor: {lr: 1, lr: 2}\n", "health: {rules: 5}\n"],
+)  # fmt: skip
+def test_no_text_is_too_odd_to_be_opened(mine: Path, text: str) -> None:
+    mine.write_text(text)
+    draft = open_draft("mine")
+    reading = draft.reading
+    assert draft.text == text and (reading.problem or reading.errors or not reading.own)
+
+
 def test_a_parent_that_is_gone_is_an_error_of_extends(mine: Path) -> None:
     mine.write_text("extends: nobody\nactor:\n  lr: 1e-6\n")
     reading = open_draft("mine").reading

@@ -18,9 +18,9 @@ class FormLines(MetricTable, inherit_bindings=False):
         Binding("enter", "choose", "edit", id="editor.edit", key_display="enter",
                 tooltip="Type a value, or choose one"),
         Binding("right,plus", "step(True)", "step", id="editor.more", key_display="←→",
-                tooltip="The next value on its scale; + too"),
-        Binding("left,minus", "step(False)", id="editor.less", show=False,
-                tooltip="The value before on its scale; - too"),
+                tooltip="The value before or after on its scale; - and + too"),
+        Binding("left,minus", "step(False)", id="editor.less", show=False, key_display="←→",
+                tooltip="The value before or after on its scale; - and + too"),
         *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
                first="move(-100000)", last="move(100000)"),
     ]  # fmt: skip

@@ -32,7 +32,7 @@ class FormArea(Container):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("backspace,delete", "reset", "reset", id="editor.reset", key_display="del", show=False,
-                tooltip="Take the value out of the file: the parent's counts again"),
+                tooltip="Reset: what the parent has, or the default"),
         Binding("a", "add", "add", id="editor.add", show=False,
                 tooltip="Add a veRL key that has no field, or env.NAME"),
         Binding("m", "everything", "more", id="editor.everything",
