@@ -146,7 +146,8 @@ def _what_helps(subject: Subject, *, certain: bool) -> tuple[Change | None, str]
         if found is None or found.gpu_total is None or _row_room(found) < 0:
             continue
         if all(phase.gpu_high <= found.gpu_total for phase in found.phases):
-            return change, f"{_setting(change)} makes it fit: {_range(found)}"
+            cheaper = f"; {_setting(second[0])} alone may do" if second else ""
+            return change, f"{_setting(change)} makes it fit: {_range(found)}{cheaper}"
         if certain and second is None and all(phase.gpu <= found.gpu_total for phase in found.phases):
             second = change, found
     if second is not None:

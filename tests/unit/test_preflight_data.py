@@ -246,6 +246,19 @@ def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path,
     assert found["lengths"] == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
 
 
+def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, model: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for file in model.iterdir():
+        (own / file.name).write_bytes(file.read_bytes())
+    (own / "chat_template.jinja").write_text(
+        "{% for message in messages %}{% generation %}{{ message.content }}{% endgeneration %}{% endfor %}"
+    )
+    schema.write(tmp_path / "t.parquet", rows(2))
+    found = data.look(what(tmp_path, f"model.path={own}"), str(tmp_path / "t.parquet"), measured=True)
+    assert sum(found["lengths"].values()) == 2
+
+
 def test_a_model_without_a_chat_template(tmp_path: Path, model: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
