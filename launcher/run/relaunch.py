@@ -1,4 +1,4 @@
-"""A run that was edited out of an earlier one, and what differs between them."""
+"""Runs and the presets they came from: a run edited out of an earlier one, and the last run of a preset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from launcher.preset.yaml_text import text_of
 from launcher.run.compare import differences
-from launcher.run.directory import RunDir
+from launcher.run.directory import RunDir, all_runs
 from launcher.run.events import EventLog
 
 
@@ -33,3 +33,12 @@ def note_origin(run: RunDir, after: Mapping[str, Any]) -> None:
         after=after["run"],
         settings=[f"after {after['run']}:", *settings],
     )
+
+
+def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:
+    """The id and the settings of the newest run that a preset of this name started."""
+    for run in all_runs():
+        info = run.read_info()
+        if info.get("name") == preset and isinstance(info.get("preset"), Mapping):
+            return run.id, info["preset"]
+    return None

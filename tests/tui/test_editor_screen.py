@@ -264,8 +264,24 @@ async def test_the_panels_follow_the_draft(mine: Path) -> None:
         assert "2 mini-batches of 32 prompts" in text_of(pilot, "#plan")
         await pilot.press("left")
         await until(pilot, lambda: "4 mini-batches of 16 prompts" in text_of(pilot, "#plan"))
-        assert "actor.ppo_mini_batch_size" in text_of(pilot, "#changes")
+        await pilot.press("tab", "tab")
+        await until(pilot, lambda: "actor.ppo_mini_batch_size" in text_of(pilot, "#changes"))
+        await pilot.press("tab")
         await until(pilot, lambda: "ppo_mini_batch_size=16" in text_of(pilot, "#command"))
+
+
+async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -> None:
+    async with editor().run_test(size=HOME) as pilot:
+        await pilot.press("c")
+        await until(pilot, lambda: "no run of mine" in told(pilot))
+        run = RunDir(make.run(name="mine", state=make.ended("finished", step=80)))
+        snapshot = load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot()
+        run.write_info({**run.read_info(), "preset": snapshot})
+        await pilot.press("c")
+        await until(pilot, lambda: f"against run {run.id}" in text_of(pilot, "#changes"))
+        assert "9e-4 to 2e-4" in text_of(pilot, "#changes") and "env.A" in text_of(pilot, "#changes")
+        await pilot.press("c")
+        await until(pilot, lambda: "against toy-cpu" in text_of(pilot, "#changes"))
 
 
 async def test_watching_changes_nothing(mine: Path) -> None:
@@ -286,7 +302,9 @@ async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace
         await pilot.pause()
         await pilot.press("right")
         await pilot.pause()
-        assert "actor.lr" in text_of(pilot, "#changes") and run.id in text_of(pilot, "#changes")
+        await pilot.press("tab", "tab", "tab")
+        await until(pilot, lambda: run.id in text_of(pilot, "#changes"))
+        assert "actor.lr" in text_of(pilot, "#changes")
         await pilot.press("r")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("y")

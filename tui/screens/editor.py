@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
@@ -46,6 +47,8 @@ class EditorScreen(Screen[None]):
         Binding("u", "undo", "undo", id="editor.undo", show=False, tooltip="Take the last change back"),
         Binding("U,ctrl+r", "redo", "redo", id="editor.redo", key_display="U", show=False,
                 tooltip="Make the change again"),
+        Binding("c", "against", "compare", id="editor.against", show=False,
+                tooltip="Changes against the parent, or against the last run"),
         Binding("o", "outside", "$EDITOR", id="editor.outside", show=False,
                 tooltip="The text in your own editor"),
         Binding("w", "save", "save", id="editor.save", tooltip="Write the file"),
@@ -199,6 +202,22 @@ class EditorScreen(Screen[None]):
                 self.draft.set(where_of(name), value)
 
         self._area.edit(fix)
+
+    def action_against(self) -> None:
+        self.run_worker(self._against(), exclusive=True, group="against")
+
+    async def _against(self) -> None:
+        from launcher.run.relaunch import last_run
+
+        side = self.query_one(EditorSide)
+        found = None if side.compares else await asyncio.to_thread(last_run, self.draft.name)
+        if found is None and not side.compares:
+            self.notify(f"There is no run of {self.draft.name} yet.", markup=False)
+            return
+        self.page = "changes"
+        self._turn()
+        side.compare(*found) if found else side.compare(None)
+        self._head()
 
     # ---- the draft
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from textual.message import Message
 from textual.timer import Timer
 
 from launcher.preflight.finding import Finding
+from launcher.preset import layers
 from launcher.preset.draft import values
+from launcher.preset.field_values import Where
 from launcher.preset.flow import flow
 from launcher.text import clean
 from tui.drawing.rows import Row
@@ -38,6 +40,7 @@ class EditorSide(Vertical):
         self.findings: list[Finding] = []
         self.differing = 0
         self._highest = 0  # rows of the plan
+        self._compared: tuple[dict[Where, Any], str] | None = None
         self._live = Live(self._hear)
         self._soon: Timer | None = None
         self._form: Form | None = None
@@ -68,6 +71,18 @@ class EditorSide(Vertical):
         for each in PAGES:
             wanted = each == page or (plan and each == "plan")
             self.query_one(f"#page-{each}").set_class(not wanted, HIDDEN)
+        self._draw()
+
+    @property
+    def compares(self) -> bool:
+        """Whether the changes are those against a run."""
+        return self._compared is not None
+
+    def compare(self, run: str | None, preset: Mapping[str, Any] | None = None) -> None:
+        """Shows the changes against the settings of a run; None: against the parent again."""
+        layer = layers.from_mapping(preset or {}, lambda _: "run", Path("/"))
+        found = {where: entry.value for where, entry in layer.items()}
+        self._compared = (found, f"run {run}") if run else None
         self._draw()
 
     def show(self, form: Form) -> None:
@@ -103,7 +118,7 @@ class EditorSide(Vertical):
             return
         columns = max(self.size.width - 1, 20)
         now = values(self._form.reading)
-        then, against = self._form.draft.against()
+        then, against = self._compared or self._form.draft.against()
         found = differences(now, then)
         self.differing = len(found)
         drawn: dict[str, Callable[[], list[Row]]] = {
