@@ -76,6 +76,7 @@ def util_plot(
     if series is None:
         return None
     plot = _plot(f"{device_name(device)} utilisation, %", history, store, state)
+    plot.limits = [Limit(0, "axis", reach=True), Limit(100, "axis", reach=True)]
     minute = bisect_left(history.times, history.times[-1] - 60)
     recent = series.values[bisect_left(series.steps, minute) :]
     if (mean := math.fsum(recent) / max(len(recent), 1)) >= 0:  # neither nan
