@@ -98,6 +98,13 @@ class PpoTui(App[None]):
                 yield SystemCommand(binding.description.capitalize(), tooltip or binding.description, action)
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
 
+    async def action_quit(self) -> None:
+        """Ends, unless a screen has something to ask first: the editor, with changes that are not saved."""
+        for screen in reversed(self.screen_stack):
+            if (asks := getattr(screen, "asks_to_quit", None)) is not None and asks():
+                return
+        await super().action_quit()
+
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen
 

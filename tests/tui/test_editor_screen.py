@@ -193,6 +193,20 @@ async def test_leaving_asks_and_keeps_what_is_not_saved(mine: Path, make: Simple
         assert load("mine").preset.actor.lr == 5e-4
 
 
+async def test_quitting_asks_too(mine: Path) -> None:
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.press("right")
+        await pilot.pause()
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ChooseScreen) and pilot.app.is_running
+        await pilot.press("d")
+        await until(pilot, lambda: not pilot.app.is_running)
+    assert mine.read_text() == MINE
+
+
 async def test_a_shipped_preset_is_saved_as_one_of_yours(home: Path) -> None:
     async with editor("toy-cpu", "actor.lr").run_test(size=HOME) as pilot:
         assert "shipped" in head(pilot)

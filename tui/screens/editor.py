@@ -279,12 +279,19 @@ class EditorScreen(Screen[None]):
         else:
             self.run_worker(self._leave(), exclusive=True, group="save")
 
-    async def _leave(self) -> None:
-        if await may_leave(self.app, self.draft):
-            if len(self.app.screen_stack) > 2:
-                self.dismiss()
-            else:
-                self.app.exit()
+    async def _leave(self, *, quits: bool = False) -> None:
+        if not await may_leave(self.app, self.draft):
+            return
+        if quits or len(self.app.screen_stack) <= 2:
+            self.app.exit()
+        else:
+            self.dismiss()
+
+    def asks_to_quit(self) -> bool:
+        """Whether there is something to save; then the question is on the screen."""
+        if self.draft.changed and self.is_current:
+            self.run_worker(self._leave(quits=True), exclusive=True, group="save")
+        return self.draft.changed
 
     def action_launch(self) -> None:
         self.run_worker(self._launch(), exclusive=True, group="save")
