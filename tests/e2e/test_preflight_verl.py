@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,35 @@ from launcher.preset.files import shipped
 PROBE = Path(__file__).parents[1] / "support" / "verl_probe.py"
 CASES = [case for case in cases() if case.by == "probe"] + [Case(on=name) for name in shipped()]
 
+
+def dice(seed: int) -> Case:
+    """A toy run with sizes that may fit each other or not."""
+    draw = random.Random(seed)
+    micro = {"actor.ppo": (1, 2, 3, 4, 6), "rollout.log_prob": (1, 2, 3, 4, 8), "ref.log_prob": (1, 2, 4, 5)}
+    settings = [
+        f"data.train_batch_size={draw.choice((6, 8, 12, 16, 24))}",
+        f"actor.ppo_mini_batch_size={draw.choice((2, 3, 4, 6, 8, 12))}",
+        f"rollout.n={draw.choice((1, 1, 2, 3))}",
+        *(f"{name}_micro_batch_size_per_gpu={draw.choice(sizes)}" for name, sizes in micro.items()),
+    ]
+    for chance, setting in (
+        (0.3, f"critic.ppo_mini_batch_size={draw.choice((2, 4, 6))}"),
+        (0.3, f"trainer.critic_warmup={draw.choice((1, 2, 5))}"),
+        (0.2, "actor.use_dynamic_bsz=true"),
+        (0.3, f"actor.ppo_max_token_len_per_gpu={draw.choice((71, 72, 144))}"),
+        (0.2, f"critic.ppo_max_token_len_per_gpu={draw.choice((71, 72, 144))}"),
+        (0.3, "algorithm=grpo"),
+        (0.3, "kl.in_loss=false"),
+        (0.2, "kl.in_reward=true"),
+        (0.2, "model.lora_rank=4"),
+    ):
+        if draw.random() < chance:
+            settings.append(setting)
+    return Case(on="toy-cpu", set=settings)
+
+
+DICE = [dice(seed) for seed in range(24)]
+
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.skipif(
@@ -25,7 +55,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str | None]]:
     """What veRL says to each case: one process for all, because veRL takes 10 s to be imported."""
-    asked = json.dumps([case.overrides() for case in CASES])
+    asked = json.dumps([case.overrides() for case in (*CASES, *DICE)])
     folder = tmp_path_factory.mktemp("probe")
     done = subprocess.run(
         [sys.executable, str(PROBE)], input=asked, capture_output=True, text=True, timeout=900, check=False,
@@ -33,7 +63,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     said = [json.loads(line) for line in done.stdout.splitlines()]
-    return {case.name: answer for case, answer in zip(CASES, said, strict=True)}
+    return {case.name: answer for case, answer in zip((*CASES, *DICE), said, strict=True)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -43,3 +73,10 @@ def test_verl_does_as_the_corpus_says(case: Case, answers: dict[str, dict[str, s
         pytest.skip("veRL asks vLLM about adapters, and there is none here")
     assert answer["stage"] == case.stage, answer["error"]
     assert case.says in (answer["error"] or "")
+
+
+@pytest.mark.parametrize("case", DICE, ids=lambda case: " ".join(case.set))
+def test_verl_and_the_preflight_agree_about_any_sizes(case: Case, answers: dict[str, dict[str, str | None]]):
+    refused = [finding.message for finding in case.findings() if finding.level == "error"]
+    answer = answers[case.name]
+    assert bool(refused) == (answer["stage"] is not None), (refused, answer)

@@ -90,9 +90,13 @@ def critic_worker(config: Config) -> Any:
 
 def actor_worker(config: Config) -> Any:
     """The actor, the reference and the rollout engine's adapter."""
+    from verl.trainer.ppo.utils import need_reference_policy
     from verl.workers.engine_workers import ActorRolloutRefWorker
 
-    worker = ActorRolloutRefWorker(config=config.actor_rollout_ref, role="actor_rollout_ref")
+    model = config.actor_rollout_ref.model  # with an adapter, the actor without it is the reference
+    adapter = model.lora_rank > 0 or model.lora_adapter_path is not None
+    role = "actor_rollout_ref" if need_reference_policy(config) and not adapter else "actor_rollout"
+    worker = ActorRolloutRefWorker(config=config.actor_rollout_ref, role=role)
     worker.init_model()
     return worker
 
@@ -157,8 +161,9 @@ def step(config: Config, actor: Any, critic: Any) -> Iterator[str]:
         actor.actor.infer_batch(batch(calculate_entropy=True, compute_loss=False))
     if need_reference_policy(config):
         yield "reference"
-        adapter = {"no_lora_adapter": True} if actor.ref is None else {}
-        (actor.ref or actor.actor).infer_batch(batch(calculate_entropy=False, compute_loss=False, **adapter))
+        own = getattr(actor, "ref", None)
+        adapter = {} if own else {"no_lora_adapter": True}
+        (own or actor.actor).infer_batch(batch(calculate_entropy=False, compute_loss=False, **adapter))
     if critic is not None:
         yield "values"
         critic.infer_batch(batch(compute_loss=False))
