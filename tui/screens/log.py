@@ -69,7 +69,6 @@ class LogScreen(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(Input).cursor_blink = False  # each blink is bytes over the line
         self.view.focus()
         self._poll()
         self.set_interval(POLL, self._poll)

@@ -52,7 +52,6 @@ class MetricsScreen(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(Input).cursor_blink = False  # each blink is bytes over the line
         self.query_one(MetricTable).focus()
         self._show()
         self.set_interval(POLL, self._show)

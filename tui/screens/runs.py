@@ -69,7 +69,6 @@ class RunsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.app.title = self.app.TITLE or ""
-        self.query_one(Input).cursor_blink = False
         self.table.focus()
         self.run_worker(self._open(), exclusive=True)
 

@@ -79,7 +79,6 @@ class SamplesScreen(Screen[None]):
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(Input).cursor_blink = False
         self.query_one(Answers).focus()
         self._poll()
         self.set_interval(POLL, self._poll)
