@@ -73,6 +73,11 @@ class Draft:
         return self.text != (self._first if self._on_disk is None else self._on_disk)
 
     @property
+    def on_disk(self) -> str | None:
+        """What the file holds, as far as is known; None without one."""
+        return self._on_disk
+
+    @property
     def is_new(self) -> bool:
         """Whether there is no file of it yet."""
         return self._on_disk is None

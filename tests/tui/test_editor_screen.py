@@ -193,6 +193,22 @@ async def test_leaving_asks_and_keeps_what_is_not_saved(mine: Path, make: Simple
         assert load("mine").preset.actor.lr == 5e-4
 
 
+async def test_what_was_not_saved_comes_back_after_a_broken_connection(mine: Path) -> None:
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.press("right")
+        await until(pilot, lambda: "not saved" in head(pilot))
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.pause()
+        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "are back" in told(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("d")
+        await until(pilot, lambda: not pilot.app.is_running)
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        await pilot.pause()
+        assert pilot.app.screen.draft.text == MINE and told(pilot) == ""
+
+
 async def test_quitting_asks_too(mine: Path) -> None:
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         await pilot.press("right")

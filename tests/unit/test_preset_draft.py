@@ -14,6 +14,7 @@ from launcher.preset.draft import ChangedOnDisk, Draft
 from launcher.preset.drafts import draft_of_run, open_draft
 from launcher.preset.field_values import typed, where_of
 from launcher.preset.files import load, shipped
+from launcher.preset.kept import bring_back, keep
 
 MINE = """\
 # my first try
@@ -199,6 +200,22 @@ def test_a_broken_file_is_kept_with_its_line_and_reason(mine: Path) -> None:
     draft.unset(("actor", "lrr"))
     draft.set(LR, 1e-6)
     assert not draft.reading.errors and draft.text == "actor:\n  lr: 1e-6\n"
+
+
+def test_a_draft_survives_a_screen_that_went_away(mine: Path) -> None:
+    draft = open_draft("mine")
+    keep(draft)
+    assert not bring_back(open_draft("mine"))
+    draft.set(LR, 1e-5)
+    keep(draft)
+    again = open_draft("mine")
+    assert bring_back(again) and again.value(LR) == 1e-5 and again.undo() and again.text == MINE
+    mine.write_text("description: theirs\n")
+    assert not bring_back(open_draft("mine"))  # what was changed is not there any more
+    mine.write_text(MINE)
+    draft.save()
+    keep(draft)
+    assert not bring_back(open_draft("mine"))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from textual.widgets import Footer, Input
 from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import where_of
+from launcher.preset.kept import bring_back, forget, keep
 from tui.drawing.rows import Row
 from tui.glyphs import CRITICAL, ELLIPSIS, NOTICE, WARN
 from tui.preset_form import Form, best
@@ -81,6 +82,8 @@ class EditorScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.app.title = f"{self.draft.name} - ppo-tui"
+        if not self.read_only and bring_back(self.draft):
+            self.notify("Changes that were not saved are back: u takes them away.", timeout=10)
         self._show()
         self._turn()
         if self._first:
@@ -96,6 +99,7 @@ class EditorScreen(Screen[None]):
         self.call_after_refresh(self._tell)
 
     def on_form_area_edited(self) -> None:
+        keep(self.draft)
         self._show()
 
     def on_metric_table_moved(self) -> None:
@@ -223,17 +227,17 @@ class EditorScreen(Screen[None]):
 
     def action_undo(self) -> None:
         if self.draft.undo():
-            self._show()
+            self.on_form_area_edited()
 
     def action_redo(self) -> None:
         if self.draft.redo():
-            self._show()
+            self.on_form_area_edited()
 
     def action_outside(self) -> None:
         if not self.read_only:
             name = self._area.lines.cursor
             edit_outside(self.app, self.draft, self._area.form.where(name) if name else ())
-            self._show()
+            self.on_form_area_edited()
 
     def action_save(self) -> None:
         self._work(save)
@@ -245,10 +249,12 @@ class EditorScreen(Screen[None]):
         """Saves beside the event loop, because it may ask."""
 
         async def worked() -> None:
+            forget(self.draft)  # under its name; it may get another one
             try:
                 await work(self.app, self.draft)
             except UserError as error:
                 self.notify(str(error), title="Not saved", severity="error", markup=False, timeout=20)
+            keep(self.draft)
             self._look()
             self._show()
 
@@ -282,6 +288,7 @@ class EditorScreen(Screen[None]):
     async def _leave(self, *, quits: bool = False) -> None:
         if not await may_leave(self.app, self.draft):
             return
+        forget(self.draft)
         if quits or len(self.app.screen_stack) <= 2:
             self.app.exit()
         else:
@@ -301,4 +308,5 @@ class EditorScreen(Screen[None]):
 
         if not self._area.refused():
             await launch_draft(self.app, self.draft)
-            self._show()
+            if self.is_current:  # no run was started
+                self._show()
