@@ -46,6 +46,15 @@ def duration(seconds: float | None) -> str:
     return f"{days}d {hour}h"
 
 
+def roughly(seconds: float | None) -> str:
+    """A time that is only estimated: `45s`, `6m 40s`, `18m`, `3h 44m`."""
+    if seconds is None or not math.isfinite(seconds) or seconds < 60:
+        return duration(seconds)
+    if seconds < 600:
+        return duration(round(seconds, -1))
+    return duration(60 * round(seconds / 60)).removesuffix(" 00s")
+
+
 def gib(count: float | None) -> str:
     """Bytes as GiB with one decimal, without the unit."""
     return "–" if count is None else f"{count / GIB:.1f}"

@@ -7,7 +7,7 @@ import time
 from bisect import bisect_right
 from typing import Any, TextIO
 
-from launcher.format import duration, number
+from launcher.format import number, roughly
 from launcher.metrics.names import ENTROPY, KL, SCORE, THROUGHPUT
 from launcher.run.directory import RunDir
 from launcher.run.reader import RunReader
@@ -68,7 +68,7 @@ class _Printer:
                 parts.append(f"{name} {number(value)}")
         eta = self._reader.state.get("eta")
         if eta:
-            parts.append(f"ETA {duration(eta)}")
+            parts.append(f"ETA {roughly(eta)}")
         self._line("  ".join(parts))
 
     def end(self) -> int:

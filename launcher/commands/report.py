@@ -6,7 +6,7 @@ import typer
 
 from launcher.commands.launch import Run
 from launcher.commands.output import Json, put, put_json, put_table, say
-from launcher.format import duration, number
+from launcher.format import duration, number, roughly
 from launcher.run import directory
 from launcher.run.directory import RunDir
 from launcher.run.state import current
@@ -85,9 +85,7 @@ def status(run: Run, json: Json = False) -> None:
         put(f"stalled  {state['stall']}")
     if state.get("step") is not None:
         pace = f", {duration(state['step_seconds'])} a step" if state.get("step_seconds") else ""
-        put(
-            f"step     {state['step']} of {state.get('total') or '?'}{pace}, ETA {duration(state.get('eta'))}"
-        )
+        put(f"step     {state['step']} of {state.get('total') or '?'}{pace}, ETA {roughly(state.get('eta'))}")
     put(f"verdict  {state.get('verdict', '–')}")
     for check in state.get("checks") or []:
         if check["rule"] in (state.get("flags") or []):

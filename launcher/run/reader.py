@@ -43,6 +43,7 @@ class RunReader:
         self._samples = LineTail(self.dir.memory)
         self._steps = StepTail(self.dir)
         self._logged: AttemptDir | None = None  # whose console is read
+        self._cut = False  # it is read from its middle on
         self._console: Tail | None = None
         self._splitter = LineSplitter()
 
@@ -85,11 +86,14 @@ class RunReader:
             return False
         if self._console is None or attempt is not self._logged:
             size = attempt.console.stat().st_size if attempt.console.exists() else 0
-            self._console, self._logged = Tail(attempt.console, max(0, size - _LOG_TAIL)), attempt
-            self._splitter = LineSplitter()
+            begin = max(0, size - _LOG_TAIL)
+            self._console, self._logged = Tail(attempt.console, begin), attempt
+            self._splitter, self._cut = LineSplitter(), begin > 0
         before = self.log_count
         while chunk := self._console.read():
             for line in self._splitter.feed(chunk):
+                if self._cut and line.number == 1:
+                    continue  # the rest of a line that began before the tail
                 if not line.text.strip():
                     continue  # blank, or what a progress bar leaves before its carriage return
                 self.log.append(f"({line.source}) {line.text}" if line.source else line.text)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.format import duration, gib, number
+from launcher.format import duration, gib, number, roughly
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,19 @@ def test_durations(seconds: float | None, text: str) -> None:
 
 def test_gib() -> None:
     assert gib(38.14 * 2**30) == "38.1" and gib(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (44.6, "45s"),
+        (64, "1m 00s"),
+        (398, "6m 40s"),
+        (1074, "18m"),
+        (3599, "1h 00m"),
+        (13440, "3h 44m"),
+    ],
+)
+def test_estimates_are_rounded(seconds: float | None, text: str) -> None:
+    assert roughly(seconds) == text

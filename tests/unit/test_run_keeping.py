@@ -92,6 +92,17 @@ def test_the_events_of_a_reader_are_bounded_and_counted(monkeypatch: pytest.Monk
     assert "events" not in reader.poll()
 
 
+def test_the_tail_of_a_long_console_begins_with_a_whole_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_LOG_TAIL", 30)
+    run = run_with()
+    (run.path / "attempts/1/console.log").write_text(
+        "the █████ first line\nthe █████ second line\nthe last\n"
+    )
+    reader = RunReader(run.path)
+    reader.poll()
+    assert list(reader.log) == ["the last"]
+
+
 def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Path) -> None:
     run, other = run_with(), run_with()
     write_json(run.state, {"state": "queued", "updated": 4e9})

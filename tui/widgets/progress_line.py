@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from launcher.console.phases import ORDER
-from launcher.format import duration
+from launcher.format import roughly
 from tui.drawing.rows import Row, width
 from tui.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
 from tui.run_words import is_live, phase_sentence
@@ -53,7 +53,7 @@ class ProgressLine(Painted):
         if isinstance(seconds, (int, float)):
             words += f"  {seconds:.1f} s/step"
         if eta and is_live(self.state) and isinstance(left, (int, float)):
-            words += f"  ETA {duration(left)}"
+            words += f"  ETA {roughly(left)}"
         return [(words, "dim")]
 
     def _start(self) -> list[Row]:

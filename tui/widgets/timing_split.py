@@ -14,7 +14,7 @@ _SIGNS: dict[str, tuple[str, str]] = {  # told apart without colours, too
     "actor": (LIMIT, "curve-4"),
     OTHER: (DOT, "dim"),
 }
-_LEAST = 8  # cells of a bar
+_LEAST, _MOST = 8, 60  # cells of a bar; nearly all of them change with a step, and each is a byte or three
 
 
 class TimingSplit(Painted):
@@ -51,8 +51,8 @@ def _legend(split: Split, columns: int) -> Row:
         row: Row = []
         for part in parts:
             sign, role = _SIGNS[part]
-            said = f" {part}" + (f" {number(split.parts[part])} s" if seconds else "")
-            said += f" {split.share(part):.0%}".replace("%", " %") if shares else ""
+            said = f" {part}" + (f" {number(split.parts[part]):>4} s" if seconds else "")
+            said += f" {100 * split.share(part):2.0f} %" if shares else ""
             row += [(f" {sign}", role), (f"{said} ", "text")]
         if width(row) <= columns:
             break
@@ -62,7 +62,7 @@ def _legend(split: Split, columns: int) -> Row:
 def _bar_row(name: str, split: Split, longest: float, columns: int) -> Row:
     """`last step   13.3 s ▓▓▓▓▓▒▒━━╌╌··`."""
     head = f" {name:<10}{number(split.seconds):>5} s "
-    room = columns - len(head) - 1
+    room = min(columns - len(head) - 1, _MOST)
     if room < _LEAST:
         return [(head, "dim")]
     row: Row = [(head, "dim")]

@@ -17,13 +17,13 @@ FOUR = ("critic/score/mean", "actor/kl_loss", "actor/entropy", "perf/throughput"
 
 
 def step(number: int, rows: list[dict[str, float]]) -> dict[str, float]:
-    """All figures of step 1...TOTAL: between two recorded ones, with 1 % of noise."""
+    """All figures of step 1...TOTAL: between two recorded ones, with 3 % of noise."""
     place = (number - 1) / (TOTAL - 1) * (len(rows) - 1)
     before, share = rows[int(place)], place % 1
     after = rows[min(int(place) + 1, len(rows) - 1)]
     noise = random.Random(number)
     return {
-        key: (value + share * (after.get(key, value) - value)) * noise.gauss(1, 0.01)
+        key: (value + share * (after.get(key, value) - value)) * noise.gauss(1, 0.03)
         for key, value in before.items()
     }
 
