@@ -121,9 +121,12 @@ class Form:
         at = value_column(columns)
         row: Row = [(" ", "text"), (sign, role), (" ", "text"), *crop([(label, "text")], at - 4)]
         spec = FIELDS.get(name)
+        text = clean(self.text(name))
         unit = f" {spec.unit}" if spec and spec.unit else ""
+        if text == "1":  # "1 response", "1 process"
+            unit = unit.removesuffix("es") if unit.endswith("sses") else unit.removesuffix("s")
         set_here = where in self.reading.places or where in self.reading.base
-        value: Row = [(clean(self.text(name)), "text" if set_here else "dim"), (unit, "dim")]
+        value: Row = [(text, "text" if set_here else "dim"), (unit, "dim")]
         room = columns - at - (_LAST + 1 if columns >= 64 else 0)
         row = put(row, at, crop(value, room))
         return (

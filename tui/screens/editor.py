@@ -17,7 +17,7 @@ from launcher.preset.draft import Draft
 from launcher.preset.field_values import where_of
 from launcher.preset.kept import bring_back, forget, keep
 from tui.drawing.rows import Row
-from tui.glyphs import CRITICAL, ELLIPSIS, NOTICE, WARN
+from tui.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.preset_form import Form, best
 from tui.preset_saving import edit_outside, may_leave, save, save_as
 from tui.widgets.editor_side import PAGES, EditorSide
@@ -143,7 +143,8 @@ class EditorScreen(Screen[None]):
             if page == "findings" and not side.judged:
                 count = f" {ELLIPSIS}"
             role = "critical" if page == "findings" and stops else "dim"
-            pages += [(f"  {page}{count}", "title" if page == self.page else role)]
+            here = page == self.page
+            pages += [(f" {CURSOR if here else ' '}{page}{count}", "title" if here else role)]
         self.query_one("#editor-head", Lines).show([[(f" {draft.name}", "title"), *state], pages])
 
     def _pages(self) -> list[str]:
