@@ -71,7 +71,8 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest -n 4 -m "not e2e" $(ARGS)  # they wait more than they work
+	@$(PYTHON) -m pytest -m e2e $(ARGS)
 
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done

@@ -77,8 +77,8 @@ def test_a_file_cannot_stall() -> None:
             Level.WARN,
         ),
         (
-            "(vLLMHttpServer pid=1) (Worker pid=2) ERROR 11-21 15:17:54 [multiproc_executor.py:1000] Traceback "
-            "(most recent call last):",
+            "(vLLMHttpServer pid=1) (Worker pid=2) ERROR 11-21 15:17:54 [multiproc_executor.py:1000] "
+            "Traceback (most recent call last):",
             Level.WARN,
         ),
         ("[rank0]: torch.distributed.DistBackendError: NCCL error in: ...", Level.CRITICAL),
