@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from launcher.screen_request import ScreenRequest
 from tui import terminal
-from tui.editing import edit_preset
+from tui.actions.editing import edit_preset
 from tui.glyphs import to_ascii
 from tui.keys import is_ours
 from tui.screens.dashboard import DashboardScreen

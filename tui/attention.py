@@ -10,8 +10,8 @@ from textual.app import App
 from launcher.run.reader import RunReader
 from launcher.run.seen import Away, away, last_look, looked
 from tui.notices import Notices
-from tui.run_words import state_words, verdict_words
 from tui.terminal import notification, send
+from tui.words.run import state_words, verdict_words
 
 EVERY = 60.0  # seconds between two notes that somebody looks
 TOAST = 8.0  # seconds that a toast stays; a loud one twice as long

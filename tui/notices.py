@@ -10,7 +10,7 @@ from launcher.run.alerts import AlertSettings
 from launcher.run.reader import RunReader
 from launcher.run.seen import rose
 from launcher.text import clean
-from tui.run_words import LEVELS, STATES, is_live, notice
+from tui.words.run import LEVELS, STATES, is_live, notice
 
 Severity = Literal["information", "warning", "error"]
 _ENDS: dict[str, Severity] = {"failed": "error", "lost": "error"}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
-from tui.chart_lens import Lens
-from tui.chart_view import ACROSS, SMOOTHINGS, View
+from tui.charts.lens import Lens
+from tui.charts.view import ACROSS, SMOOTHINGS, View
 from tui.drawing.chart import GUTTER, draw
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import change, width

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from launcher.metrics.pins import toggle
 from tui.app import PpoTui
-from tui.chart_view import TIME, TOKENS, View
+from tui.charts.view import TIME, TOKENS, View
 from tui.screens.charted import ChartScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.metric import MetricScreen

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.chart_view import TOKENS, View
+from tui.charts.view import TOKENS, View
 
 WHOLE = (0, 1160)
 

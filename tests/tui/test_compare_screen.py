@@ -13,7 +13,7 @@ from terminal import Terminal
 from textual.pilot import Pilot
 
 from launcher.run.directory import RunDir
-from tui.compare_rows import difference_lines
+from tui.content.compare import difference_lines
 from tui.drawing.rows import width
 from tui.entry import main
 from tui.screens.compare import CompareScreen

@@ -18,8 +18,8 @@ from textual.widgets import Input
 from launcher.preset.files import load
 from launcher.run.directory import RunDir
 from launcher.screen_request import ScreenRequest
+from tui.actions.editing import edit_preset, edit_run
 from tui.app import PpoTui
-from tui.editing import edit_preset, edit_run
 from tui.screens.ask import AskScreen
 from tui.screens.choose import ChooseScreen
 from tui.screens.editor import EditorScreen

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from tui.chart_marks import rises
-from tui.charts import ENTROPY, FIGURES, KL, REWARD, THROUGHPUT, headline, plot, trend
+from tui.charts.figures import ENTROPY, FIGURES, KL, REWARD, THROUGHPUT, headline, plot, trend
+from tui.charts.marks import rises
 
 
 def store(records: list[StepRecord], attempt: int = 1) -> SeriesStore:

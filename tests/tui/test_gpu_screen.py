@@ -14,10 +14,10 @@ from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.run.memory_history import MemoryHistory
 from launcher.run.reader import RunReader
+from tui.charts.memory import memory_plot, util_plot
+from tui.content.memory import detail_rows, device_row, devices, holder_rows
 from tui.drawing.chart import draw
 from tui.drawing.rows import width
-from tui.memory_plot import memory_plot, util_plot
-from tui.memory_rows import detail_rows, device_row, devices, holder_rows
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
 from tui.widgets.memory import Memory

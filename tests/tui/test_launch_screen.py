@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from launcher.preflight.finding import Finding
 from launcher.preflight.gate import Refused
 from launcher.run.directory import RunDir
-from tui.launch_plan import plan, settings_with
+from tui.actions.launch_plan import plan, settings_with
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.launch import LaunchScreen
@@ -293,7 +293,7 @@ def test_looks(
     size: tuple[int, int],
 ) -> None:  # fmt: skip
     """With findings and a command of its own: the real ones depend on the machine."""
-    from tui.launch_plan import Plan
+    from tui.actions.launch_plan import Plan
 
     keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
     change = {"actor.ppo_mini_batch_size": 64}

@@ -9,8 +9,8 @@ import pytest
 from launcher.preset.effective import Effective
 from launcher.preset.field_values import where_of
 from launcher.preset.flow import flow
+from tui.content.plan import difference_rows, flow_rows, memory_rows
 from tui.drawing.rows import Row, width
-from tui.plan_rows import difference_rows, flow_rows, memory_rows
 
 GIB = 1 << 30
 

@@ -6,7 +6,7 @@ import pytest
 
 from launcher.run.state import ALIVE, ENDED
 from tui.drawing.rows import Row
-from tui.run_words import (
+from tui.words.run import (
     STATES,
     notice,
     phase_sentence,

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from launcher.preset.files import Summary
 from launcher.run.directory import RunDir
-from tui.run_list import ORDERS, RunList
+from tui.content.run_list import ORDERS, RunList
 from tui.screens.compare import CompareScreen
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from launcher.run.samples import Sample
+from tui.content.samples import score_course, score_row
+from tui.content.word_diff import compare, flow, plain
 from tui.drawing.rows import width
-from tui.sample_rows import score_course, score_row
 from tui.screens.sample_diff import AnswersToPrompt, SampleDiffScreen
-from tui.word_diff import compare, flow, plain
 
 HOME = (80, 24)
 Compare = Callable[..., bool]

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from launcher.run.samples import Sample
-from tui.sample_rows import ORDERS, about, ordered
+from tui.content.samples import ORDERS, about, ordered
 from tui.screens.samples import SamplesScreen
 
 HOME = (80, 24)

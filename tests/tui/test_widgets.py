@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tui.check_words import check_rows
 from tui.drawing.rows import Row
 from tui.glyphs import to_ascii
 from tui.widgets.checklist import Checklist, summary
@@ -14,6 +13,7 @@ from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
 from tui.widgets.progress_line import ProgressLine
+from tui.words.check import check_rows
 
 
 def lines(rows: Sequence[Row]) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.run.memory_history import MemoryHistory
-from tui.memory_axis import SampleAxis
+from tui.charts.memory_axis import SampleAxis
 
 GIB = 1 << 30
 

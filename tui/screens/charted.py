@@ -9,9 +9,9 @@ from textual.screen import Screen
 
 from launcher.format import duration, number
 from launcher.metrics.store import SeriesStore
-from tui.chart_axes import TOKENS_KEY
-from tui.chart_lens import Lens
-from tui.chart_view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, Stretch, View
+from tui.charts.axes import TOKENS_KEY
+from tui.charts.lens import Lens
+from tui.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, Stretch, View
 from tui.drawing.chart import GUTTER
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.view_line import ViewLine

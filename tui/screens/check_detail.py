@@ -13,14 +13,14 @@ from textual.widgets import Footer
 from launcher.health.explain import Explanation
 from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
-from tui.check_chart import check_plot
-from tui.check_words import head, page
-from tui.editing import edit_run, field_of
-from tui.run_words import is_live
+from tui.actions.editing import edit_run, field_of
+from tui.charts.check import check_plot
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
+from tui.words.check import head, page
+from tui.words.run import is_live
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 CHARTS = 4

@@ -10,10 +10,10 @@ from textual.widgets import Footer
 
 from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
-from tui.check_words import check_rows
 from tui.screens.check_detail import CheckDetailScreen
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Item, Items
+from tui.words.check import check_rows
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 

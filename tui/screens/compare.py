@@ -13,9 +13,9 @@ from textual.widgets import Footer
 from launcher.metrics.store import SeriesStore
 from launcher.run.compare import Compared, differences, notes
 from launcher.run.directory import RunDir
-from tui.chart_view import STEP
-from tui.charts import FIGURES
-from tui.compare_rows import difference_lines, fact_lines, overlay
+from tui.charts.figures import FIGURES
+from tui.charts.view import STEP
+from tui.content.compare import difference_lines, fact_lines, overlay
 from tui.keys import moves
 from tui.screens.charted import ChartScreen, chart_keys
 from tui.screens.dashboard import HEIGHTS

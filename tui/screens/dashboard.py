@@ -15,12 +15,11 @@ from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
 from launcher.run.reader import RunReader
+from tui.actions.stopping import ask_to_stop
 from tui.attention import Attention
-from tui.run_charts import RunCharts
-from tui.run_words import is_live
+from tui.charts.run import RunCharts
 from tui.screens.charted import chart_keys
 from tui.screens.run_pages import RunPages
-from tui.stopping import ask_to_stop
 from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
 from tui.widgets.checklist import Checklist
@@ -34,6 +33,7 @@ from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
+from tui.words.run import is_live
 
 POLL = 1.0  # seconds
 EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})

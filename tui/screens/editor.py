@@ -16,10 +16,10 @@ from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import where_of
 from launcher.preset.kept import bring_back, forget, keep
+from tui.actions.preset_saving import edit_outside, may_leave, save, save_as
+from tui.content.preset_form import Form, best
 from tui.drawing.rows import Row
 from tui.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
-from tui.preset_form import Form, best
-from tui.preset_saving import edit_outside, may_leave, save, save_as
 from tui.widgets.editor_side import PAGES, EditorSide
 from tui.widgets.findings import Findings
 from tui.widgets.form_area import FormArea
@@ -305,7 +305,7 @@ class EditorScreen(Screen[None]):
         self.run_worker(self._launch(), exclusive=True, group="save")
 
     async def _launch(self) -> None:
-        from tui.launching import launch_draft
+        from tui.actions.launching import launch_draft
 
         if not self._area.refused():
             await launch_draft(self.app, self.draft)

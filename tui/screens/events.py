@@ -11,10 +11,10 @@ from textual.widgets import Footer
 from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
 from tui.drawing.rows import Row
-from tui.event_words import FILTERS, event_items
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Item, Items
 from tui.widgets.lines import Lines
+from tui.words.event import FILTERS, event_items
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 

@@ -9,8 +9,8 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from launcher.run.reader import RunReader
-from tui.memory_plot import memory_plot, util_plot
-from tui.memory_rows import devices
+from tui.charts.memory import memory_plot, util_plot
+from tui.content.memory import devices
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
 from tui.widgets.header_line import HeaderLine

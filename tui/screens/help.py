@@ -11,8 +11,8 @@ from textual.screen import ModalScreen
 
 from tui import glyphs
 from tui.drawing.rows import Row
-from tui.run_words import LEVELS, STATES
 from tui.widgets.lines import Lines
+from tui.words.run import LEVELS, STATES
 
 _LEVELS = {
     "N-A": "cannot be judged in this run", "WARM": "still collecting a baseline", "OK": "nothing to see",

@@ -22,9 +22,9 @@ from launcher.preflight.finding import LEVELS, Finding, in_order
 from launcher.preset.files import LoadedPreset
 from launcher.run.directory import RunDir
 from launcher.text import clean
+from tui.actions.launch_plan import Plan, examine, plan, settings_with
 from tui.drawing.rows import Row, Span, spread
 from tui.glyphs import CRITICAL, OK, WAITING, WARN
-from tui.launch_plan import Plan, examine, plan, settings_with
 from tui.screens.confirm import ConfirmScreen
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
@@ -127,7 +127,7 @@ class LaunchScreen(Screen[Path | None]):
         self.run_worker(self._force(), exclusive=True, group="start")
 
     def action_edit(self) -> None:
-        from tui.editing import edit_preset
+        from tui.actions.editing import edit_preset
 
         if self.starting:
             return
@@ -138,7 +138,7 @@ class LaunchScreen(Screen[Path | None]):
             self.dismiss(None)  # the editor is below
 
     def action_copy(self) -> None:
-        from tui.copying import copy
+        from tui.actions.copying import copy
 
         try:
             file = copy(self.app, "command", self.plan.command)

@@ -13,7 +13,7 @@ from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, cont
 from launcher.run.places import place_of_step
 from launcher.run.reader import RunReader
 from launcher.text import clean
-from tui.copying import LARGEST, copy
+from tui.actions.copying import LARGEST, copy
 from tui.drawing.rows import Row, spread
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines

@@ -10,9 +10,9 @@ from textual.widgets import Footer
 from launcher.metrics.pins import pinned
 from launcher.metrics.store import SeriesStore
 from launcher.run.reader import RunReader
-from tui.metric_rows import fact_rows, title
-from tui.pinning import pin
-from tui.run_charts import RunCharts
+from tui.actions.pinning import pin
+from tui.charts.run import RunCharts
+from tui.content.metrics import fact_rows, title
 from tui.screens.charted import ChartScreen, chart_keys
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines

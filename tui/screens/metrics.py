@@ -9,12 +9,12 @@ from textual.widgets import Footer, Input
 
 from launcher.metrics.pins import pinned
 from launcher.run.reader import RunReader
+from tui.actions.pinning import pin
+from tui.content.metrics import column_heads, meaning_rows, metric_row, title
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
 from tui.keys import moves
 from tui.matching import ranked
-from tui.metric_rows import column_heads, meaning_rows, metric_row, title
-from tui.pinning import pin
 from tui.screens.metric import MetricScreen
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines

@@ -83,7 +83,7 @@ class RunPages(ChartScreen):
             self.app.push_screen(MetricsScreen(self.reader))
 
     def action_compare(self) -> None:
-        from tui.comparing import compare_with_others
+        from tui.actions.comparing import compare_with_others
 
         compare_with_others(self.app, self.directory)
 
@@ -106,7 +106,7 @@ class RunPages(ChartScreen):
             self.app.push_screen(GpuScreen(self.reader, on_cpu=self.on_cpu, read_only=self.read_only))
 
     def action_edit(self) -> None:
-        from tui.editing import edit_run
+        from tui.actions.editing import edit_run
 
         if self.reader is not None:
             edit_run(self.app, self.reader.info, read_only=self.read_only)

@@ -15,15 +15,15 @@ from textual.widgets import Footer, Input
 from launcher.errors import UserError
 from launcher.run.directory import RunDir
 from launcher.text import clean
-from tui.comparing import compare_marked, marks, toggle_mark
+from tui.actions.comparing import compare_marked, marks, toggle_mark
+from tui.content.run_list import ORDERS, RunList, RunSummary, arranged, named
+from tui.content.runs import about_preset, about_run, preset_row, run_heading, run_row
 from tui.drawing.rows import Row, Span
-from tui.run_list import ORDERS, RunList, RunSummary, arranged, named
-from tui.run_rows import about_preset, about_run, preset_row, run_heading, run_row
-from tui.run_words import is_live
 from tui.screens.confirm import ConfirmScreen
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 from tui.widgets.run_table import HEADING, RunTable
+from tui.words.run import is_live
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -154,7 +154,7 @@ class RunsScreen(Screen[None]):
         self.query_one(Input).focus()
 
     def action_edit(self) -> None:
-        from tui.editing import edit_preset, edit_run
+        from tui.actions.editing import edit_preset, edit_run
 
         if self._chosen_run is not None:
             edit_run(self.app, RunDir(self._chosen_run).read_info(), read_only=self.read_only)

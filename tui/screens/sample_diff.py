@@ -12,9 +12,9 @@ from textual.widgets import Footer
 from launcher.run.reader import RunReader
 from launcher.run.samples import Dump, Sample, answers_to, dumps, prompt_of
 from launcher.text import clean
+from tui.content.samples import answer_row, diff_rows, score_course
 from tui.drawing.rows import Row, crop
 from tui.keys import moves
-from tui.sample_rows import answer_row, diff_rows, score_course
 from tui.screens.dashboard import HEIGHTS
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines

@@ -12,8 +12,8 @@ from textual.widgets import Footer, Input
 from launcher.run.reader import RunReader
 from launcher.run.samples import Dump, Sample, dumps, read, stamp
 from launcher.text import clean
+from tui.content.samples import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.drawing.rows import Row
-from tui.sample_rows import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.metric_table import MetricTable

@@ -6,8 +6,8 @@ from launcher.format import duration
 from launcher.run.seen import Away
 from launcher.text import clean
 from tui.drawing.rows import Row, spread
-from tui.run_words import LEVELS, STATES
 from tui.widgets.painted import HIDDEN, Painted
+from tui.words.run import LEVELS, STATES
 
 FEW, MANY = 2, 5  # flags that get a row of their own, in a low terminal and in a high one
 _HIGH = 36  # rows

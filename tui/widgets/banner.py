@@ -8,8 +8,8 @@ from textual.geometry import Size
 
 from launcher.text import clean
 from tui.drawing.rows import Row
-from tui.run_words import notice, state_words
 from tui.widgets.painted import HIDDEN, Painted
+from tui.words.run import notice, state_words
 
 MOST = 3  # lines
 

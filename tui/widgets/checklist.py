@@ -7,8 +7,8 @@ from typing import Any
 from launcher.text import clean
 from tui.drawing.rows import Row, fit, spread
 from tui.glyphs import CURSOR
-from tui.run_words import LEVELS, ORDER
 from tui.widgets.painted import Painted
+from tui.words.run import LEVELS, ORDER
 
 _ON = ORDER["NOTICE"]
 HINT = "↑↓ enter explains "

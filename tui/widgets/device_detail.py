@@ -4,8 +4,8 @@ from textwrap import wrap
 
 from textual.geometry import Size
 
+from tui.content.memory import Device, detail_rows
 from tui.drawing.rows import Row
-from tui.memory_rows import Device, detail_rows
 from tui.widgets.painted import Painted
 
 _NO_SAMPLES = "no memory samples: ppo-tui takes one each second while it supervises a run"

@@ -7,9 +7,9 @@ from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 
+from tui.content.memory import Device, device_row
 from tui.drawing.rows import Row
 from tui.keys import moves
-from tui.memory_rows import Device, device_row
 from tui.widgets.painted import Painted
 
 

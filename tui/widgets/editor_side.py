@@ -17,10 +17,10 @@ from launcher.preset.draft import values
 from launcher.preset.field_values import Where
 from launcher.preset.flow import flow
 from launcher.text import clean
+from tui.content.plan import difference_rows, flow_rows, memory_rows
+from tui.content.preset_form import Form, differences
 from tui.drawing.rows import Row
 from tui.live import Live
-from tui.plan_rows import difference_rows, flow_rows, memory_rows
-from tui.preset_form import Form, differences
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN

@@ -3,8 +3,8 @@
 from textual.app import ComposeResult
 from textual.containers import Container
 
-from tui.charts import ALL_FIGURES, FIGURES
-from tui.run_charts import RunCharts
+from tui.charts.figures import ALL_FIGURES, FIGURES
+from tui.charts.run import RunCharts
 from tui.widgets.metric_chart import MetricChart
 
 WIDE, TALL = 120, 36  # columns and rows from which there are six

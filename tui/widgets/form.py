@@ -5,9 +5,9 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from tui.content.preset_form import HEADING, NOTE, TEXT
 from tui.drawing.rows import Row
 from tui.keys import moves
-from tui.preset_form import HEADING, NOTE, TEXT
 from tui.widgets.metric_table import MetricTable
 
 

@@ -18,9 +18,9 @@ from launcher.preset.draft import Draft
 from launcher.preset.field_values import check, typed, where_of
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import step
+from tui.content.preset_form import Form, value_column
 from tui.drawing.rows import Row
 from tui.glyphs import CRITICAL, DASH
-from tui.preset_form import Form, value_column
 from tui.widgets.form import FormLines
 from tui.widgets.value_box import ROWS, ValueBox
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from launcher.text import clean
 from tui.drawing.rows import Row, crop, put, spread, width
-from tui.run_words import state_words, uptime, verdict_words
 from tui.widgets.painted import Painted
+from tui.words.run import state_words, uptime, verdict_words
 
 WIDE = 100  # columns that leave room for how long a phase takes
 SHORT_ID = 4  # cells of an id that tell runs apart

@@ -1,13 +1,13 @@
 """Memory beside the steps: of the fullest GPU, or of the host."""
 
 from launcher.run.reader import RunReader
-from tui.chart_view import Stretch
+from tui.charts.memory import memory_plot
+from tui.charts.memory_axis import SampleAxis
+from tui.charts.view import Stretch
+from tui.content.memory import fullest
 from tui.drawing.chart import draw
 from tui.drawing.plot import Plot
 from tui.drawing.rows import Row
-from tui.memory_axis import SampleAxis
-from tui.memory_plot import memory_plot
-from tui.memory_rows import fullest
 from tui.widgets.painted import Painted
 
 

@@ -6,8 +6,8 @@ from textual.app import ComposeResult
 from textual.containers import Container
 
 from launcher.metrics.pins import MOST
-from tui.metric_rows import shorten, title
-from tui.run_charts import RunCharts
+from tui.charts.run import RunCharts
+from tui.content.metrics import shorten, title
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 

@@ -8,8 +8,8 @@ from launcher.console.phases import ORDER
 from launcher.format import roughly
 from tui.drawing.rows import Row, width
 from tui.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
-from tui.run_words import is_live, phase_sentence
 from tui.widgets.painted import Painted
+from tui.words.run import is_live, phase_sentence
 
 START = (
     "config",

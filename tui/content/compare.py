@@ -6,15 +6,15 @@ from textwrap import wrap
 from launcher.format import duration, number
 from launcher.run.compare import Compared, Difference, Facts
 from launcher.text import clean
-from tui.chart_lens import Lens
-from tui.chart_view import STEP
-from tui.charts import Figure
+from tui.charts.figures import Figure
+from tui.charts.lens import Lens
+from tui.charts.view import STEP
+from tui.content.metrics import shorten
 from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row, crop, fit, spread
 from tui.glyphs import BAR
-from tui.metric_rows import shorten
-from tui.run_words import LEVELS, STATES
 from tui.widgets.header_line import SHORT_ID
+from tui.words.run import LEVELS, STATES
 
 ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order
 _STATE, _VERDICT, _STEP, _FIGURE, _TIME = 11, 12, 9, 6, 8  # cells of the columns of a run

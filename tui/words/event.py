@@ -9,8 +9,8 @@ from launcher.console.phases import PHASES
 from launcher.text import clean
 from tui import glyphs
 from tui.drawing.rows import Row, put
-from tui.run_words import LEVELS, STATES
 from tui.widgets.items import Item
+from tui.words.run import LEVELS, STATES
 
 FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
     "all": frozenset({"state", "phase", "health", "alert", "action", "exit", "note"}),

@@ -9,11 +9,11 @@ from launcher.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
 from launcher.run.memory_history import MemoryHistory
 from tui import glyphs
+from tui.charts.memory_axis import SampleAxis
+from tui.content.memory import HOST, Device, device_name
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.scale import step_limit
-from tui.memory_axis import SampleAxis
-from tui.memory_rows import HOST, Device, device_name
-from tui.run_words import is_live
+from tui.words.run import is_live
 
 _TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
 _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")

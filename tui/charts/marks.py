@@ -7,7 +7,7 @@ from launcher.metrics.store import SeriesStore
 from tui import glyphs
 from tui.drawing.plot import Mark
 from tui.drawing.rows import Span
-from tui.run_words import LEVELS, ORDER, level_sign
+from tui.words.run import LEVELS, ORDER, level_sign
 
 Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
 Event = Mapping[str, Any]

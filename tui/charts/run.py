@@ -7,12 +7,12 @@ from launcher.errors import UserError
 from launcher.files import read_json
 from launcher.health.levels import Bound
 from launcher.run.reader import RunReader
-from tui import chart_marks
-from tui.chart_lens import Lens
-from tui.charts import Figure, plot
-from tui.check_chart import check_plot
+from tui.charts import marks as chart_marks
+from tui.charts.check import check_plot
+from tui.charts.figures import Figure, plot
+from tui.charts.lens import Lens
+from tui.charts.limits import lines
 from tui.drawing.plot import Plot
-from tui.limit_lines import lines
 
 
 class RunCharts:

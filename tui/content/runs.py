@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.format import duration, number
+from tui.content.run_list import RunSummary
 from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
 from tui.drawing.spark import spark
-from tui.run_list import RunSummary
-from tui.run_words import LEVELS, is_live, notice, state_words
 from tui.widgets.header_line import SHORT_ID
+from tui.words.run import LEVELS, is_live, notice, state_words
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary

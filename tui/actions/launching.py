@@ -8,7 +8,7 @@ from launcher import paths
 from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.run.directory import RunDir
-from tui.preset_saving import save
+from tui.actions.preset_saving import save
 from tui.screens.choose import ChooseScreen
 
 if TYPE_CHECKING:

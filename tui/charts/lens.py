@@ -6,13 +6,13 @@ from typing import Any
 
 from launcher.format import number
 from launcher.metrics.store import Series, SeriesStore
-from tui.chart_axes import SpentAxis, time_axis, time_limit, token_axis
-from tui.chart_view import STEP, TIME, TOKENS, Stretch, View
+from tui.charts.axes import SpentAxis, time_axis, time_limit, token_axis
+from tui.charts.smoothing import Smoothing
+from tui.charts.view import STEP, TIME, TOKENS, Stretch, View
 from tui.drawing.axis import STEPS
 from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import fit_limit, step_limit
-from tui.smoothing import Smoothing
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from launcher.format import number
 from launcher.health.levels import Bound
 from tui.drawing.plot import Limit
-from tui.run_words import LEVELS
+from tui.words.run import LEVELS
 
 
 def strictest(bounds: Iterable[Bound]) -> list[Bound]:

@@ -9,9 +9,9 @@ from typing import Any
 from launcher.format import gib
 from launcher.preset.flow import Flow, Updates
 from launcher.text import clean
+from tui.content.preset_form import shown
 from tui.drawing.rows import Row, crop, put
 from tui.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
-from tui.preset_form import shown
 
 _LABEL = 11  # column behind the label of a line
 _PHASE = 20

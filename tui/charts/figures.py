@@ -13,14 +13,14 @@ from launcher.health.levels import Bound
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from tui import glyphs
-from tui.chart_marks import flag, marks
+from tui.charts.limits import lines
+from tui.charts.marks import flag, marks
+from tui.charts.validation import finite_last, validation, validation_points
 from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
 from tui.glyphs import WAITING
-from tui.limit_lines import lines
-from tui.run_words import is_live
-from tui.validation import finite_last, validation, validation_points
+from tui.words.run import is_live
 
 RECENT = 20  # values that "usual" is the median of
 

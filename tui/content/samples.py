@@ -7,9 +7,9 @@ from textwrap import wrap
 
 from launcher.format import number
 from launcher.run.samples import Dump, Sample
+from tui.content.word_diff import compare, flow, plain
 from tui.drawing.rows import Row
 from tui.glyphs import ARROW, SPARK
-from tui.word_diff import compare, flow, plain
 
 BACK = "*"  # before the answer that others are compared with
 _COURSE = 24  # scores in one line

@@ -5,7 +5,7 @@ from typing import Any
 from textual.app import App
 
 from launcher.metrics.pins import toggle
-from tui.metric_rows import title
+from tui.content.metrics import title
 
 
 def pin(app: App[Any], key: str) -> None:

@@ -13,7 +13,7 @@ from launcher.run.scores import Scores
 from launcher.run.state import current
 from launcher.run.took import took
 from tui.matching import letters
-from tui.run_words import LEVELS, is_live
+from tui.words.run import LEVELS, is_live
 
 ORDERS = ("newest first", "best score first", "longest first", "by name")
 _TURN = 0.1  # seconds of reading scores between two looks at the screen

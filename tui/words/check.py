@@ -7,9 +7,9 @@ from typing import Any
 from launcher.health.explain import FAMILIES, Explanation
 from launcher.text import clean
 from tui import glyphs
+from tui.charts.limits import bound_words, strictest
 from tui.drawing.rows import Row, put, spread, width
-from tui.limit_lines import bound_words, strictest
-from tui.run_words import LEVELS, ORDER
+from tui.words.run import LEVELS, ORDER
 
 INDENT = 13  # cells before a question, and before the texts of a page
 _MOST_HISTORY = 6
