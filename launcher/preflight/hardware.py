@@ -46,7 +46,7 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
         cards = ", ".join(f"{gpu.name} {gib(gpu.total)} GiB" for gpu in machine.gpus)
         found = _nvml()
         words = f"; driver {found[0]}, CUDA {_dotted(found[1])}" if found else ""
-        yield _finding("HW-0", "info", cards + words, "nothing to do")
+        yield _finding("HW-0", "info", cards + words, "")
         yield from gpus(machine, len(machine.gpus))
         yield from driver(python)
     else:

@@ -77,8 +77,8 @@ def judge(python: str, use: Use) -> Iterator[Finding]:
         yield _finding("SW-1", "error", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
         return
     if env.verl is None:
-        get = f"{env.python} -m pip install 'verl[vllm]==0.9.1'" if use.gpu else "'make setup' in "
-        "ppo-tui's folder"
+        install = f"{env.python} -m pip install 'verl[vllm]==0.9.1'"
+        get = install if use.gpu else "'make setup' in a checkout of ppo-tui"
         yield _finding(
             "SW-1", "error", f"veRL is not installed for {env.python}",
             f"{get}, or set PPO_TUI_PYTHON to the Python that has it",
@@ -86,7 +86,7 @@ def judge(python: str, use: Use) -> Iterator[Finding]:
         return
     shown = ("verl", "torch", "vllm", "ray", "transformers")
     found = ", ".join(f"{name} {env.packages[name]}" for name in shown if name in env.packages)
-    yield _finding("SW-0", "info", f"{env.python} (Python {env.python_version}): {found}", "nothing to do")
+    yield _finding("SW-0", "info", f"{env.python} (Python {env.python_version}): {found}", "")
     yield from _requirements(env, use)
     yield from _queue(env, use)
     yield from _engine(env, use)

@@ -360,3 +360,17 @@ async def test_every_look_draws(
         picture = app.export_screenshot()
         assert "reward" in picture
         assert ("⣀" in picture) != bool(look.get("ascii"))
+
+
+async def test_a_wide_screen_has_every_page_in_its_footer(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+
+        def words() -> set[str]:
+            return {key.description for key in app.screen.query("FooterKey")}
+
+        for columns, more in ((80, False), (160, True), (80, False)):
+            await pilot.resize_terminal(columns, 48)
+            await until(pilot, lambda more=more: ({"gpu", "samples", "compare", "edit"} <= words()) is more)
+            assert {"checks", "metrics", "log", "help"} <= words()

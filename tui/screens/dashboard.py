@@ -72,7 +72,7 @@ class DashboardScreen(RunPages):
         super().__init__(directory, read_only=read_only)
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
-        self._was_live = False
+        self._was_live = self._was_roomy = False
         self._unshown: set[str] = set()
         self._pins = pinned()
 
@@ -125,6 +125,9 @@ class DashboardScreen(RunPages):
 
     def on_resize(self) -> None:
         self.show_charts()
+        if self.roomy != self._was_roomy:
+            self._was_roomy = self.roomy
+            self.refresh_bindings()
 
     def on_screen_resume(self) -> None:
         self._pins = pinned()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 
 from launcher.metrics.store import SeriesStore
 from launcher.run.reader import RunReader
@@ -13,6 +14,10 @@ from tui.screens.charted import ChartScreen
 
 if TYPE_CHECKING:
     from launcher.run.explain import Explainer
+
+
+ROOMY = 110  # columns from which the footer has room for every page
+LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit")}
 
 
 class RunPages(ChartScreen):
@@ -49,6 +54,23 @@ class RunPages(ChartScreen):
 
     def charted(self) -> tuple[SeriesStore, Any] | None:
         return (self.reader.series, self.reader.state.get("total")) if self.reader else None
+
+    @property
+    def roomy(self) -> bool:
+        return self.size.width >= ROOMY
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """The footer of a small screen leaves out some pages; help and palette have them all."""
+        found = super().active_bindings
+        if not self.roomy:
+            return found
+        return {
+            key: active._replace(binding=replace(active.binding, show=True))
+            if active.binding.id in LESS_USED
+            else active
+            for key, active in found.items()
+        }
 
     @property
     def explainer(self) -> Explainer | None:
