@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.events import DescendantFocus
+from textual.reactive import Reactive
 from textual.screen import Screen
 
 from launcher.screen_request import ScreenRequest
@@ -26,6 +27,8 @@ class PpoTui(App[None]):
 
     TITLE = "ppo-tui"
     CSS_PATH = "app.tcss"
+    # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
+    title: Reactive[str] = Reactive("", repaint=False)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "help", id="app.help", key_display="?",
                 tooltip="Show every key and sign"),

@@ -127,6 +127,20 @@ async def test_toast_and_bell_as_the_preset_wants(
         assert app.title == "▲ WARNING KL-4 · running · toy-cpu"
 
 
+async def test_a_new_title_of_the_terminal_repaints_nothing(
+    make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        repainted: list[object] = []
+        monkeypatch.setattr(app, "refresh", lambda *regions, **_: repainted.append(regions))
+        app.title = "another verdict"
+        await pilot.pause()
+        assert repainted == []
+
+
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
