@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
-from launcher.preset.files import Summary
+from launcher.preset.files import Summary, users
+from launcher.preset.library import copy
 from launcher.run.directory import RunDir
 from tui.content.run_list import ORDERS, RunList
+from tui.screens.ask import AskScreen
 from tui.screens.compare import CompareScreen
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
@@ -310,3 +313,47 @@ async def test_the_list_fits_any_terminal(make: SimpleNamespace, size: tuple[int
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
         app.export_screenshot()
+
+
+async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, home: Path) -> None:
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        app.screen.query_one(RunTable).move_to("preset gsm8k-0.5b-24gb")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        app.screen.query_one(Input).value = "other"
+        await pilot.press("enter")
+        await until(pilot, lambda: "comes with ppo-tui and stays" in toasts(app))
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        app.screen.query_one(Input).value = "mine"
+        await pilot.press("enter")
+        await until(pilot, lambda: "preset mine" in keys_of(app))
+        app.screen.query_one(RunTable).move_to("preset mine")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        app.screen.query_one(Input).value = "ours"
+        await pilot.press("enter")
+        await until(pilot, lambda: "preset ours" in keys_of(app) and "preset mine" not in keys_of(app))
+        app.screen.query_one(RunTable).move_to("preset ours")
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert "preset ours" in keys_of(app)
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: "preset ours" not in keys_of(app))
+        assert list(users()) == []
+
+
+async def test_a_preset_that_was_written_elsewhere_shows_when_one_comes_back(make: SimpleNamespace) -> None:
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("question_mark")
+        copy("toy-cpu", "written-elsewhere")
+        await pilot.press("escape")
+        await until(pilot, lambda: "preset written-elsewhere" in keys_of(app))

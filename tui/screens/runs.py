@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
@@ -46,7 +47,10 @@ class RunsScreen(Screen[None]):
         Binding("o", "order", "order", id="runs.order", show=False,
                 tooltip="Newest, best score, longest first, by name"),
         Binding("d", "delete", "delete", id="runs.delete",
-                tooltip="Delete a run with its checkpoints; asks first"),
+                tooltip="Delete a run with its checkpoints, or a preset of yours; asks first"),
+        Binding("y", "preset('copy')", "copy", id="runs.copy", show=False, tooltip="Copy a preset"),
+        Binding("n", "preset('rename')", "rename", id="runs.rename", show=False,
+                tooltip="Give a preset of yours another name"),
         Binding("r", "back", "back", id="runs.back", tooltip="Back to the run you came from"),
         Binding("escape", "leave", id="runs.leave", show=False, tooltip="All runs again, or back"),
         Binding("q", "app.quit", "quit", id="runs.quit", tooltip="Close the screen; runs go on"),
@@ -81,14 +85,19 @@ class RunsScreen(Screen[None]):
         await asyncio.to_thread(self.list.refresh)
         self._fill()
         self._preselect()
-        self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
-        self._fill()
+        await self._read_presets()
         await self._read_scores()
         self._looking = False
         self.set_interval(POLL, self._poll)
 
+    async def _read_presets(self) -> None:
+        self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
+        self._fill()
+
     def on_screen_resume(self) -> None:
         self._poll()
+        if self.presets:  # the editor may have written one
+            self.run_worker(self._read_presets(), exclusive=True, group="presets")
 
     def _poll(self) -> None:
         if self.is_active and not self._looking:
@@ -178,6 +187,21 @@ class RunsScreen(Screen[None]):
             self.notify("Watching only: this screen deletes nothing.", severity="warning")
         elif self._chosen_run is not None:
             self.run_worker(self._delete(RunDir(self._chosen_run)), exclusive=True, group="delete")
+        else:
+            self.action_preset("delete")
+
+    def action_preset(self, what: str) -> None:
+        if self.read_only:
+            self.notify("Watching only: this screen changes no preset.", severity="warning")
+        elif (key := self.table.cursor or "").startswith(_PRESET):
+            self.run_worker(self._keep_preset(what, key.removeprefix(_PRESET)), exclusive=True, group="keep")
+
+    async def _keep_preset(self, what: str, name: str) -> None:
+        from tui.actions import presets
+
+        act = {"copy": presets.copy_preset, "rename": presets.rename_preset, "delete": presets.delete_preset}
+        await act[what](self.app, name)
+        await self._read_presets()
 
     async def _delete(self, run: RunDir) -> None:
         from launcher.format import gib
@@ -268,4 +292,8 @@ class RunsScreen(Screen[None]):
 def _presets() -> list[Summary]:
     from launcher.preset.files import available, summary
 
-    return [summary(name) for name in available()]
+    found = []
+    for name in available():
+        with suppress(UserError):  # one that was renamed or deleted in this moment
+            found.append(summary(name))
+    return found
