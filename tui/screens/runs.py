@@ -20,7 +20,6 @@ from tui.actions.comparing import compare_marked, marks, toggle_mark
 from tui.content.run_list import ORDERS, RunList, RunSummary, arranged, named
 from tui.content.runs import about_preset, about_run, preset_row, run_heading, run_row
 from tui.drawing.rows import Row, Span
-from tui.screens.confirm import ConfirmScreen
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 from tui.widgets.run_table import HEADING, RunTable
@@ -61,6 +60,7 @@ class RunsScreen(Screen[None]):
         self.read_only, self.current = read_only, current
         self.list = RunList()
         self.presets: dict[str, Summary] = {}
+        self._read: list[tuple[Path, int]] = []  # their files and when these were changed
         self.order, self.words = ORDERS[0], ""
         self._shown: dict[str, RunSummary] = {}
         self._looking = True  # at the files; once at a time
@@ -91,8 +91,12 @@ class RunsScreen(Screen[None]):
         self.set_interval(POLL, self._poll)
 
     async def _read_presets(self) -> None:
-        self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
-        self._fill()
+        """Anew only when a file of theirs changed: reading them all takes a good part of a second."""
+        files = await asyncio.to_thread(_preset_files)
+        if files != self._read:
+            self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
+            self._read = files
+            self._fill()
 
     def on_screen_resume(self) -> None:
         self._poll()
@@ -204,29 +208,13 @@ class RunsScreen(Screen[None]):
         await self._read_presets()
 
     async def _delete(self, run: RunDir) -> None:
-        from launcher.format import gib
-        from launcher.run.delete import check, delete, size
+        from tui.actions.deleting import delete_run
 
-        try:
-            check(run)
-            frees = await asyncio.to_thread(size, run)
-            what = "Steps, log, samples, checkpoints and merged models are gone then"
-            details = f"{run.path}\n\n{what}: {gib(frees)} GiB."
-            if not await self.app.push_screen_wait(
-                ConfirmScreen(f"Delete {run.id}?", details, "y  delete it", "n  keep it")
-            ):
-                return
-            await asyncio.to_thread(delete, run)
-        except UserError as error:
-            self.notify(str(error), title="Not deleted", severity="error", markup=False)
-            return
-        if run.path in marks(self.app):
-            marks(self.app).remove(run.path)
-        if run.path == self.current:
-            self.current = None
-            self.refresh_bindings()
-        self.notify(f"Deleted {run.id}.", markup=False)
-        self._poll()
+        if await delete_run(self.app, run):
+            if run.path == self.current:
+                self.current = None
+                self.refresh_bindings()
+            self._poll()
 
     def _show_run(self, run: Path) -> None:
         from tui.screens.dashboard import DashboardScreen
@@ -287,6 +275,12 @@ class RunsScreen(Screen[None]):
         wanted = f"{_RUN}{self.current or next(live, newest)}"
         if wanted in self._shown:
             self.table.move_to(wanted)
+
+
+def _preset_files() -> list[tuple[Path, int]]:
+    from launcher.preset.files import available
+
+    return [(path, path.stat().st_mtime_ns) for path in available().values() if path.exists()]
 
 
 def _presets() -> list[Summary]:
