@@ -116,10 +116,10 @@ class RunsScreen(Screen[None]):
 
     async def _read_scores(self) -> None:
         unread = True
-        while unread:
+        while unread and self.query(RunTable):
             shown = [Path(key.removeprefix(_RUN)) for key in self.table.in_sight if key.startswith(_RUN)]
             unread = await asyncio.to_thread(self.list.read_scores, shown)
-            if self.is_active:  # below another screen it would repaint that one
+            if self.is_active and self.query(RunTable):  # below another screen it would repaint that one
                 self.table.redraw()
         if self.order == "best score first":
             self._fill()
@@ -235,6 +235,8 @@ class RunsScreen(Screen[None]):
         return Path(key.removeprefix(_RUN)) if key.startswith(_RUN) else None
 
     def _fill(self) -> None:
+        if not self.query(RunTable):  # the screen closed while files were read
+            return
         runs = arranged(self.list.runs, self.order, self.words)
         self._shown = {f"{_RUN}{run.path}": run for run in runs}
         presets = [f"{_PRESET}{name}" for name in named(self.presets, self.words)]
