@@ -61,7 +61,7 @@ async def test_a_live_run_shows_all_it_has(make: SimpleNamespace, warned: Path) 
         assert "▲ WARNING KL-4" in shown(app, HeaderLine)
         assert "step 62/80" in shown(app, ProgressLine)
         assert ["best" in shown(app, MetricChart, 0), "usual" in shown(app, MetricChart, 1)] == [True, True]
-        assert "Training Progress" in shown(app, LogTail)
+        assert "Saving checkpoint to" in shown(app, LogTail)
         assert not app.screen.query_one(Banner).display
 
 

@@ -144,17 +144,20 @@ def test_the_full_list_says_since_when() -> None:
     assert lines(check_rows(cleared, 80))[1] == "             fine (WARN until step 70)"
 
 
-def test_the_log_tail_skips_blank_lines_and_step_lines() -> None:
+def test_the_log_tail_skips_what_stands_elsewhere() -> None:
     widget = LogTail()
-    widget.lines = ["one", "", "two", "   ", "(TaskRunnerV1) step:7 - actor/entropy:0.5", "three"]
+    widget.lines = [
+        "one", "", "two", "   ", "(TaskRunnerV1) step:7 - actor/entropy:0.5", "three",
+        "(TaskRunnerV1) Training Progress:   7%|▋  | 7/100 [",
+    ]  # fmt: skip
     assert lines(widget.draw(80, 2)) == [" two", " three"]
 
 
 def test_the_log_tail_shows_the_newest_state_of_a_progress_bar() -> None:
     widget = LogTail()
     widget.lines = [
-        "one", "(T) Training Progress:   7%|▋  | 7/100 [", "(T) shards:  50%|█ | 1/2", "two",
-        "(T) Training Progress:   8%|▋  | 8/100 [",
+        "one", "(T) Capturing:   7%|▋  | 7/100 [", "(T) shards:  50%|█ | 1/2", "two",
+        "(T) Capturing:   8%|▋  | 8/100 [",
     ]  # fmt: skip
     assert lines(widget.draw(80, 4))[1:] == [f" {line}" for line in widget.lines[2:]]
 

@@ -7,15 +7,15 @@ from itertools import islice
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
-_STEP = re.compile(r"(\(\w+\) )?step:\d+ - ")
+_KNOWN = re.compile(r"(\(\w+\) )?(?:step:\d+ - |Training Progress: )")
 _BAR = re.compile(r"(.*?): +\d+%\|")
 
 
 class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
-    Left out are blank lines, step lines, whose hundred figures are in the charts, and all states of a
-    progress bar but the newest.
+    Left out are blank lines, step lines, whose hundred figures are in the charts, veRL's own progress, which
+    has a line above, and all states of any other progress bar but the newest.
     """
 
     lines: Sequence[str] = ()
@@ -33,7 +33,7 @@ def _telling(lines: Sequence[str]) -> Iterator[str]:
     """The lines that say something, newest first."""
     bars: set[str] = set()
     for line in reversed(lines):
-        if not line.strip() or _STEP.match(line):
+        if not line.strip() or _KNOWN.match(line):
             continue
         if bar := _BAR.match(line):
             if bar[1] in bars:
