@@ -83,6 +83,14 @@ def _validation(step: Step, n: int, start: Step) -> None:
     step["critic/score/mean"] = min(1.0, step["critic/score/mean"] + 0.01 * n)
 
 
+def _explains_less(step: Step, n: int, start: Step) -> None:
+    """The loss grows along: it is half of the returns' variance times what the critic does not explain."""
+    key = "critic/vf_explained_var"
+    if key in step:
+        was, step[key] = step[key], start[key] - 0.4 * (n + 1)
+        step["critic/vf_loss"] *= (1 - step[key]) / (1 - was)
+
+
 def _has(key: str, least: float) -> Callable[[Step], bool]:
     return lambda start: start.get(_kl_key(start) if key == "kl" else key, -math.inf) >= least
 
@@ -128,7 +136,7 @@ FAULTS = [
     Fault("value loss grows 50 % a step", ("CRIT-1",), True,
           _set("critic/vf_loss", lambda x, n, s: s * 1.5 ** (n + 1)), _critic),
     Fault("explained variance falls 0.4 a step", ("CRIT-1",), False,
-          _set("critic/vf_explained_var", lambda x, n, s: s - 0.4 * (n + 1)), _critic),
+          _explains_less, _has("critic/vf_explained_var", -1)),
     Fault("validation falls 0.12 each, training reward rises", ("VAL-1", "HACK-1"), False,
           _validation, _score),
     Fault("steps take twice as long", ("THR-1",), False, _slower),

@@ -287,6 +287,15 @@ def test_explained_variance_is_judged_late_because_a_critic_starts_out_bad() -> 
     assert found[-1] == Level.CRITICAL
 
 
+def test_a_critic_that_still_learns_may_explain_nothing_yet() -> None:
+    """As on GPU runs whose rewards hardly vary: far below zero at step 31, and getting better."""
+    falling = [{"critic/vf_loss": 0.2 * 0.98**i, "critic/vf_explained_var": -20.0} for i in range(60)]
+    flat = [{**falling[-1]}] * 50
+    found = levels("CRIT-1", falling + flat)
+    assert found[59] == Level.NOTICE
+    assert found[-1] == Level.CRITICAL
+
+
 def test_gradients_above_the_clip_limit_are_normal() -> None:
     assert set(levels("GRAD-1", of("actor/grad_norm", [8.0] * 40))) == {Level.WARM, Level.OK}
 

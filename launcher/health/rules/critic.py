@@ -14,6 +14,7 @@ from launcher.health.state import Reading
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
+_STILL_FALLS = 0.9  # the newest ten of the last fifty losses, to the oldest ten
 
 
 class KeepsUp(Rule):
@@ -30,6 +31,7 @@ class KeepsUp(Rule):
         super().__init__(setup)
         self._usual = Baseline(20)
         self._count = 0
+        self._losses: deque[float] = deque(maxlen=50)
         self._explained: deque[float] = deque(maxlen=5)
         self._reward: Reward | None = None
 
@@ -42,6 +44,7 @@ class KeepsUp(Rule):
             return None
         self._reward = frame.signals.reward
         self._count += 1
+        self._losses.append(x)
         if explained is not None:
             self._explained.append(explained)
         if self._count <= _WARM:
@@ -53,9 +56,17 @@ class KeepsUp(Rule):
             return loss
         middle = median(self._explained)
         level = worst(middle, ladder(self.limits.raising, "explained", "<"))
+        message = f"explained variance {number(middle)}"
+        if level > Level.NOTICE and self._learns():
+            # A fresh critic begins far below zero where rewards hardly vary, and needs longer than 31 steps.
+            level, message = Level.NOTICE, f"{message}, but the value loss still falls"
         if level <= loss.raw:
             return Reading(loss.raw, loss.message, max(loss.hold or loss.raw, level))
-        return Reading(level, f"explained variance {number(middle)}", max(level, loss.hold or level))
+        return Reading(level, message, max(level, loss.hold or level))
+
+    def _learns(self) -> bool:
+        losses = list(self._losses)
+        return median(losses[-10:]) < _STILL_FALLS * median(losses[:10])
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         if self._reward is None or self._count < _WARM:
