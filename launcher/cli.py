@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from launcher.commands import (
     report,
     reward,
 )
+from launcher.commands.output import say
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings, read
@@ -95,18 +97,26 @@ class Screen:
 
 def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None) -> None:
     """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # logs hold letters that the terminal's encoding may lack
     try:
         code = app(obj=Screen(open_screen, list_keys), standalone_mode=False)
     except UserError as error:
-        print(f"ppo-tui: {error}", file=sys.stderr)
+        say(f"ppo-tui: {error}")
         code = 2
     except typer.TyperException as error:
-        print(f"ppo-tui: {error.format_message()} ('ppo-tui --help' lists what there is)", file=sys.stderr)
+        say(f"ppo-tui: {error.format_message()} ('ppo-tui --help' lists what there is)")
         code = 2
-    except BrokenPipeError:
-        # the reader of our output has gone (`| head`): not an error; keep the interpreter from flushing
-        sys.stderr.close()
-        code = 0
+    except typer.Abort:
+        say("ppo-tui: nothing was done")
+        code = 1
+    except SystemExit:
+        code = 0  # Typer's way out when the reader of our output has gone (`| head`), which is no error
+    except OSError as error:  # a full disk, a folder that is not ours
+        place = f"{error.filename}: " if error.filename else ""
+        say(f"ppo-tui: {place}{error.strerror or error}")
+        code = 1
     sys.exit(code)
 
 

@@ -16,8 +16,8 @@ Settings = Annotated[
 
 
 def say(text: str) -> None:
-    """One line of narration."""
-    print(text, file=sys.stderr, flush=True)
+    """One line of narration. Text from presets and paths loses its terminal escapes."""
+    print(clean(text), file=sys.stderr, flush=True)
 
 
 def put(text: str) -> None:

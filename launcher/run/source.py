@@ -1,6 +1,7 @@
 """SOURCE on the command line: a run, a console log, or a metrics.jsonl; gz allowed for files."""
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def chunks(path: Path) -> Iterator[bytes]:
                 yield chunk
     except FileNotFoundError:
         return
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
 
 
@@ -79,5 +80,4 @@ def records(path: Path) -> Iterator[bytes]:
 
 
 def _is_file_logger(path: Path) -> bool:
-    with open_log(path) as file:
-        return file.read(256).lstrip().startswith(b'{"step"')
+    return next(chunks(path), b"").lstrip().startswith(b'{"step"')

@@ -1,6 +1,7 @@
 """The command line as scripts see it: exit codes, one line of error, JSON on stdout."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -135,3 +136,57 @@ def test_escapes_in_a_log_do_not_reach_the_terminal(ppo_tui: Command, tmp_path: 
         ["health", str(log)],
     ):
         assert "\x1b" not in ppo_tui(*words).stdout
+
+
+def test_what_the_machine_refuses_is_one_line_and_exit_1(ppo_tui: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    done = ppo_tui("import", str(LOGS / "nan.log.gz"), PPO_TUI_HOME=str(tmp_path / "file"))
+    assert done.returncode == 1 and done.stderr == f"ppo-tui: {tmp_path}/file/runs: Not a directory\n"
+
+
+@pytest.mark.parametrize("size", [12, 3000])
+def test_a_broken_gzip_file_is_named(ppo_tui: Command, tmp_path: Path, size: int) -> None:
+    packed = bytearray((LOGS / "nan.log.gz").read_bytes())
+    packed[size : size + 200] = bytes(200)
+    log = tmp_path / "broken.log.gz"
+    log.write_bytes(packed)
+    for command in ("metrics", "health", "diagnose", "import"):
+        done = ppo_tui(command, str(log))
+        assert done.returncode == 2 and done.stderr.startswith(f"ppo-tui: {log}: cannot be read"), done.stderr
+
+
+def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("Traceback (most recent call last):\nValueError: größer\n", "utf-8")
+    done = ppo_tui("diagnose", str(log), PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and "ValueError: gr??er" in done.stdout, done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    words = [
+        sys.executable,
+        "-c",
+        "from tui.entry import main; main()",
+        "metrics",
+        str(LOGS / "nan.log.gz"),
+        "--json",
+    ]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
+    ppo_tui("import", str(LOGS / "nan.log.gz"))
+    screen, terminal = os.openpty()
+    os.write(screen, b"n\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "from tui.entry import main; main()", "delete", "last"],
+        env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home")},
+        stdin=terminal, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    os.close(screen), os.close(terminal)
+    assert done.returncode == 1 and done.stderr.endswith("ppo-tui: nothing was done\n"), done.stderr
+    assert any((tmp_path / "home" / "runs").iterdir())
