@@ -21,6 +21,7 @@ VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 
 PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
+DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)
 ifeq ($(shell uname),Linux)
@@ -58,8 +59,11 @@ $(PYTHON):
 	@rm -f .venv/.installed-cpu
 	@touch $@
 
-run: setup
+run: setup $(DATA:%=$(HOME)/data/%/train.parquet)
 	@.venv/bin/ppo-tui run $(PRESET) $(ARGS)
+
+$(HOME)/data/%/train.parquet: | setup  # where the shipped presets look for them
+	@.venv/bin/ppo-tui data $*
 
 test: lint types pytest
 

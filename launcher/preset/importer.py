@@ -30,6 +30,7 @@ _SETTERS = (
     "VERL_FILE_LOGGER_PATH", "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS", "PYTHONUNBUFFERED",
     "RAY_COLOR_PREFIX", "RAY_USAGE_STATS_ENABLED", "VERL_USE_EXTERNAL_MODULES", "PYTHONPATH",
 )  # fmt: skip
+_PLAIN = ("--config-name=ppo_trainer", "--config-name=ppo_trainer.yaml")  # what a preset starts from, too
 _ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
 _CPU_SETTERS = ("VERL_PLATFORM", "VERL_ENGINE_DEVICE")
 
@@ -66,10 +67,18 @@ def from_script(text: str, name: str, folder: Path) -> Imported:
         try:
             layer = layers.over(_setting(word, folder, name), layer)
         except UserError as error:
-            notes.append(f"left out: {str(error).removeprefix(f'snapshot of {name}: ')}")
+            why = str(error).removeprefix(f"snapshot of {name}: ")
+            notes.append(f"left out: {why}" if key in why else f"left out: {key}: {why}")
     if not layer:
+        another = next((f" ({note})" for note in reversed(notes) if " -m " in note), "")
         raise UserError(
-            "there are no veRL overrides in it: expected is 'python -m verl.trainer.main_ppo KEY=VALUE ...'"
+            f"there are no veRL overrides in it{another}: "
+            "expected is 'python -m verl.trainer.main_ppo KEY=VALUE ...'"
+        )
+    if any(word.startswith("--config-") and word not in _PLAIN for word in stray):
+        notes.append(
+            "the command starts from another configuration than veRL's ppo_trainer; it is not read, "
+            "and what it sets is not in the preset"
         )
     if stray:
         notes.append(f"left out, being no KEY=VALUE: {' '.join(stray)}")

@@ -12,6 +12,8 @@ _ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=\(")
 _NAME = re.compile(r"\w+|[@*#?$!-]")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)(?:&\d?-?)?|&>>?")
+_BLANK = " \t\u00a0"  # a page's unbreakable blank is one, however a shell sees it
+_TORN = re.compile(rf"\\[{_BLANK}]+(?:#[^\n]*)?\n")  # a shell ends the command here, and nobody means that
 _ARITHMETIC = re.compile(r"[\d\s()+\-*/%]+")
 _SUMS = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Mod: operator.mod,
@@ -135,7 +137,7 @@ class _Reader:
 
     def word(self) -> list[str]:
         """The words that one word of the text becomes: none, one, or those of an array."""
-        parts, given = self.text_of_word(" \t\n;&|()<>")
+        parts, given = self.text_of_word(f"{_BLANK}\n;&|()<>")
         return parts.split(_SPLIT) if parts or given else []
 
     def text_of_word(self, ends: str) -> tuple[str, bool]:
@@ -143,6 +145,8 @@ class _Reader:
         parts, given = "", False
         while not self.at_end() and (letter := self.text[self.at]) not in ends:
             if letter == "\\":
+                if _TORN.match(self.text, self.at):
+                    break
                 if self.text[self.at + 1 : self.at + 2] != "\n":
                     parts += self.text[self.at + 1 : self.at + 2]
                 self.at += 2
@@ -226,7 +230,7 @@ class _Reader:
         self.at = found.end()
         items = list(self.shell.arrays.get(found[1], [])) if found[2] else []
         while not self.at_end() and self.text[self.at] != ")":
-            if self.text[self.at] in " \t\n#" or self.text.startswith("\\\n", self.at):
+            if self.text[self.at] in f"{_BLANK}\n#" or self.text.startswith("\\\n", self.at):
                 self._blanks(lines=True)
             else:
                 before = self.at
@@ -239,10 +243,16 @@ class _Reader:
         """Passes blanks, continued lines and comments; with `lines` their ends, too."""
         while not self.at_end():
             letter = self.text[self.at]
-            if letter in " \t" or (lines and letter == "\n"):
+            if letter in _BLANK or (lines and letter == "\n"):
                 self.at += 1
             elif self.text.startswith("\\\n", self.at):
                 self.at += 2
+            elif found := _TORN.match(self.text, self.at):
+                self.shell.notes.append(
+                    "blanks or a comment stand behind a backslash: what follows in the next line is taken, "
+                    "though a shell would end the command there"
+                )
+                self.at = found.end()
             elif letter == "#":
                 self.at = self._find("\n", self.at)
             else:

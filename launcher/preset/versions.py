@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from launcher.errors import UserError
-from launcher.preset.defaults import life
+from launcher.preset.defaults import bundled, leaf, life
 from launcher.preset.defaults import number as number
 
 OLDEST = "0.5.0"
@@ -28,6 +28,7 @@ MOVES = (
     Move("reward.reward_model.enable_resource_pool", "reward_model.enable_resource_pool", "0.7.1"),
     Move("reward.reward_model.n_gpus_per_node", "reward_model.n_gpus_per_node", "0.7.1"),
     Move("reward.reward_model.nnodes", "reward_model.nnodes", "0.7.1"),
+    Move("reward.reward_kwargs.", "reward_model.reward_kwargs.", "0.7.1"),
     Move("reward.sandbox_fusion.", "reward_model.sandbox_fusion.", "0.7.1"),
     Move("critic.fsdp.", "critic.model.fsdp_config.", "0.8.0"),
     # 0.9's trainer reads only the second name, which its config tree does not hold
@@ -70,14 +71,21 @@ def at(key: str, version: str) -> str:
     since, gone = life(name) if life(name)[0] else life(key)
     if since and have < number(since) and not unlisted(key, version):
         raise UserError(f"veRL {version} has no '{key}': it came with {since}")
-    if gone and have >= number(gone):
+    if gone and have >= number(gone) and not unlisted(key, version):
         raise UserError(f"veRL {version} has no '{key}' any more: it went with {gone}")
     return name
 
 
 def unlisted(key: str, version: str) -> bool:
-    """Whether `version` reads the newest name `key` without listing it, so that it takes a `+`."""
-    return key in UNLISTED and number(version) < number(UNLISTED[key])
+    """Whether `version` takes the newest name `key` without listing it, so that it needs a `+`.
+
+    Besides those it reads, these are keys that other versions list in a block which is the user's own here
+    (`engine_kwargs.vllm`).
+    """
+    if key in UNLISTED:
+        return number(version) < number(UNLISTED[key])
+    listed = bundled(version)
+    return life(key)[0] != "" and not leaf(listed, key)[0] and leaf(listed, key.rpartition(".")[0])[1] == {}
 
 
 def check(version: str) -> None:

@@ -238,3 +238,33 @@ def test_any_text_is_a_preset_or_a_user_error(text):
     except UserError:
         return
     load_text(HERE / "mine.yaml", found.text)
+
+
+@pytest.mark.parametrize("torn", ["\\ ", "\\\t", "\\ \u00a0", "\\  # pow, or max_min"])
+def test_a_line_goes_on_though_something_stands_behind_its_backslash(torn):
+    """As pages hand it out; a shell would leave the rest out, and so would nobody who reads the page."""
+    preset, notes = imported(
+        f"python -m verl.trainer.main_ppo data.train_batch_size=8 {torn}\n"
+        f"  data.max_prompt_length=64 {torn}\n \u00a0 data.max_response_length=32"
+    )
+    assert (preset.data.train_batch_size, preset.data.max_prompt_length) == (8, 64)
+    assert preset.data.max_response_length == 32
+    assert [note for note in notes if "behind a backslash" in note]
+
+
+def test_another_trainer_and_another_configuration_are_named():
+    with pytest.raises(UserError, match=r"not taken over: python3 -m recipe\.dapo\.main_dapo"):
+        imported("pip install x\npython3 -m recipe.dapo.main_dapo data.train_batch_size=8")
+    command = "python -m verl.trainer.main_ppo data.train_batch_size=8 --config-name="
+    assert not [note for note in imported(command + "ppo_trainer")[1] if "another configuration" in note]
+    assert [note for note in imported(command + "ppo_megatron_trainer")[1] if "another configuration" in note]
+
+
+def test_what_is_left_out_is_called_as_in_the_script():
+    _, notes = imported(
+        "python -m verl.trainer.main_ppo data.train_batch_size=8 algorithm.adv_estimator=rloo "
+        "actor_rollout_ref.model.lora_alpha=0"
+    )
+    left = [note for note in notes if note.startswith("left out")]
+    assert left[0].startswith("left out: algorithm.adv_estimator: algorithm is 'rloo'")
+    assert left[1].startswith("left out: actor_rollout_ref.model.lora_alpha: model.lora_alpha is 0")

@@ -9,13 +9,16 @@ from launcher.preflight.config.base import Findings, error, has_critic, info, is
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults, hydra, versions
 from launcher.preset.ignored import ignored
-from launcher.preset.schema import BY_KEY
+from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.text import did_you_mean, nearest
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
 """Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
 
 REWARDS = ("custom_reward_function.", "reward_model.", "sandbox_fusion.")
+KWARGS = "reward.reward_kwargs."
+"""Read by the reward managers (the long answers of DAPO's), and in no version's configuration."""
+
 DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
 """Not used, but a run does not start without."""
 
@@ -46,7 +49,7 @@ def appended(subject: Subject) -> Findings:
 def strange(subject: Subject) -> Findings:
     """V18: a name added to a block is a field of the class it becomes; elsewhere nothing may read it."""
     for prefix, key, _ in _free(subject):
-        if not prefix or _has(subject, key):
+        if not prefix or _has(subject, key) or versions.newest(key).startswith(KWARGS):
             continue
         block, name = _nearest_block(subject, key)
         tree = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
@@ -114,10 +117,11 @@ def _nearest_key(subject: Subject, key: str) -> str | None:
     """A key that is probably meant: of a similar name in the same block, or of the same name in another."""
     block, name = _nearest_block(subject, key)
     there = defaults.leaf(subject.defaults, block)[1] if block else subject.defaults
-    if isinstance(there, dict) and (near := nearest(name, there)):
+    ours = [spec.path[1] for spec in FIELDS.values() if spec.path[0] == block and len(spec.path) > 1]
+    if isinstance(there, dict) and (near := nearest(name, [*there, *ours])):
         rest = key[len(f"{block}.{name}" if block else name) :]
         found = f"{block}.{near}{rest}" if block else near + rest
-        return found if _has(subject, found) else None
+        return found if _has(subject, found) or found in FIELDS else None
     last = key.rpartition(".")[2]
     same = [each for each in defaults.leaves(subject.defaults) if each.rpartition(".")[2] == last]
     return nearest(key, same)
