@@ -92,7 +92,12 @@ def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress
 def refused(wrong: UserError, key: str | None = None) -> Finding:
     """A preset, or the setting of a key, that could not be read or launched at all."""
     return Finding(
-        "PRESET", "config", "error", (key,) if key else (), str(wrong), "set it to what is allowed"
+        "PRESET",
+        "config",
+        "error",
+        (key,) if key else (),
+        str(wrong),
+        "take it out, or set it to what is allowed",
     )
 
 

@@ -90,10 +90,7 @@ def build(
         **_overrides(preset, ours),
     }
     _drop(preset, version, wanted)
-    named = {
-        versions.at(key, version): ("+" if versions.unlisted(key, version) else prefix, value)
-        for key, (prefix, value) in wanted.items()
-    }
+    named = _named(wanted, version)
     return Launch(
         argv=[
             str(python), "-u", "-m", MODULE,
@@ -105,6 +102,22 @@ def build(
         unset=[] if preset.cluster.address else ["RAY_ADDRESS"],
         keys={key: value for key, (_, value) in named.items()},
     )  # fmt: skip
+
+
+def _named(wanted: Arguments, version: str) -> Arguments:
+    """The keys as `version` calls them. Raises UserError with every one that it does not have."""
+    named: Arguments = {}
+    missing: list[str] = []
+    for key, (prefix, value) in wanted.items():
+        try:
+            name = versions.at(key, version)
+        except UserError as error:
+            missing.append(str(error))
+        else:
+            named[name] = ("+" if versions.unlisted(key, version) else prefix, value)
+    if missing:
+        raise UserError("; ".join(missing))
+    return named
 
 
 def _fields(preset: Preset) -> Arguments:

@@ -99,6 +99,20 @@ def test_keys_of_another_engine_are_not_judged(tmp_path: Path):
     assert errors(subject(load(str(preset)), on=machine("1x24"))) == []
 
 
+def test_a_mistyped_key_is_named_with_the_field_that_is_meant():
+    """`data.train` is ours: veRL's own key is not near enough to be a hint."""
+    what = subject(load("gsm8k-0.5b-24gb", ["data.trian=x", "trainer.epoch=3"]), on=machine("1x24"))
+    fixes = [each.fix for each in errors(what) if each.id == "KEY-1"]
+    assert fixes == ["write data.train", "write trainer.epochs"]
+
+
+def test_what_the_reward_manager_reads_is_not_strange():
+    """veRL 0.9.1 lists no such key, and DAPO's manager reads it."""
+    settings = ["+reward_model.reward_kwargs.overlong_buffer_cfg.enable=true"]
+    findings = engine.quick(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
+    assert not [each for each in findings if each.id.startswith("KEY") and "reward" in each.keys[0]]
+
+
 def test_the_bundled_names_are_those_of_verl():
     env = verl_env.probe(sys.executable)
     if env.verl != NEWEST:

@@ -281,3 +281,11 @@ def test_the_pasted_command_has_one_setting_a_line():
     lines = command_line(launch()).splitlines()
     assert all(line.endswith(" \\") for line in lines[:-1])
     assert "  actor_rollout_ref.actor.optim.lr=1e-06 \\" in lines
+
+
+def test_every_key_that_a_version_lacks_is_told_at_once():
+    loaded = load("gsm8k-0.5b-24gb", ["trainer.use_legacy_worker_impl=enable", "data.sampler.class_name=x"])
+    with pytest.raises(
+        UserError, match=r"'trainer\.use_legacy_worker_impl' any more.*'data\.sampler\.class_name'"
+    ):
+        build(loaded, version="0.9.1", folders=FOLDERS, python="python3", environ={})
