@@ -34,8 +34,8 @@ def stop(driver: ProcessId, patience: float = PATIENCE) -> list[str]:
     if driver.alive():
         with contextlib.suppress(OSError):
             os.kill(driver.pid, signal.SIGTERM)
-    if wait_gone(driver, patience):
-        return []
+        if wait_gone(driver, patience):
+            return []
     return sweep(driver)
 
 

@@ -10,7 +10,7 @@ from launcher.metrics.records import StepRecord, parse_object
 from launcher.metrics.store import SeriesStore
 from launcher.run.directory import AttemptDir, RunDir
 from launcher.run.memory_history import MemoryHistory
-from launcher.run.state import derive
+from launcher.run.state import current
 from launcher.run.step_tail import StepTail
 from launcher.tail import LineTail, Tail
 
@@ -22,8 +22,8 @@ _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memor
 class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
-    `state` is state.json with `lost` derived; `series` joins all attempts; `memory` has the memory samples;
-    `log` holds clean lines of the newest attempt's console. `events` and `log` are the newest ones;
+    `state` is what `launcher.run.state.current` tells; `series` joins all attempts; `memory` has the memory
+    samples; `log` holds clean lines of the newest attempt's console. `events` and `log` are the newest ones;
     `event_count` and `log_count` count those that fell out of them, too.
     """
 
@@ -50,7 +50,7 @@ class RunReader:
     def poll(self) -> set[str]:
         """Reads what is new; which of "state", "steps", "events", "memory", "log" changed."""
         changed = set()
-        state = derive(self.dir.read_state())
+        state = current(self.dir)
         told = {key: value for key, value in state.items() if key != "heartbeat"}
         if told != self.state:
             self.state = told

@@ -8,14 +8,15 @@ imported: a log from elsewhere; its `outcome` says how it ended
 import time
 from typing import Any
 
-from launcher.files import write_json
+from launcher.files import read_json, write_json
 from launcher.run.directory import SCHEMA, RunDir
-from launcher.run.process import ProcessId
+from launcher.run.process import ProcessId, session_members
 
 ENDED = frozenset({"stopped", "finished", "failed", "lost", "imported"})
 ALIVE = frozenset({"queued", "preflight", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
 _START_PATIENCE = 30.0  # seconds a queued run may lack a supervisor
+_HEARD = 60.0  # seconds since the last heartbeat of a supervisor elsewhere, after which it is gone
 
 
 class StateFile:
@@ -38,25 +39,37 @@ class StateFile:
 
 
 def current(run: RunDir) -> dict[str, Any]:
-    """state.json as a reader must understand it: `lost` derived, with `driver_alive` beside it."""
-    return derive(run.read_state())
+    """state.json as a reader must understand it.
+
+    In place of a state that nobody keeps up any more stands `lost`, with `driver_alive` beside it, or the end
+    that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
+    """
+    state = _kept_up(run.read_state())
+    if state["state"] == "lost" and isinstance(state.get("attempt"), int):
+        record = read_json(run.attempt(state["attempt"]).exit)
+        if record:
+            asked = "stopped" if record.get("requested_by") else "failed"
+            ended = "finished" if record.get("code") == 0 else asked
+            return {**state, "state": ended, "exit": record}
+    return state
 
 
-def derive(state: dict[str, Any]) -> dict[str, Any]:
-    """`state` with `lost` in place of a state that nobody keeps up any more.
+def _kept_up(state: dict[str, Any]) -> dict[str, Any]:
+    """`state`, or `lost` when its supervisor is gone.
 
     A supervisor that lives but has not written for a minute or more (stopped, or its disk hangs) is told by
-    `silent_minutes`: the figures are old then.
+    `silent_minutes`: the figures are old then. Of one on another machine that shares this folder, or from
+    before the last start of this one, only the heartbeat tells whether it lives.
     """
     if state.get("state") not in ALIVE:
         return state or {"state": "lost", "driver_alive": False}
-    supervisor = ProcessId.from_json(state.get("supervisor"))
+    supervisor, now = ProcessId.from_json(state.get("supervisor")), time.time()
+    silent = now - float(state.get("heartbeat") or now)
     if supervisor is None:
-        kept = time.time() - float(state.get("updated") or 0) < _START_PATIENCE
+        kept = now - float(state.get("updated") or 0) < _START_PATIENCE
     else:
-        kept = supervisor.alive()
+        kept = supervisor.alive() if supervisor.here else abs(silent) < _HEARD
     if kept:
-        silent = (time.time() - float(state.get("heartbeat") or time.time())) // 60
-        return {**state, "silent_minutes": int(silent)} if silent >= 1 else state
+        return {**state, "silent_minutes": int(silent // 60)} if silent >= 60 else state
     driver = ProcessId.from_json(state.get("driver"))
-    return {**state, "state": "lost", "driver_alive": bool(driver and driver.alive())}
+    return {**state, "state": "lost", "driver_alive": bool(driver and session_members(driver))}

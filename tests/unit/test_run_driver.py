@@ -5,8 +5,10 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from launcher.run import driver
@@ -67,7 +69,30 @@ def test_a_session_outlives_its_leader_and_is_still_found(tmp_path: Path) -> Non
 def test_a_reused_pid_is_not_the_same_process() -> None:
     me = ProcessId.of(os.getpid())
     assert me is not None and me.alive()
-    assert not ProcessId(me.pid, me.started - 1000).alive()
+    assert me.ticks is not None and not replace(me, ticks=me.ticks - 1000).alive()
+    assert not replace(me, ticks=None, started=me.started - 1000).alive()
+    assert not replace(me, boot="of another machine").alive()
+
+
+def test_a_clock_that_is_set_ends_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = start(tmp_path, "gentle")
+    leader = ProcessId.of(process.pid)
+    assert leader is not None
+    real = psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: real - 3600)  # what the kernel then tells
+    known = ProcessId.from_json(leader.to_json())
+    assert known is not None and known.alive() and session_members(known)
+    threading.Thread(target=process.wait, daemon=True).start()
+    assert driver.stop(known, patience=0.5) == [] and not known.alive()
+
+
+def test_another_machines_session_is_left_alone(tmp_path: Path) -> None:
+    process = start(tmp_path, "gentle")
+    leader = ProcessId.of(process.pid)
+    assert leader is not None
+    assert session_members(replace(leader, boot="of another machine")) == []
+    threading.Thread(target=process.wait, daemon=True).start()
+    assert driver.stop(leader, patience=0.5) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""What a reader makes of state.json when nobody keeps it up any more."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.files import write_json
+from launcher.run.directory import RunDir, create
+from launcher.run.process import ProcessId
+from launcher.run.state import StateFile, current
+
+ME = ProcessId.of(os.getpid())
+assert ME is not None
+GONE = {**ME.to_json(), "ticks": 1}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    run = create("x")
+    run.add_attempt()
+    yield run
+
+
+def told(run: RunDir, supervisor: dict[str, Any], age: float = 0.0) -> dict[str, Any]:
+    StateFile(run).write({"state": "running", "attempt": 1, "supervisor": supervisor, "driver": None})
+    if age:
+        write_json(run.state, {**run.read_state(), "heartbeat": time.time() - age})
+    return current(run)
+
+
+def test_a_supervisor_on_another_machine_is_known_by_its_heartbeat(run: RunDir) -> None:
+    elsewhere = {**GONE, "boot": "another machine"}
+    assert told(run, elsewhere)["state"] == "running"
+    assert told(run, elsewhere, age=20)["state"] == "running"
+    assert told(run, elsewhere, age=300)["state"] == "lost"
+    assert told(run, GONE)["state"] == "lost"
+
+
+@pytest.mark.parametrize(
+    ("record", "state"),
+    [
+        ({"code": 0, "requested_by": None}, "finished"),
+        ({"code": 143, "requested_by": "user"}, "stopped"),
+        ({"code": 1, "requested_by": None}, "failed"),
+    ],
+)
+def test_an_exit_record_tells_the_end_also_when_its_writer_was_killed_next(
+    run: RunDir, record: dict[str, Any], state: str
+) -> None:
+    assert told(run, GONE)["state"] == "lost"
+    write_json(run.attempt(1).exit, record)
+    assert current(run)["state"] == state and current(run)["exit"] == record
