@@ -85,3 +85,19 @@ def test_keys_that_old_versions_read_without_listing_them(field):
     launch = build(loaded, version="0.5.0", folders=FOLDERS, python=sys.executable, environ={})
     (config,) = compose(folder, [launch.argv[4:]])
     assert {key: leaves(config).get(key) for key in launch.keys} == launch.keys
+
+
+@pytest.mark.parametrize("version", ["0.5.0", "0.7.0", "0.7.1", "0.9.1"], indirect=True)
+def test_keys_that_come_under_a_block_of_the_users_own(version):
+    """vLLM's options have a list in 0.5 and none later; DAPO's long answers moved, and stand in no list."""
+    overrides = {
+        "actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space": 4,
+        "+reward_model.reward_kwargs.max_resp_len": 64,
+    }
+    loaded = load("gsm8k-0.5b-24gb", [f"{key}={value}" for key, value in overrides.items()])
+    launch = build(loaded, version=version, folders=FOLDERS, python=sys.executable, environ={})
+    (config,) = compose(config_folder(version), [launch.argv[4:]])
+    found = leaves(config)
+    assert found["actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space"] == 4
+    block = "reward_model" if versions.number(version) < (0, 7, 1) else "reward"
+    assert found[f"{block}.reward_kwargs.max_resp_len"] == 64
