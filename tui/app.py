@@ -94,11 +94,13 @@ class PpoTui(App[None]):
         return foreign_variables(self.current_theme)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Every key of the screen as an entry of the command palette, and the choice of a theme."""
+        """What the keys of the screen do, once each, in the command palette; and the choice of a theme."""
+        told = set[tuple[str, str]]()
         for node, binding, enabled, tooltip in screen.active_bindings.values():
-            if enabled and is_ours(binding):
-                action = partial(self.run_action, binding.action, node)
-                yield SystemCommand(binding.description.capitalize(), tooltip or binding.description, action)
+            what = binding.description.capitalize(), tooltip or binding.description
+            if enabled and is_ours(binding) and what not in told:
+                told.add(what)  # several keys may do it
+                yield SystemCommand(*what, partial(self.run_action, binding.action, node))
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
 
     async def action_quit(self) -> None:

@@ -195,6 +195,22 @@ async def test_one_metric_has_the_same_keys(make: SimpleNamespace, warned: Path)
         assert isinstance(app.screen, MetricsScreen)
 
 
+async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(
+    make: SimpleNamespace, warned: Path
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await pressed(pilot, "plus", "w", "t")
+        looked = view(app)
+        await pressed(pilot, "m", "enter")
+        assert isinstance(app.screen, MetricScreen) and view(app) == looked
+        assert "smoothed 0.6" in told(app) and "by time" in told(app)
+        await pressed(pilot, "0", "y", "escape", "escape")
+        assert isinstance(app.screen, DashboardScreen)
+        assert view(app) == View(log=True) and "log scale" in told(app)
+        assert all(chart.plot.log for chart in app.screen.query(MetricChart) if chart.region.area)
+
+
 @pytest.mark.parametrize("keys", [("left", "plus"), ("w", "t", "y"), ("f", "t", "t", "left")])
 async def test_every_size_survives_every_view(
     make: SimpleNamespace, warned: Path, keys: tuple[str, ...]

@@ -325,6 +325,16 @@ async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespa
         assert "Stop the run; asks first" in app.export_screenshot().replace("&#160;", " ")
 
 
+async def test_the_palette_lists_what_several_keys_do_once(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("h")  # h, q and escape go back from there
+        await pilot.pause()
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert titles.count("Back") == 1 and sorted(titles) == sorted(set(titles))
+
+
 @pytest.mark.parametrize("state", ["running", "finished"])
 async def test_q_closes_the_screen(make: SimpleNamespace, state: str) -> None:
     app = make.app(make.run(attempts=[make.recorded(9)], state=make.ended(state)))

@@ -46,11 +46,11 @@ def chart_keys(*, shown: bool = False) -> list[Binding]:
 
 
 class ChartScreen(Screen[None]):
-    """Has a `ViewLine` and `MetricChart`s, whose plots it shows through `lens`."""
+    """Has a `ViewLine` and `MetricChart`s, whose plots it shows through `lens`; screens of a run share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, lens: Lens | None = None) -> None:
         super().__init__()
-        self.lens = Lens()
+        self.lens = lens or Lens()
 
     def charted(self) -> tuple[SeriesStore, Any] | None:
         """The figures that the view moves over and the planned number of steps; None while there are none."""

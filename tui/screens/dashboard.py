@@ -134,7 +134,8 @@ class DashboardScreen(RunPages):
         if self.reader is not None and self._unshown:
             self._show(self._unshown)
             self._unshown = set()
-        self.show_charts()
+        self.show_charts()  # a page of the run may have changed the view
+        self.show_view()
 
     def show_charts(self) -> None:
         """The pinned charts lie below the others where there is room, else in their place, by tab."""

@@ -11,6 +11,7 @@ from launcher.metrics.pins import pinned
 from launcher.metrics.store import SeriesStore
 from launcher.run.reader import RunReader
 from tui.actions.pinning import pin
+from tui.charts.lens import Lens
 from tui.charts.run import RunCharts
 from tui.content.metrics import fact_rows, title
 from tui.screens.charted import ChartScreen, chart_keys
@@ -38,8 +39,8 @@ class MetricScreen(ChartScreen):
         *chart_keys(shown=True),
     ]  # fmt: skip
 
-    def __init__(self, reader: RunReader, key: str, keys: Sequence[str]) -> None:
-        super().__init__()
+    def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str]) -> None:
+        super().__init__(lens)
         self.reader, self.key, self.keys = reader, key, keys
         self.charts = RunCharts(reader, self.lens)
         self.charts.judge()

@@ -10,6 +10,7 @@ from textual.widgets import Footer, Input
 from launcher.metrics.pins import pinned
 from launcher.run.reader import RunReader
 from tui.actions.pinning import pin
+from tui.charts.lens import Lens
 from tui.content.metrics import column_heads, meaning_rows, metric_row, title
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
@@ -38,9 +39,10 @@ class MetricsScreen(Screen[None]):
         *moves(letters=False, up="move(-1)", down="move(1)"),
     ]  # fmt: skip
 
-    def __init__(self, reader: RunReader) -> None:
+    def __init__(self, reader: RunReader, lens: Lens) -> None:
+        """`lens` is that of the run's charts, for the page of a metric."""
         super().__init__()
-        self.reader = reader
+        self.reader, self.lens = reader, lens
         self._pins = pinned()
 
     def compose(self) -> ComposeResult:
@@ -74,7 +76,8 @@ class MetricsScreen(Screen[None]):
         self._tell_meaning()
 
     def on_metric_table_chosen(self, event: MetricTable.Chosen) -> None:
-        self.app.push_screen(MetricScreen(self.reader, event.key, self.query_one(MetricTable).keys))
+        keys = self.query_one(MetricTable).keys
+        self.app.push_screen(MetricScreen(self.reader, self.lens, event.key, keys))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """In the filter a slash is a letter: names of metrics are full of them."""

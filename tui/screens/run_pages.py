@@ -102,7 +102,7 @@ class RunPages(ChartScreen):
         from tui.screens.metrics import MetricsScreen
 
         if self.reader is not None:
-            self.app.push_screen(MetricsScreen(self.reader))
+            self.app.push_screen(MetricsScreen(self.reader, self.lens))
 
     def action_compare(self) -> None:
         from tui.actions.comparing import compare_with_others
