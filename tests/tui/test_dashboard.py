@@ -140,7 +140,8 @@ async def test_each_end_is_told(make: SimpleNamespace, state: str) -> None:
 
 
 async def test_a_lost_run_is_derived_from_its_dead_supervisor(make: SimpleNamespace) -> None:
-    run = make.run(attempts=[make.recorded(30)], state=make.running(supervisor={"pid": 1, "started": 1.0}))
+    gone = make.running()["supervisor"] | {"started": 1.0, "ticks": 1}  # of another process of its pid
+    run = make.run(attempts=[make.recorded(30)], state=make.running(supervisor=gone))
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
