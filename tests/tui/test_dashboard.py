@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import shutil
+import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from launcher.run.directory import RunDir
+from launcher.run.process import ProcessId
 from tui.drawing.rows import Row
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
@@ -141,13 +143,20 @@ async def test_each_end_is_told(make: SimpleNamespace, state: str) -> None:
 
 async def test_a_lost_run_is_derived_from_its_dead_supervisor(make: SimpleNamespace) -> None:
     gone = make.running()["supervisor"] | {"started": 1.0, "ticks": 1}  # of another process of its pid
-    run = make.run(attempts=[make.recorded(30)], state=make.running(supervisor=gone))
-    app = make.app(run)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        assert "? lost" in shown(app, HeaderLine)
-        await pilot.press("x")  # its driver still lives: it can be stopped
-        assert isinstance(app.screen, ConfirmScreen)
+    process = subprocess.Popen(["sleep", "100"], start_new_session=True)  # as the driver is started
+    try:
+        driver = ProcessId.of(process.pid)
+        assert driver is not None
+        state = make.running(supervisor=gone, driver=driver.to_json())
+        app = make.app(make.run(attempts=[make.recorded(30)], state=state))
+        async with app.run_test(size=HOME) as pilot:
+            await opened(pilot)
+            assert "? lost" in shown(app, HeaderLine)
+            await pilot.press("x")  # its driver still lives: it can be stopped
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def test_stop_asks_and_no_leaves_the_run_alone(make: SimpleNamespace, warned: Path) -> None:
