@@ -246,9 +246,30 @@ async def test_a_large_dashboard_has_the_memory_and_the_times_beside_the_steps(m
         other = app.screen.query_one(MetricChart).plot
         assert (chart.plot.first, chart.plot.last) == (other.first, other.last)
         assert chart.plot.axis.place(chart.plot.cursor) == pytest.approx(other.cursor, abs=0.5)
+        assert texts(chart.plot.headline)[0].startswith(f"at {other.cursor}: ")
+        for across in ("time", "tokens"):
+            await pilot.press("t")
+            await pilot.pause()
+            other = app.screen.query_one(MetricChart).plot
+            assert app.screen.lens.view.across == across  # type: ignore[attr-defined]
+            assert (chart.plot.first, chart.plot.last) == (other.first, other.last)
+            a_step = other.axis.place(other.cursor) - other.axis.place(other.cursor - 1)
+            place = chart.plot.axis.place(chart.plot.cursor)
+            assert place == pytest.approx(other.axis.place(other.cursor), abs=a_step / 2)
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         assert not chart.display and not split.display
+
+
+async def test_memory_that_verl_logged_follows_the_view_like_any_figure(make: SimpleNamespace) -> None:
+    app = make.app(make.run(attempts=[make.recorded(50)], state=make.ended("imported", step=50)))
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press("plus", "t", "left")
+        await pilot.pause()
+        chart, other = app.screen.query_one(MemoryChart).plot, app.screen.query_one(MetricChart).plot
+        assert (chart.first, chart.last, chart.axis) == (other.first, other.last, other.axis)
+        assert chart.cursor == other.cursor == 50 and texts(chart.headline)[0].startswith("at 50: ")
 
 
 async def test_the_dashboard_below_a_page_paints_nothing_and_catches_up(make: SimpleNamespace) -> None:

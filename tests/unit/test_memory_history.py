@@ -1,13 +1,14 @@
 """Memory samples as series, and where they lie on the steps' axis."""
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.run.memory_history import MemoryHistory
-from tui.charts.memory_axis import SampleAxis
+from tui.charts.axes import SpentAxis
+from tui.charts.memory_axis import SampleAxis, SpentSamples
 
 GIB = 1 << 30
 
@@ -79,3 +80,28 @@ def test_samples_never_run_backwards_and_are_found_where_they_were_put(
             <= index
             < axis.step_at(place + 1e-6 * (1 + place)) + 1
         )
+
+
+def test_a_sample_lies_where_its_part_of_the_step_was_spent() -> None:
+    samples = SampleAxis([0.0, 100.0, 105.0, 110.0, 115.0], [1, 2], [100.0, 110.0])
+    tokens = SpentSamples(samples, SpentAxis([1, 2], [400.0, 1000.0], str))
+    assert [tokens.place(index) for index in range(5)] == [0.0, 400.0, 700.0, 1000.0, 1300.0]
+    seconds = SpentSamples(samples, SpentAxis([1, 2], [0.0, 10.0], str))
+    assert [seconds.place(index) for index in range(5)] == [0.0, 0.0, 5.0, 10.0, 15.0]
+    assert (seconds.step_at(0.0), seconds.step_at(4.9), seconds.step_at(15.1)) == (0, 2, 5)
+
+
+@given(
+    st.lists(st.floats(0, 1e6), min_size=1, max_size=40, unique=True).map(sorted),
+    st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 1000)), min_size=1, max_size=20),
+)
+def test_samples_never_run_backwards_on_an_axis_of_what_was_spent(
+    times: list[float], made: list[tuple[int, int]]
+) -> None:
+    steps, ends = list(range(1, len(made) + 1)), list(accumulate(took for took, _ in made))
+    spent = SpentAxis(steps, [float(each) for each in accumulate(cost for _, cost in made)], str)
+    axis = SpentSamples(SampleAxis(times, steps, ends), spent)
+    places = [axis.place(index) for index in range(len(times))]
+    assert all(a <= b + 1e-6 for a, b in pairwise(places))
+    found = [axis.step_at(x) for x in sorted({0.0, *places, spent.end, 2 * spent.end + 1})]
+    assert found == sorted(found) and found[0] == 0

@@ -38,6 +38,31 @@ class SpentAxis:
         at = bisect_left(self.spent, x)
         return self.steps[at] if at < len(self.steps) else self.steps[-1] + 1
 
+    def within(self, step: float) -> float:
+        """What was spent until a moment inside of a step: 3.5 is the middle of step 4."""
+        (first, before), (last, spent) = self._stretch(bisect_left(self.steps, step))
+        return before + (spent - before) * max(step - first, 0.0) / (last - first)
+
+    def moment(self, x: float) -> float:
+        """The moment, as a fraction of steps, until which `x` was spent; 0 at the start of the run."""
+        (first, before), (last, spent) = self._stretch(bisect_left(self.spent, x))
+        if x <= 0:
+            return 0.0
+        return first + (last - first) * (x - before) / (spent - before) if spent > before else last
+
+    def _stretch(self, at: int) -> tuple[tuple[int, float], tuple[int, float]]:
+        """Step and what was spent at both ends of the stretch to the step of this index.
+
+        The one behind the last is as long and as costly as the last one.
+        """
+        if at == 0:
+            return (self.steps[0] - 1, 0.0), (self.steps[0], self.spent[0])
+        if at < len(self.steps):
+            return (self.steps[at - 1], self.spent[at - 1]), (self.steps[at], self.spent[at])
+        before = self.spent[-2] if len(self.spent) > 1 else 0.0
+        newest, spent = self.steps[-1], self.spent[-1]
+        return (newest, spent), (newest + 1, spent + spent - before)
+
 
 def time_axis(store: SeriesStore) -> SpentAxis | None:
     """Seconds of training; the pause before a resumed attempt is left out. None when the log has no times."""

@@ -51,12 +51,8 @@ class Lens:
     def look(self, plot: Plot, store: SeriesStore, total: Any) -> Plot:
         """The plot of a run, changed into what the view shows of it."""
         view = self.view
-        plot.log, plot.cursor = view.log, view.cursor
-        spent = self.axis(store, view.across) if view.across != STEP else None
-        first, last = view.shown(self.whole(store, total))
-        plot.axis, plot.first, plot.last = spent or STEPS, first, last
-        if spent is not None:
-            plot.first, plot.last = _spent_ends(spent, view, first, last)
+        plot.axis = self.frame(plot, store, total) or STEPS
+        plot.cursor = view.cursor
         raw, plot.curves = plot.curves, self.smoothed(plot.curves)
         if view.cursor is not None and raw:
             plot.headline = cursor_headline(raw, view.cursor)
@@ -64,6 +60,15 @@ class Lens:
                 average = _at(plot.curves[1], view.cursor)
                 plot.headline += [[(f"average {number(average)}", "dim")]] if average is not None else []
         return plot
+
+    def frame(self, plot: Plot, store: SeriesStore, total: Any) -> SpentAxis | None:
+        """Gives a plot the ends and the scale of the view. Returns its x axis, None for steps."""
+        view = self.view
+        spent = self.axis(store, view.across) if view.across != STEP else None
+        first, last = view.shown(self.whole(store, total))
+        plot.first, plot.last = _spent_ends(spent, view, first, last) if spent else (first, last)
+        plot.log = view.log
+        return spent
 
     def smoothed(self, curves: list[Curve]) -> list[Curve]:
         """The averages of the curves; behind a single curve the raw one stays."""
@@ -79,8 +84,11 @@ class Lens:
         return replace(curve, points=self._smoothing.of(curve.points, weight))
 
 
-def cursor_headline(curves: list[Curve], step: int) -> list[Row]:
-    """`at 120: 0.412`, and the values of the other curves in their colours."""
+def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> list[Row]:
+    """`at 120: 0.412`, and the values of the other curves in their colours.
+
+    `at`: the step that is named, where `step` is the index of a sample.
+    """
     parts: list[Row] = []
     lines = sum(not curve.points_only for curve in curves)
     for curve in curves:
@@ -88,7 +96,7 @@ def cursor_headline(curves: list[Curve], step: int) -> list[Row]:
         if parts and value is None:
             continue
         name = f"{curve.sign} " if curve.sign and len(curves) > 1 else ""
-        before = "" if parts else f"at {step}: "
+        before = "" if parts else f"at {step if at is None else at}: "
         role = "title" if lines == 1 and not curve.points_only else curve.role
         parts.append([(before, "dim"), (f"{name}{number(value)}", role)])
     return parts

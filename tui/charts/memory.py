@@ -9,7 +9,8 @@ from launcher.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
 from launcher.run.memory_history import MemoryHistory
 from tui import glyphs
-from tui.charts.memory_axis import SampleAxis
+from tui.charts.lens import Lens, cursor_headline
+from tui.charts.memory_axis import SampleAxis, SpentSamples
 from tui.content.memory import HOST, Device, device_name
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.scale import step_limit
@@ -41,16 +42,12 @@ def memory_plot(
     store: SeriesStore,
     state: Mapping[str, Any],
     device: Device | None,
-    shown: tuple[int, int] | None = None,
 ) -> Plot:
-    """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged.
-
-    `shown` are the first and last step on the axis; None for all that were trained.
-    """
+    """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged."""
     if device is None:
         return _logged(store)
     index, host = device.get("index"), device.get("index") == HOST
-    plot = _plot(f"{device_name(device)} memory, GiB", history, store, state, shown)
+    plot = _plot(f"{device_name(device)} memory, GiB", history, store, state)
     used = history.series("host") if host else history.series("used", index)
     run = history.series("rss") if host else history.series("run_used", index)
     if used is not None:
@@ -85,13 +82,23 @@ def util_plot(
     return plot
 
 
-def _plot(
-    title: str,
-    history: MemoryHistory,
-    store: SeriesStore,
-    state: Mapping[str, Any],
-    shown: tuple[int, int] | None = None,
-) -> Plot:
+def look(plot: Plot, lens: Lens, store: SeriesStore, total: Any) -> Plot:
+    """A plot of this page as the run's other charts are looked at: their stretch, x axis, cursor, scale."""
+    samples = plot.axis
+    if not isinstance(samples, SampleAxis):
+        return lens.look(plot, store, total)
+    if store.last_step is None:  # its x is the time since the start
+        return plot
+    spent = lens.frame(plot, store, total)
+    plot.axis = SpentSamples(samples, spent) if spent else samples
+    step = lens.view.cursor
+    if step is not None and (sample := samples.sample_of(step)) is not None:
+        plot.cursor = sample
+        plot.headline = cursor_headline(plot.curves, sample, step)
+    return plot
+
+
+def _plot(title: str, history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any]) -> Plot:
     last = store.last_step
     if last is None:
         seconds = int(history.times[-1] - history.times[0]) + 1 if history.times else 1
@@ -99,18 +106,21 @@ def _plot(
         return Plot(f"{title}, since the start", last=end, axis=axis)
     live = is_live(state)
     axis = SampleAxis(history.times, store.steps, store.times, math.inf if live else max(last, 1))
-    first, end = shown or (0, step_limit(last + 1, None) if live else max(last, 1))
+    end = step_limit(last + 1, None) if live else max(last, 1)
     seams = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
     marks = [Mark(sample, glyphs.SEAM, "text") for sample in seams if sample is not None]
-    return Plot(title, first=first, last=end, axis=axis, marks=marks)
+    return Plot(title, last=end, axis=axis, marks=marks)
 
 
 def _logged(store: SeriesStore) -> Plot:
     """Memory as veRL's own metrics tell it: peaks of the training process, and the host."""
     plot = Plot("memory as veRL logs it, GiB", last=step_limit(store.last_step or 0, None))
-    for keys, label, role in ((_TRAINERS, "trainer's peak", "curve"), (_HOSTS, "host", "curve-2")):
+    for keys, label, role, sign in (
+        (_TRAINERS, "trainer's peak", "curve", ""),
+        (_HOSTS, "host", "curve-2", glyphs.FILL),
+    ):
         if found := store.first_of(*keys):
-            plot.curves.append(Curve(found[1], role=role, label=label))
+            plot.curves.append(Curve(found[1], role=role, label=label, sign=sign))
             plot.headline.append([(f"{label} {number(found[1].last)}", "title")])
     if not plot.curves:
         plot.note = "this run logged no memory either"

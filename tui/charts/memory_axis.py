@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from launcher.format import duration
+from tui.charts.axes import SpentAxis
 
 _RECENT = 20  # steps whose median duration says how far the present one is
 _ALMOST = 0.99  # a step that takes longer than usual does not become the next one
@@ -75,3 +76,23 @@ class SampleAxis:
         if after:
             return (self._steps[after - 1], self._ends[after - 1]), end
         return (self._steps[0] - 1, min(self._times[0], end[1])), end
+
+
+class SpentSamples:
+    """Maps indices of samples to the time or tokens that were spent until then."""
+
+    unit = 0.0
+
+    def __init__(self, samples: SampleAxis, spent: SpentAxis) -> None:
+        self._samples, self._spent = samples, spent
+
+    def place(self, step: int) -> float:
+        """x of the sample of this index."""
+        return self._spent.within(self._samples.place(step))
+
+    def step_at(self, x: float) -> int:
+        """The index of the first sample at `x` or right of it."""
+        return self._samples.step_at(self._spent.moment(x))
+
+    def label(self, x: float) -> str:
+        return self._spent.label(x)

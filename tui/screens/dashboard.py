@@ -148,10 +148,9 @@ class DashboardScreen(RunPages):
             self.remove_class("-pins")
 
     def _show_memory_chart(self) -> None:
-        chart, found = self.query_one(MemoryChart), self.charted()
-        if self.reader is not None and found is not None and chart.display:
-            view = self.lens.view
-            chart.show(self.reader, view.shown(self.lens.whole(*found)), view.cursor)
+        chart = self.query_one(MemoryChart)
+        if self.reader is not None and chart.display:
+            chart.show(self.reader, self.lens)
 
     def on_unmount(self) -> None:
         if self.attention is not None:

@@ -1,9 +1,8 @@
 """Memory beside the steps: of the fullest GPU, or of the host."""
 
 from launcher.run.reader import RunReader
-from tui.charts.memory import memory_plot
-from tui.charts.memory_axis import SampleAxis
-from tui.charts.view import Stretch
+from tui.charts.lens import Lens
+from tui.charts.memory import look, memory_plot
 from tui.content.memory import fullest
 from tui.drawing.chart import draw
 from tui.drawing.plot import Plot
@@ -12,16 +11,15 @@ from tui.widgets.painted import Painted
 
 
 class MemoryChart(Painted):
-    """On the same steps as the charts beside it; no `MetricChart`, for its values belong to no step."""
+    """Follows the view of the charts beside it; no `MetricChart`, for its values belong to no step."""
 
     plot = Plot("")
 
-    def show(self, reader: RunReader, steps: Stretch, cursor: int | None) -> None:
-        """The memory of a run during these steps; `cursor` is the step whose values are read."""
-        device = fullest(reader.memory.latest)
-        self.plot = memory_plot(reader.memory, reader.series, reader.state, device, steps)
-        if cursor is not None and isinstance(self.plot.axis, SampleAxis):
-            self.plot.cursor = self.plot.axis.sample_of(cursor)
+    def show(self, reader: RunReader, lens: Lens) -> None:
+        """The memory of a run, through the lens of its charts."""
+        memory, store, state = reader.memory, reader.series, reader.state
+        plot = memory_plot(memory, store, state, fullest(memory.latest))
+        self.plot = look(plot, lens, store, state.get("total"))
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
