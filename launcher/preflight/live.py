@@ -2,7 +2,8 @@
 
 Reads one JSON object a line (`path`, `text` of the preset) and answers each with two: what is known at once
 (`command`, `rows` of the training files, `error`), then what takes up to a second (`findings`, `memory`,
-`machine`). It ends with its input. The screen stays small and quick, whatever the checks import.
+`machine`, and version and folder of `verl`). It ends with its input. The screen stays small and quick,
+whatever the checks import.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _NEEDS = re.compile(r"(\d+) ?(?:x )?GPUs?\D+?(\d+) ?Gi?B", re.IGNORECASE)
 
 def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
     """The two answers about the preset that the file `path` would be with this text."""
+    from launcher.preflight import engine
     from launcher.preset.files import load_text
     from launcher.preset.flow import rows_of
 
@@ -32,7 +34,7 @@ def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
         loaded = load_text(path, text)
     except UserError as refused:
         yield {"error": str(refused), "command": None, "rows": None}
-        yield {"findings": [], "memory": None, "machine": ""}
+        yield {"findings": [engine.refused(refused).as_json()], "memory": None, "machine": ""}
         return
     command, error = _command(loaded)
     yield {"command": command, "error": error, "rows": rows_of(loaded.preset.data.train)}
@@ -71,6 +73,7 @@ def _judged(loaded: LoadedPreset) -> dict[str, Any]:
         "findings": [finding.as_json() for finding in findings],
         "memory": found.as_json() if found else None,
         "machine": _words(where),
+        "verl": [judged.version, str(judged.verl) if judged.verl else None],
     }
 
 

@@ -28,6 +28,7 @@ from tui.screens.runs import RunsScreen
 from tui.widgets.editor_side import EditorSide
 from tui.widgets.findings import Findings
 from tui.widgets.form import FormLines
+from tui.widgets.form_area import FormArea
 from tui.widgets.lines import Lines
 from tui.widgets.value_box import ValueBox
 
@@ -95,12 +96,14 @@ async def test_a_value_is_typed_in_its_place_and_saved(mine: Path) -> None:
 
 async def test_what_cannot_be_is_not_taken(mine: Path) -> None:
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        box = pilot.app.screen.query_one(ValueBox)
         await pilot.press("enter", *"fast", "enter")
         await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and "allowed" in told(pilot)
-        await pilot.press("enter", *"7", "escape")
-        await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and not pilot.app.screen.query_one(ValueBox).is_open
+        assert pilot.app.screen.draft.text == MINE and "allowed" in text_of(pilot, "#value-note")
+        assert box.is_open and box.query_one(Input).value == "fast"  # to be mended, not typed again
+        await pilot.press("escape")
+        await until(pilot, lambda: not box.is_open)
+        assert pilot.app.screen.draft.text == MINE
 
 
 async def test_steps_undo_redo_and_reset(mine: Path) -> None:
@@ -175,6 +178,28 @@ async def test_a_key_without_a_field_is_added(mine: Path) -> None:
         await until(pilot, lambda: draft.changed)
         assert draft.value(("overrides", "actor_rollout_ref.rollout.over_sample_rate")) == 0.5
         await until(pilot, lambda: chosen(pilot) == "overrides.actor_rollout_ref.rollout.over_sample_rate")
+
+
+async def test_a_key_that_cannot_be_one_is_not_taken(mine: Path) -> None:
+    async with editor().run_test(size=HOME) as pilot:
+        box = pilot.app.screen.query_one(ValueBox)
+        await pilot.press("a", *"trian.x", "enter")
+        await pilot.pause()
+        assert box.is_open and "no field and no veRL key" in text_of(pilot, "#value-note")
+        await pilot.press("escape")
+        await until(pilot, lambda: not box.is_open)
+        assert pilot.app.screen.draft.text == MINE
+
+
+async def test_the_keys_offered_are_those_of_the_verl_that_is_there(mine: Path) -> None:
+    async with editor().run_test(size=HOME) as pilot:
+        screen = pilot.app.screen
+        area, side, box = screen.query_one(FormArea), screen.query_one(EditorSide), screen.query_one(ValueBox)
+        await judged(pilot)
+        await until(pilot, lambda: area.verl == side.verl)
+        area.verl = ("0.7.1", None)
+        await pilot.press("a", *"data.sampler.class_pa")
+        await until(pilot, lambda: box.choices == ["data.sampler.class_path"])  # 0.8 has none
 
 
 async def test_leaving_asks_and_keeps_what_is_not_saved(mine: Path, make: SimpleNamespace) -> None:

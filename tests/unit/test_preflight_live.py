@@ -24,11 +24,12 @@ def test_each_request_is_answered_twice_until_the_input_ends(tmp_path: Path) -> 
     done = subprocess.run(
         [sys.executable, "-m", "launcher.preflight.live"], input=requests, capture_output=True, timeout=120
     )
-    first, judged, broken, nothing, toy, _ = map(json.loads, done.stdout.splitlines())
+    first, judged, broken, refused, toy, _ = map(json.loads, done.stdout.splitlines())
     assert done.returncode == 0
     assert "actor_rollout_ref.actor.optim.lr=1e-05" in first["command"] and first["error"] is None
-    assert judged["memory"]["phases"] and isinstance(judged["findings"], list)
-    assert broken["command"] is None and "line" in broken["error"] and nothing["findings"] == []
+    assert judged["verl"][0] and judged["memory"]["phases"] and isinstance(judged["findings"], list)
+    assert broken["command"] is None and "line" in broken["error"]
+    assert [each["id"] for each in refused["findings"]] == ["PRESET"]
     assert "trainer.device=cpu" in toy["command"]
 
 

@@ -106,6 +106,7 @@ class EditorScreen(Screen[None]):
         self._tell()
 
     def on_editor_side_judged(self) -> None:
+        self._area.verl = self.query_one(EditorSide).verl or self._area.verl
         self._head()
 
     def _show(self) -> None:

@@ -100,6 +100,12 @@ class EditorSide(Vertical):
         """Whether the checks have answered once."""
         return "findings" in self._answer
 
+    @property
+    def verl(self) -> tuple[str, Path | None] | None:
+        """Version and folder of the veRL that the checks found; None before."""
+        version, folder = self._answer.get("verl") or (None, None)
+        return (version, Path(folder) if folder else None) if version else None
+
     def _ask(self) -> None:
         if self._shown is not None:
             self._live.ask(*self._shown)

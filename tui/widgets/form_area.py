@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -14,13 +15,14 @@ from textual.message import Message
 from launcher.errors import UserError
 from launcher.preset.choices import choices
 from launcher.preset.completion import keys
+from launcher.preset.defaults import NEWEST
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import check, typed, where_of
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import step
 from tui.content.preset_form import Form, value_column
 from tui.drawing.rows import Row
-from tui.glyphs import CRITICAL, DASH
+from tui.glyphs import DASH
 from tui.widgets.form import FormLines
 from tui.widgets.value_box import ROWS, ValueBox
 
@@ -47,6 +49,7 @@ class FormArea(Container):
         self.draft, self.read_only = draft, read_only
         self.form = Form(draft)
         self.query_text = ""
+        self.verl: tuple[str, Path | None] = (NEWEST, None)  # version and folder, for the keys that there are
         self._everything = False
         self._editing: str | None = None  # the field whose value is being typed
         self._adding: str | None = None  # "" asks for a key, a key for its value
@@ -132,30 +135,48 @@ class FormArea(Container):
         self.lines.make_room(ROWS)
         where, text = self.form.where(name), self.form.text(name)
         self._place(self.lines.row_of(name), value_column(self.lines.size.width))
-        self.box.open("" if text == DASH else text, lambda text, fresh: choices(
-            where, text, fresh=fresh, seen=self.form.seen, folder=self.draft.path.parent))  # fmt: skip
-        self.call_after_refresh(self.box.note, _hint(name))
+        self.box.open(
+            "" if text == DASH else text,
+            lambda text, fresh: choices(
+                where, text, fresh=fresh, seen=self.form.seen, folder=self.draft.path.parent
+            ),
+            partial(self.draft.check_text, where),
+            hint="",
+            note=_hint(name),
+        )
 
     def action_add(self) -> None:
         """Asks for a key, then for its value."""
         if not self.refused():
-            self._ask_new("", "a veRL key, or env.NAME")
+            self._adding = ""
+            self._place(0, 2)
+            self.box.open("", self._keys, self._no_key, hint="a veRL key, or env.NAME")
 
-    def _ask_new(self, key: str, hint: str) -> None:
+    def _keys(self, text: str, fresh: bool) -> list[str]:
+        return [] if fresh else keys(text, *self.verl)[:_OFFERED]
+
+    def _no_key(self, text: str) -> str | None:
+        """What is wrong with a key, unless more of it is to come."""
+        if not text.strip() or self._keys(text, False):
+            return None
+        try:
+            where_of(text)
+        except UserError as error:
+            return str(error)
+        return None
+
+    def _ask_value(self, key: str) -> None:
         self._adding = key
         self._place(0, 2)
-        self.box.open("", lambda text, fresh: [] if fresh or key else keys(text)[:_OFFERED], hint=hint)
+        self.box.open(
+            "", lambda text, fresh: [], partial(self.draft.check_text, where_of(key)), hint=f"value of {key}"
+        )
 
     def _place(self, row: int, column: int) -> None:
         size = self.lines.size
         self.box.styles.offset = (column - 1, row)
         self.box.styles.width = max(size.width - column, 12)
         self.box.styles.max_height = max(min(ROWS, size.height - row), 2)
-
-    def on_value_box_typed(self, event: ValueBox.Typed) -> None:
-        if self._editing is not None:
-            wrong = self.draft.check_text(self.form.where(self._editing), event.text)
-            self.box.note(f"{CRITICAL} {wrong}" if wrong else _hint(self._editing), wrong=bool(wrong))
 
     def on_value_box_done(self, event: ValueBox.Done) -> None:
         name, self._editing = self._editing, None
@@ -183,7 +204,7 @@ class FormArea(Container):
             self.go_to(name)
             self.call_after_refresh(self._open, name)
         else:
-            self.call_after_refresh(self._ask_new, text, f"value of {text}")
+            self.call_after_refresh(self._ask_value, text)
 
     def _line(self, name: str, columns: int) -> Row:
         return self.form.line(name, columns)

@@ -12,7 +12,7 @@ from textual.widgets import Input
 
 from launcher.text import clean
 from tui.drawing.rows import Row
-from tui.glyphs import CURSOR
+from tui.glyphs import CRITICAL, CURSOR
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 
@@ -20,10 +20,14 @@ MOST = 6  # choices in sight
 ROWS = MOST + 3  # of the box, with a note of two lines
 Offer = Callable[[str, bool], list[str]]
 """What can be chosen for a text; True while it is the one that stood there."""
+Check = Callable[[str], str | None]
+"""What is wrong with a text."""
 
 
 class ValueBox(Vertical):
-    """Enter takes the choice, else the text; in a folder that was chosen it goes on."""
+    """Enter takes the choice, else the text; in a folder that was chosen it goes on, and with what cannot be
+    taken it waits.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "leave it", id="editor.leave-it", tooltip="Leave the value as it was"),
@@ -34,13 +38,6 @@ class ValueBox(Vertical):
         Binding("up", "choose(-1)", id="editor.choose", show=False, key_display="↑↓",
                 tooltip="One of what is offered"),
     ]  # fmt: skip
-
-    class Typed(Message):
-        """The text is another one now."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
 
     class Done(Message):
         """The text that was entered; None when it was left as it was."""
@@ -54,29 +51,37 @@ class ValueBox(Vertical):
         self.choices: list[str] = []
         self.chosen: int | None = None
         self._offer: Offer | None = None
-        self._first = ""
+        self._check: Check | None = None
+        self._first = self._note = ""
 
     def compose(self) -> ComposeResult:
         yield Input(compact=True)
         yield Lines(id="value-note")
         yield Lines(id="value-choices")
 
-    def open(self, text: str, offer: Offer, *, hint: str = "") -> None:
-        """Starts with a text, selected, so that the first letter replaces it."""
-        self._offer, self._first, self.chosen = offer, text, None
+    def open(self, text: str, offer: Offer, check: Check, *, hint: str, note: str = "") -> None:
+        """Starts with a text, selected, so that the first letter replaces it.
+
+        `hint` stands in the field while it is empty, `note` below it while nothing is wrong.
+        """
+        self._offer, self._check, self._first, self._note, self.chosen = offer, check, text, note, None
         field = self.query_one(Input)
         with self.prevent(Input.Changed):
             field.value, field.placeholder = text, hint
         self.remove_class(HIDDEN)
         field.focus()
-        self.note("")
         self._look()
+        self.call_after_refresh(self._tell, "")  # its width is known then
 
-    def note(self, text: str, *, wrong: bool = False) -> None:
-        """A sentence below the text: what may be typed, or what is wrong with it."""
+    def _tell(self, wrong: str) -> None:
+        """A sentence below the text: what is wrong with it, else what may be typed."""
+        text = f"{CRITICAL} {wrong}" if wrong else self._note
         lines = wrap(clean(text), max(self.size.width - 2, 12))[:3]
         rows: list[Row] = [[(f" {line}", "critical" if wrong else "dim")] for line in lines]
         self.query_one("#value-note", Lines).show(rows)
+
+    def _wrong(self, text: str) -> str:
+        return (self._check(text) if self._check and text != self._first else None) or ""
 
     @property
     def is_open(self) -> bool:
@@ -86,13 +91,15 @@ class ValueBox(Vertical):
         event.stop()
         self.chosen = None
         self._look()
-        self.post_message(self.Typed(event.value))
+        self._tell(self._wrong(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         text = self.choices[self.chosen] if self.chosen is not None else event.value
         if self.chosen is not None and text.endswith("/"):
             self.action_complete()
+        elif wrong := self._wrong(text):
+            self._tell(wrong)
         else:
             self._close(text)
 
