@@ -115,4 +115,9 @@ def _sample(row: dict[str, Any]) -> Sample:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else clean(str(value)[:_LONGEST]).strip()
+    """Clean text; of one that is too long the beginning, and how long it is."""
+    if value is None:
+        return ""
+    text = str(value)
+    rest = f" … ({len(text):,} characters in all)" if len(text) > _LONGEST else ""
+    return clean(text[:_LONGEST]).strip() + rest

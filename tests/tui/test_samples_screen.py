@@ -1,6 +1,7 @@
 """The answers of the model, on the dumps of a real toy run."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from launcher.run.samples import Sample
-from tui.content.samples import ORDERS, about, ordered
+from tui.content.samples import ORDERS, about, ordered, sample_page
+from tui.drawing.fold import fold
+from tui.drawing.rows import width
 from tui.screens.samples import SamplesScreen
 
 HOME = (80, 24)
@@ -98,6 +103,26 @@ async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, 
         await pilot.app.workers.wait_for_complete()
         screen = await pressed(pilot, "down", "up", "pagedown", "end", "home", "o", "o")
         assert len(shown(screen)) == 2 and "\x1b" not in shown(screen)[0]
+
+
+def test_an_answer_is_shown_whole_in_any_script() -> None:
+    """Of 漢字 forty take eighty cells; nothing of what is judged by reading may be cut off."""
+    answer = (
+        "答えは " + "漢字" * 90 + "。 2 + 2 = 4 " + "x" * 100 + "\n    indented  code\n\n" + "the end " * 20
+    )
+    rows = sample_page(Sample("", answer, "", math.nan, ()), 79)
+    assert all(width(row) <= 78 for row in rows)
+    said = ["".join(text for text, _ in row) for row in rows]
+    assert said[0].startswith(" no score · ") and "   " + "    indented  code" in said and "   " in said
+    page = said[said.index(" Answer") + 1 : said.index(" Ground truth")]
+    assert "".join("".join(page).split()) == "".join(answer.split())
+
+
+@given(st.text(), st.integers(1, 40))
+def test_folded_lines_hold_every_letter_and_are_never_too_wide(line: str, columns: int) -> None:
+    found = fold(line, columns)
+    assert "".join("".join(found).split()) == "".join(line.split())
+    assert all(width([(piece, "text")]) <= max(columns, 2) for piece in found)
 
 
 def test_orders_keep_every_sample_and_unscored_ones_last() -> None:

@@ -8,6 +8,7 @@ from textwrap import wrap
 from launcher.format import number
 from launcher.run.samples import Dump, Sample
 from tui.content.word_diff import compare, flow, plain
+from tui.drawing.fold import fold
 from tui.drawing.rows import Row
 from tui.glyphs import ARROW, SPARK
 
@@ -47,12 +48,12 @@ def sample_row(sample: Sample) -> Row:
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
     """Prompt, answer and ground truth, wrapped."""
-    figures = [f"score {_score(sample)}", f"{len(sample.answer):,} characters", *sample.parts]
+    figures = [_scored(sample), f"{len(sample.answer):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
     for title, text in (("Answer", sample.answer), ("Ground truth", sample.truth), ("Prompt", sample.prompt)):
         rows.append([(f" {title}", "title")])
         for line in (text or "(none)").splitlines():
-            rows += [[(f"   {part}", "text")] for part in wrap(line, max(columns - 4, 8)) or [""]]
+            rows += [[(f"   {part}", "text")] for part in fold(line, max(columns - 4, 8))]
     return rows
 
 
@@ -71,19 +72,15 @@ def diff_rows(
 
     `alone`: there is no other answer to compare it with.
     """
-    (dump, sample), (later, answer) = older, newer
+    (_, sample), (later, answer) = older, newer
     if same:
-        row: Row = [(f" step {later.step}, score {_score(answer)}", "title")]
+        row: Row = [(f" step {later.step}, {_scored(answer)}", "title")]
         none = "No other step asked this prompt: training asks it once an epoch, a validation each time (v)."
         said = [[(f" {line}", "dim")] for line in wrap(none, max(columns - 2, 8))] if alone else []
         return [*said, row, *flow(plain(answer.answer), columns)]
     found = compare(sample.answer, answer.answer)
-    row = [
-        (
-            f" step {dump.step}, score {_score(sample)} {ARROW} step {later.step}, score {_score(answer)}",
-            "title",
-        )
-    ]
+    before, after = (f"step {each.step}, {_scored(of)}" for each, of in (older, newer))
+    row = [(f" {before} {ARROW} {after}", "title")]
     if not found.gone and not found.new:
         row.append(("   the same words", "dim"))
     else:
@@ -142,6 +139,10 @@ def _bar(count: int, most: int) -> str:
 def about(samples: Sequence[Sample]) -> str:
     """`64 answers, 12 different`: few different answers are a sign of their own."""
     return f"{len(samples):,} answers, {len({sample.answer for sample in samples}):,} different"
+
+
+def _scored(sample: Sample) -> str:
+    return _score(sample) if math.isnan(sample.score) else f"score {_score(sample)}"
 
 
 def _score(sample: Sample) -> str:

@@ -1,12 +1,13 @@
 """Two answers word by word: what is gone is marked [-so-], what is new {+so+}, beside their colours."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from tui.drawing.fold import broken
 from tui.drawing.rows import Row, Span, width
 
 _WORDS = re.compile(r"\n|[^\s]+")
@@ -54,7 +55,7 @@ def flow(words: Sequence[Span], columns: int, indent: int = 3) -> list[Row]:
         if word == "\n":
             rows.append([(" " * indent, "text")])
             continue
-        for part in _broken(word, room):
+        for part in broken(word, room):
             used = width(rows[-1])
             if used > indent and used + 1 + cell_len(part) > columns:
                 rows.append([(" " * indent, "text")])
@@ -77,14 +78,3 @@ def _marked(words: list[str], role: str) -> list[str]:
         ends = at + 1 == len(words) or words[at + 1] == "\n"
         found[at] = f"{before if begins else ''}{word}{behind if ends else ''}"
     return [word for word in found if word != "\n" or role == "ok"]
-
-
-def _broken(word: str, room: int) -> Iterator[str]:
-    """A word in pieces of at most `room` cells."""
-    piece = ""
-    for char in word:
-        if piece and cell_len(piece + char) > room:
-            yield piece
-            piece = ""
-        piece += char
-    yield piece
