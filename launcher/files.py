@@ -2,10 +2,13 @@
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+_PATIENCE = 1 << 23  # bytes that wait for room on a disk; further lines are dropped
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -37,14 +40,49 @@ def read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+class Appender:
+    """Adds complete lines to a file. A half line that an earlier kill left is ended first.
+
+    What the disk refuses raises OSError; a `patient` one keeps it for its next turn instead.
+    """
+
+    def __init__(self, path: Path, *, patient: bool = False) -> None:
+        self._path, self._patient = path, patient
+        self._waiting = b""
+        self._inside = False  # a full disk took a part of our line
+        self._lock = threading.Lock()
+
+    def add(self, lines: list[bytes]) -> None:
+        """Writes lines that end with their newline."""
+        with self._lock:
+            if len(self._waiting) < _PATIENCE:
+                self._waiting += b"".join(lines)
+            try:
+                self._write()
+            except OSError:
+                if not self._patient:
+                    raise
+
+    def flush(self) -> None:
+        """Writes what waits. Raises OSError, patient or not."""
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        if not self._waiting:
+            return
+        with self._path.open("ab+", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            if end and not self._inside:
+                file.seek(end - 1)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+            while self._waiting:
+                count = file.write(self._waiting)
+                self._inside = self._waiting[count - 1 : count] != b"\n"
+                self._waiting = self._waiting[count:]
+
+
 def append_lines(path: Path, lines: list[bytes]) -> None:
-    """Adds complete lines in one write. A half line that an earlier kill left is ended first."""
-    if not lines:
-        return
-    with path.open("ab+") as file:
-        end = file.seek(0, os.SEEK_END)
-        if end:
-            file.seek(end - 1)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
-        file.write(b"".join(lines))
+    """Adds complete lines once, as `Appender` does. Raises OSError."""
+    Appender(path).add(lines)

@@ -6,6 +6,7 @@ import shutil
 
 from launcher.errors import UserError
 from launcher.run.directory import RunDir
+from launcher.run.lock import alone
 from launcher.run.state import ALIVE, current
 
 _DOOMED = ".deleted-"
@@ -24,11 +25,12 @@ def delete(run: RunDir) -> None:
     It leaves the list at once: checkpoints of hundreds of gigabytes take their time. What a delete that was
     killed left behind goes with the next one.
     """
-    check(run)
-    try:
-        run.path.rename(run.path.with_name(_DOOMED + run.id))
-    except OSError as error:
-        raise UserError(f"run {run.id} cannot be deleted: {error.strerror}") from None
+    with alone(run):
+        check(run)
+        try:
+            run.path.rename(run.path.with_name(_DOOMED + run.id))
+        except OSError as error:
+            raise UserError(f"run {run.id} cannot be deleted: {error.strerror}") from None
     for doomed in run.path.parent.glob(f"{_DOOMED}*"):
         shutil.rmtree(doomed, ignore_errors=True)
 

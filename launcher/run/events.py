@@ -7,20 +7,24 @@ from typing import Any
 
 import orjson
 
-from launcher.files import append_lines
+from launcher.files import Appender
 from launcher.metrics.records import parse_object
 
 
 class EventLog:
-    """Appends events. Kinds: state, phase, health, alert, action, exit, note."""
+    """Appends events. Kinds: state, phase, health, alert, action, exit, note.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    A `patient` one waits where the disk is full, as `launcher.files.Appender` does.
+    """
+
+    def __init__(self, path: Path, *, patient: bool = False) -> None:
+        self._file = Appender(path, patient=patient)
+        self.flush = self._file.flush
 
     def add(self, kind: str, t: float | None = None, **fields: Any) -> None:
         """Writes one event that happened at `t` (unix seconds; now by default)."""
         event = {"schema": 1, "t": round(time.time() if t is None else t, 3), "kind": kind, **fields}
-        append_lines(self._path, [orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)])
+        self._file.add([orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)])
 
     def change(self, before: str, after: str) -> None:
         """Writes a change of state."""

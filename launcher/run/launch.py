@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from launcher.run.checkpoints import checkpoint
 from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
 from launcher.run.health import check_health
+from launcher.run.lock import alone
 from launcher.run.process import ProcessId
 from launcher.run.relaunch import note_origin, origin
 from launcher.run.spawn import spawn_supervisor, write_launch
@@ -96,6 +98,11 @@ def resume(
 
     Raises Refused as `start` does.
     """
+    with alone(run):
+        return _resume(run, settings, narrate, force=force)
+
+
+def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, *, force: bool) -> RunDir:
     from launcher.preflight.gate import admit
 
     state = current(run)
@@ -116,10 +123,10 @@ def resume(
     except BaseException:
         shutil.rmtree(attempt.path, ignore_errors=True)
         raise
+    control.take(run)  # what was asked of the attempt that ended is not meant for this one
     write_launch(run, attempt, launch, created=time.time(), run_created=info["created"], resume_step=step)
     _note_force(run, preflight)
     EventLog(run.events).add("action", verb="resume", by="user", step=step, settings=list(settings))
-    control.take(run)  # what was asked of the attempt that ended is not meant for this one
     narrate(f"resuming from step {step} in attempt {attempt.number}")
     spawn_supervisor(run)
     return run
@@ -152,12 +159,24 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False) -> str:
     if state["state"] == "lost" and state.get("driver_alive"):
         return _stop_orphan(run, state, by)
     if state["state"] in ALIVE:
-        control.request(run, "stop", by=by)
+        _ask_to_end(run, state, by)
     deadline = time.monotonic() + STOP_PATIENCE
     while wait and state["state"] in ALIVE and time.monotonic() < deadline:
         time.sleep(0.2)
         state = current(run)
+    if state["state"] == "lost" and state.get("driver_alive"):  # the supervisor died meanwhile
+        return _stop_orphan(run, state, by)
     return str(state["state"])
+
+
+def _ask_to_end(run: RunDir, state: dict[str, Any], by: str) -> None:
+    try:
+        control.request(run, "stop", by=by)
+    except OSError:  # a full disk: the supervisor listens to a signal, too
+        supervisor = ProcessId.from_json(state.get("supervisor"))
+        if supervisor is None or not supervisor.alive():
+            raise
+        os.kill(supervisor.pid, signal.SIGTERM)
 
 
 def folders(run: RunDir, attempt: AttemptDir) -> RunFolders:

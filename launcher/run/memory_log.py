@@ -1,5 +1,7 @@
 """gpu.jsonl: one sample a second at first, thinned to one in ten seconds after an hour, and so bounded."""
 
+import contextlib
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -15,16 +17,21 @@ _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
 class MemoryLog:
     """Appends samples to gpu.jsonl."""
 
-    def __init__(self, path: Path, started: float) -> None:
-        self._path, self._started, self._last = path, started, 0.0
+    def __init__(self, path: Path) -> None:
+        self._path, self._started, self._last = path, time.monotonic(), -math.inf
 
-    def due(self, now: float) -> bool:
+    def due(self) -> bool:
         """Whether it is time for the next sample."""
+        now = time.monotonic()  # the clock may be set
         return now - self._last >= (1.0 if now - self._started < _FULL_RATE else 10.0)
 
     def add(self, sample: dict[str, Any]) -> None:
-        """Writes one sample."""
-        self._last = time.time()
+        """Writes one sample; on a full disk it is no loss."""
+        self._last = time.monotonic()
+        with contextlib.suppress(OSError):
+            self._append(sample)
+
+    def _append(self, sample: dict[str, Any]) -> None:
         append_lines(self._path, [orjson.dumps(sample, option=orjson.OPT_APPEND_NEWLINE)])
         if self._path.stat().st_size > _MOST:
             lines = self._path.read_bytes().splitlines(keepends=True)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from launcher.console import phases
 from launcher.console import reader as console
-from launcher.files import append_lines
+from launcher.files import Appender
 from launcher.health.checklist import Checklist
 from launcher.health.levels import Level
 from launcher.health.rows import Change
@@ -51,13 +51,19 @@ class DiskSink:
     """Writes findings into the run directory."""
 
     def __init__(
-        self, attempt: AttemptDir, events: EventLog, on_change: Callable[[Change, float], None] | None = None
-    ) -> None:
-        """`on_change` is told of every flag that rose or fell, after it was written."""
-        self._attempt, self._events, self._on_change = attempt, events, on_change
+        self, attempt: AttemptDir, events: EventLog,
+        on_change: Callable[[Change, float], None] | None = None, *, patient: bool = False,
+    ) -> None:  # fmt: skip
+        """`on_change` is told of every flag that rose or fell, after it was written.
+
+        `patient`: as `launcher.files.Appender`.
+        """
+        self._steps = Appender(attempt.steps, patient=patient)
+        self._events, self._on_change = events, on_change
+        self.flush = self._steps.flush
 
     def steps(self, records: list[StepRecord]) -> None:
-        append_lines(self._attempt.steps, [record.to_line() for record in records])
+        self._steps.add([record.to_line() for record in records])
 
     def phase(self, phase: str, step: int | None, t: float) -> None:
         self._events.add("phase", t, phase=phase, step=step)

@@ -5,6 +5,7 @@ lost (derived, never written): the supervisor is gone without an exit record
 imported: a log from elsewhere; its `outcome` says how it ended
 """
 
+import math
 import time
 from typing import Any
 
@@ -25,17 +26,26 @@ class StateFile:
     def __init__(self, run: RunDir) -> None:
         self._path = run.state
         self._told: dict[str, Any] = {}
-        self._updated = self._beat = 0.0
+        self._updated, self._beat = 0.0, -math.inf
 
     def write(self, told: dict[str, Any]) -> None:
-        """Replaces state.json with `told` (without schema, updated and heartbeat, which are added)."""
-        now = time.time()
-        if told == self._told and now - self._beat < HEARTBEAT:
+        """Replaces state.json with `told` (without schema, updated and heartbeat, which are added).
+
+        Raises OSError; then the next call tries again.
+        """
+        now, beat = time.time(), time.monotonic()  # the clock may be set
+        if told == self._told and beat - self._beat < HEARTBEAT:
             return
-        if told != self._told:
-            self._told, self._updated = told, now
-        self._beat = now
-        write_json(self._path, {"schema": SCHEMA, **told, "updated": self._updated, "heartbeat": now})
+        updated = self._updated if told == self._told else now
+        write_json(self._path, {"schema": SCHEMA, **told, "updated": updated, "heartbeat": now})
+        self._told, self._updated, self._beat = told, updated, beat
+
+
+def ending(record: dict[str, Any]) -> str:
+    """The state in which an exit record leaves a run."""
+    if record.get("code") == 0:
+        return "finished"
+    return "stopped" if record.get("requested_by") else "failed"
 
 
 def current(run: RunDir) -> dict[str, Any]:
@@ -48,9 +58,7 @@ def current(run: RunDir) -> dict[str, Any]:
     if state["state"] == "lost" and isinstance(state.get("attempt"), int):
         record = read_json(run.attempt(state["attempt"]).exit)
         if record:
-            asked = "stopped" if record.get("requested_by") else "failed"
-            ended = "finished" if record.get("code") == 0 else asked
-            return {**state, "state": ended, "exit": record}
+            return {**state, "state": ending(record), "exit": record}
     return state
 
 

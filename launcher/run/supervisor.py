@@ -25,13 +25,15 @@ from launcher.run.alerts import AlertCommand, AlertSettings, StopRule
 from launcher.run.directory import RunDir
 from launcher.run.events import EventLog, read_events
 from launcher.run.health import checklist_maker, earlier_steps, machine_sizes
+from launcher.run.last_words import LastWords
 from launcher.run.memory_log import MemoryLog
 from launcher.run.monitor import DiskSink, Monitor
 from launcher.run.process import ProcessId, kill_session, session_members
-from launcher.run.state import StateFile
+from launcher.run.state import StateFile, ending
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
+_GONE = 6  # looks in a row without the run's folder, after which it was removed
 
 
 class Supervisor:
@@ -43,19 +45,21 @@ class Supervisor:
             raise FileNotFoundError(f"{run.attempts} holds no attempt")
         self.run, self.attempt = run, attempt
         self.launch = read_json(attempt.launch)
-        self.events = EventLog(run.events)
+        self.events = EventLog(run.events, patient=True)
         info = run.read_info()
         alerts = AlertSettings.read((info.get("preset") or {}).get("health") or {})
         self.name = str(info.get("name"))
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add("alert", text=text))
         self.state_file = StateFile(run)
         self.sampler = Sampler(_visible({**os.environ, **self.launch["env"]}))
-        self.memory = MemoryLog(run.memory, time.time())
+        self.memory = MemoryLog(run.memory)
+        self.last_words = LastWords(run.path / ".room", self._gone)
         keys = self.launch["keys"]
         # a replayed log tells of another machine's memory
         sizes = {} if "replay_of" in info else machine_sizes(self.sampler)
+        self.sink = DiskSink(attempt, self.events, self._alert, patient=True)
         self.monitor = Monitor(
-            DiskSink(attempt, self.events, self._alert),
+            self.sink,
             checklist_maker(info, sizes, clock=True),
             keys, file_logger="file" in str(keys.get("trainer.logger", "")),
         )  # fmt: skip
@@ -70,7 +74,9 @@ class Supervisor:
         self.state = "queued"
         self.exit: dict[str, Any] | None = None
         self.requested_by: str | None = None
-        self.stopping_since: float | None = None
+        self.stopping_since: float | None = None  # by a clock that nobody sets
+        self.terminated = False  # by SIGTERM
+        self.missed = 0  # looks in a row that did not find the run's folder
         self.pids: list[int] = []
         self.faulty = False
 
@@ -78,7 +84,7 @@ class Supervisor:
         """Runs the attempt to its end."""
         self._enter("starting")
         if self._spawn():
-            while self.process is not None and self.process.poll() is None:
+            while self.process is not None and self.process.poll() is None and not self._gone():
                 self._look(time.time())
                 time.sleep(TICK)
             self._finish()
@@ -91,7 +97,7 @@ class Supervisor:
         """
         if self.stopping_since is not None or self.process is None or self.process.poll() is not None:
             return False
-        self.requested_by, self.stopping_since = by, time.time()
+        self.requested_by, self.stopping_since = by, time.monotonic()
         self.process.terminate()
         self._enter("stopping")
         return True
@@ -106,7 +112,8 @@ class Supervisor:
                 self.launch["argv"], env, Path(self.launch["cwd"]), self.attempt.console
             )
         except OSError as error:
-            self.attempt.console.write_text(f"ppo-tui: the driver could not be started: {error}\n")
+            text = f"ppo-tui: the driver could not be started: {error}\n"
+            self.last_words.insist(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
         self.driver = ProcessId.of(self.process.pid) or ProcessId(self.process.pid, time.time())
@@ -114,20 +121,37 @@ class Supervisor:
         return True
 
     def _look(self, now: float) -> None:
+        self._guard(self._obey, now)
+        self._guard(self._read, now)
+        if self.memory.due():
+            self._guard(self._sample, now)
+        if self.state == "starting" and self.monitor.step is not None:
+            self._enter("running")
+        since = self.stopping_since
+        if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
+            kill_session(self.driver)
+        self._write()
+
+    def _obey(self, now: float) -> None:
+        if self.terminated:
+            self.stop("SIGTERM to the supervisor")
         for request in control.take(self.run):
             self.events.add("action", now, verb=request.verb, by=request.by, rule=request.rule)
             if request.verb == "stop":
                 self.stop(request.by)
             else:
                 self._mute(request.verb, request.rule)
-        self._guard(self._read, now)
-        if self.memory.due(now):
-            self._guard(self._sample, now)
-        if self.state == "starting" and self.monitor.step is not None:
-            self._enter("running")
-        if self.stopping_since is not None and now - self.stopping_since > driver.PATIENCE and self.driver:
-            kill_session(self.driver)
-        self._write()
+
+    def _gone(self) -> bool:
+        """Whether the run was removed: then nobody could watch or stop it any more."""
+        try:
+            Path("run.yaml").stat()  # where we stand: a folder that was moved is still the run
+            self.missed = 0
+        except FileNotFoundError:
+            self.missed += 1
+        except OSError:  # a network disk that is away for a while
+            pass
+        return self.missed > _GONE
 
     def _mute(self, verb: Any, rule: Any) -> None:
         if verb in ("mute", "unmute"):
@@ -139,9 +163,10 @@ class Supervisor:
         try:
             part(now)
         except Exception as error:
-            traceback.print_exc()
             if not self.faulty:
                 self.faulty = True
+                with contextlib.suppress(OSError):
+                    traceback.print_exc()
                 text = f"ppo-tui itself failed while reading the run ({error!r}): figures may be missing"
                 self.events.add("note", now, text=f"{text}; see {self.run.supervisor_log}")
 
@@ -177,8 +202,11 @@ class Supervisor:
         self.monitor.tick(now, fullest, (sample["host"]["used"], sample["host"]["total"]))
 
     def _finish(self) -> None:
-        """The driver ended: clear its session, drain the sources, write the exit down."""
+        """The driver ended, or the run was removed: clear its session, read the rest, write the exit down."""
         assert self.process is not None and self.driver is not None
+        if self.process.poll() is None:
+            driver.stop(self.driver)
+            self.process.wait()
         left = [] if driver.wait_gone(self.driver, 2.0) else driver.sweep(self.driver)
         if left:
             self.events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
@@ -196,22 +224,33 @@ class Supervisor:
             "requested_by": self.requested_by,
             "t": time.time(),
         }
-        write_json(self.attempt.exit, record)
+        self.last_words.insist(lambda: write_json(self.attempt.exit, record))
         self.exit = record
         self.monitor.checklist.ended(code)
         self.events.add("exit", code=code, signal=name, requested_by=self.requested_by)
-        ended = outcome.judge(self.attempt, record)
-        self._enter(ended.state, error=ended.error, cause=ended.cause)
+        ended = outcome.Outcome(ending(record))
+        with contextlib.suppress(UserError):  # a log that cannot be read
+            ended = outcome.judge(self.attempt, record)
+        self.events.change(self.state, ended.state)
+        self.state = ended.state
+        self.last_words.insist(lambda: self._replace_state(error=ended.error, cause=ended.cause))
         if ended.state == "failed":
             self._tell({"kind": "exit", "t": record["t"], "code": code, "error": ended.error})
         self.alert_command.close()
+        for waiting in (self.sink, self.events):
+            self.last_words.insist(waiting.flush)
+        self.last_words.close()
 
-    def _enter(self, state: str, **more: Any) -> None:
+    def _enter(self, state: str) -> None:
         self.events.change(self.state, state)
         self.state = state
-        self._write(**more)
+        self._write()
 
-    def _write(self, **more: Any) -> None:
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the next look tries again
+            self._replace_state()
+
+    def _replace_state(self, **more: Any) -> None:
         self.state_file.write({
             "state": self.state, "outcome": None, "attempt": self.attempt.number,
             "created": self.launch["run_created"], "started": self.launch["created"],
@@ -233,11 +272,13 @@ def _visible(env: dict[str, str]) -> list[str] | None:
 def main() -> None:
     """Supervises the newest attempt of the run directory named on the command line."""
     run = RunDir(Path(sys.argv[1]).absolute())
+    os.chdir(run.path)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         supervisor = Supervisor(run)
-        signal.signal(signal.SIGTERM, lambda *_: supervisor.stop("SIGTERM to the supervisor"))
+        # only noted: a handler runs in the middle of anything, such as writing state.json
+        signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
         supervisor.supervise()
     except Exception:
         # stderr is supervisor.log; a reader derives `lost` and names that file

@@ -1,5 +1,4 @@
 import stat
-import time
 from pathlib import Path
 
 import pytest
@@ -97,7 +96,7 @@ def test_memory_samples_stay_bounded_and_the_newest_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("launcher.run.memory_log._MOST", 4096)
-    log = MemoryLog(tmp_path / "gpu.jsonl", started=time.time())
+    log = MemoryLog(tmp_path / "gpu.jsonl")
     for i in range(400):
         log.add({"t": i, "gpus": [], "pad": "x" * 20})
     lines = (tmp_path / "gpu.jsonl").read_bytes().splitlines()

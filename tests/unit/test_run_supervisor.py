@@ -160,8 +160,9 @@ def test_a_driver_that_ended_by_itself_was_not_stopped_by_what_its_last_step_sho
     now = time.time()
     preset = {"health": {"stop_on": ["NUM-1"]}}
     run.write_info({"id": run.id, "name": "nan", "created": now, "preset": preset})
-    step = "step:1 - actor/pg_loss:nan - critic/score/mean:0.5"
-    launch = Launch(argv=[sys.executable, "-c", f"print({step!r})"], env={}, unset=[], keys={})
+    step = "step:1 - actor/pg_loss:nan - critic/score/mean:0.5\n"
+    end = f"import os; os.write(1, b{step!r}); os._exit(0)"  # no time to be looked at in between
+    launch = Launch(argv=[sys.executable, "-c", end], env={}, unset=[], keys={})
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
     state = wait_for(run, lambda s: s["state"] not in ALIVE)

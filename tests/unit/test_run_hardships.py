@@ -1,0 +1,161 @@
+"""Supervision under hardship: a full disk, a removed folder, a killed supervisor, two at once."""
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from waiting import wait_for
+
+from launcher.errors import UserError
+from launcher.files import Appender
+from launcher.preset.translate import Launch
+from launcher.run.delete import delete
+from launcher.run.directory import RunDir, create
+from launcher.run.last_words import LastWords
+from launcher.run.launch import resume, stop
+from launcher.run.lock import alone
+from launcher.run.offline import steps
+from launcher.run.process import ProcessId, session_members
+from launcher.run.spawn import spawn_supervisor, write_launch
+from launcher.run.state import ALIVE, current
+
+# Prints step 1, the others when it is told, and ends when it is told.
+DRIVER = """
+import pathlib, sys, time
+def wait(name):
+    while not pathlib.Path(sys.argv[1], name).exists():
+        time.sleep(0.02)
+for step in range(1, 6):
+    print(f"step:{step} - critic/score/mean:0.{step} - actor/entropy:0.5", flush=True)
+    if step == 1:
+        wait("go")
+wait("end")
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
+    """A run that has printed its first step."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    run, now = create("x"), time.time()
+    run.write_info({"id": run.id, "name": "x", "created": now})
+    launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
+    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    state = wait_for(run, lambda state: state["step"] == 1)
+    driver, supervisor = process(state, "driver"), process(state, "supervisor")
+    yield run
+    for each in (supervisor, driver):
+        if each.alive():
+            os.kill(each.pid, signal.SIGKILL)
+
+
+def process(state: dict[str, object], name: str) -> ProcessId:
+    found = ProcessId.from_json(state[name])
+    assert found is not None
+    return found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_full_disk_costs_no_step_and_no_end(run: RunDir, tmp_path: Path) -> None:
+    state = current(run)
+    supervisor = process(state, "supervisor")
+    # nothing that it writes can grow now: to it the disk is full
+    resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    (tmp_path / "go").touch()
+    heartbeat = state["heartbeat"]
+    until(lambda: time.time() - heartbeat > 7)  # a beat was due
+    assert supervisor.alive() and current(run)["step"] == 1
+    (tmp_path / "end").touch()
+    until(lambda: not session_members(process(state, "driver")))
+    assert supervisor.alive() and current(run)["state"] == "running"
+    resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    state = wait_for(run, lambda state: state["state"] not in ALIVE)
+    assert state["state"] == "finished" and state["exit"]["code"] == 0
+    until(lambda: len(list(steps(run))) == 5)
+    assert [record.step for _, record in steps(run)] == [1, 2, 3, 4, 5]
+
+
+def test_what_a_full_disk_took_half_is_completed(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    file = Appender(path, patient=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (12, hard))
+    try:
+        file.add([b"first\n", b"second line\n"])
+        file.add([b"third\n"])
+        with pytest.raises(OSError, match="File too large"):
+            file.flush()
+        with pytest.raises(OSError, match="File too large"):
+            Appender(path).add([b"impatient\n"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == b"first\nsecond"
+    file.add([b"fourth\n"])
+    assert path.read_bytes() == b"first\nsecond line\nthird\nfourth\n"
+
+
+def test_the_last_words_use_the_room_that_was_kept_for_them(tmp_path: Path) -> None:
+    room, said = tmp_path / "room", []
+
+    def write() -> None:
+        if room.exists():
+            raise OSError(errno.ENOSPC, "full")
+        said.append("it failed")
+
+    LastWords(room, lambda: False).insist(write)
+    assert said == ["it failed"]
+    LastWords(room, lambda: True).insist(write)  # nobody is there to hear them
+    assert said == ["it failed"]
+
+
+def test_a_run_whose_folder_was_removed_is_ended(run: RunDir) -> None:
+    state = current(run)
+    while run.path.exists():  # its supervisor may be writing into it
+        shutil.rmtree(run.path, ignore_errors=True)
+    until(lambda: not session_members(process(state, "driver")))
+    until(lambda: not process(state, "supervisor").alive())
+    assert not run.path.exists()
+
+
+def test_a_stop_that_cannot_be_written_down_reaches_the_supervisor_as_a_signal(run: RunDir) -> None:
+    run.control.rmdir()
+    run.control.touch()
+    assert stop(run, wait=True) == "stopped"
+    assert current(run)["exit"]["requested_by"] == "SIGTERM to the supervisor"
+
+
+def test_a_stop_survives_the_supervisor_it_asked(run: RunDir) -> None:
+    state, said = current(run), []
+    supervisor = process(state, "supervisor")
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    asking = threading.Thread(target=lambda: said.append(stop(run, wait=True)))
+    asking.start()
+    until(lambda: any(run.control.iterdir()))
+    os.kill(supervisor.pid, signal.SIGKILL)
+    asking.join(30)
+    assert said == ["stopped"] and session_members(process(state, "driver")) == []
+
+
+def test_an_ended_run_is_resumed_or_deleted_by_one_alone(run: RunDir) -> None:
+    stop(run, wait=True)
+    with alone(run):
+        for change in (resume, delete):
+            with pytest.raises(UserError, match="by somebody else"):
+                change(run)
+    delete(run)
+    assert not run.path.exists()
