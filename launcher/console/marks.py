@@ -12,6 +12,8 @@ _TROUBLE = (
     r"|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Died|Exit)(?=[:(]|\s*\Z))"
 )
 
+SAMPLE = 400  # lines that one printed sample (prompt and answer) may have
+
 # What starts a line, by name; names of phases mean that the phase has begun. veRL 0.9's trainer ("v1") and
 # the older one (0.4-0.8) print different things.
 _MARKS = {
@@ -37,6 +39,8 @@ _MARKS = {
     "awake": r"It took [0-9.]+ seconds to wake up",
     "save": r"Saving checkpoint to |local_global_step_folder: |\[Rank [0-9]+\] Saved model to ",
     "final": r"\(?[\"']Final validation metrics: ",
+    "sample": r"\[(?:prompt|response)\]",
+    "sample-end": r"\[score\]",
     "trouble": _TROUBLE,
 }  # fmt: skip
 MARK = re.compile("|".join(f"(?P<m{index}>{mark})" for index, mark in enumerate(_MARKS.values())).encode())

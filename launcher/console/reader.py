@@ -23,6 +23,7 @@ from launcher.console.marks import (
     HINTS,
     MARK,
     PID,
+    SAMPLE,
     STAMP,
     STEP_HINT,
     name_of,
@@ -47,6 +48,7 @@ class ConsoleReader:
         self._config: ConfigCollector | None = None
         self._last_step: tuple[bytes | None, Piece, str, bool] | None = None  # pid, place, text, sound
         self._plain: list[Piece] = []  # lines without a mark, not looked through yet
+        self._samples: dict[bytes | None, int] = {}  # pid that prints an answer, and its last line at most
         self._events: list[Event] = []
 
     def feed(self, data: bytes) -> list[Event]:
@@ -97,7 +99,14 @@ class ConsoleReader:
             self._step(piece, cut, head)
             return
         if name == "trouble":
-            self._events.append(Notable(clean_line(piece)))
+            if not self._in_sample(piece, head) or piece[2].startswith(b"Error executing job"):
+                self._events.append(Notable(clean_line(piece)))
+            return
+        if name == "sample":
+            self._samples[head[PID]] = piece[0] + SAMPLE
+            return
+        if name == "sample-end":
+            self._samples.pop(head[PID], None)
             return
         if name == "progress":
             self._events.append(Progress(int(mark["done"]), int(mark["of"])))
@@ -135,8 +144,15 @@ class ConsoleReader:
             if any(map(raw.__contains__, hints)):
                 if STEP_HINT in raw and self._step(piece, cut):
                     continue
-                if tells_trouble(raw):
+                if tells_trouble(raw) and not self._in_sample(piece):
                     self._events.append(Notable(clean_line(piece)))
+
+    def _in_sample(self, piece: Piece, head: "re.Match[bytes] | None" = None) -> bool:
+        """Whether a line belongs to an answer that veRL prints: a model that writes code writes errors."""
+        if not self._samples:
+            return False
+        head = head or HEAD.match(piece[2])
+        return head is not None and piece[0] <= self._samples.get(head[PID], 0)
 
     def _step(self, piece: Piece, cut: bool, head: "re.Match[bytes] | None" = None) -> bool:
         """Takes a step line; `head` when it starts its line, so that another may hold its rest."""
@@ -151,6 +167,7 @@ class ConsoleReader:
 
     def _emit_step(self, piece: Piece, found: Step) -> None:
         self._config = None  # what has not come by now does not come
+        self._samples.clear()
         self._events.append(StepLine(found.step, found.data, piece[0], piece[1], found.three_decimals))
         self._enter(self._tracker.step(self._total is not None and found.step >= self._total), piece)
 

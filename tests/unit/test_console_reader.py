@@ -394,6 +394,26 @@ def test_other_lines_are_not(text: str) -> None:
     assert of(Notable, read(f"{T}{text}\n")) == []
 
 
+ANSWER = ["Traceback (most recent call last):", "torch.OutOfMemoryError: CUDA out of memory. Tried to", "bye"]
+
+
+def test_a_printed_answer_that_quotes_an_error_is_none() -> None:
+    sample = ["[prompt] user", "Why?", "[response] Look:", *ANSWER, "[ground_truth] 5", "[score] 0.0"]
+    lines = [f"{T}{line}" for line in sample]
+    lines[5:5] = ["(EngineCore pid=8) RuntimeError: CUDA error: x"]  # of another process meanwhile
+    lines += [f"{T}RuntimeError: the real one"]
+    found = of(Notable, read("\n".join(lines) + "\n"))
+    assert [event.line.number for event in found] == [6, len(lines)]
+
+
+@pytest.mark.parametrize("after", [f"{T}step:2 - a/b:1", f"{T}words\n" * 400])
+def test_an_answer_without_an_end_hides_no_later_error(after: str) -> None:
+    text = f"{T}[response] Look:\n{T}{ANSWER[1]}\n{after}\n{T}RuntimeError: real\n"
+    assert [event.line.text for event in of(Notable, read(text))] == ["RuntimeError: real"]
+    driver = f"[response] Look:\n{ANSWER[0]}\nError executing job with overrides: []\n"
+    assert [event.line.number for event in of(Notable, read(driver))] == [3]
+
+
 def test_events_stand_in_the_order_of_their_lines() -> None:
     text = (
         "".join(f"Segmentation fault {n}\n{T}step:{n} - a/b:1\n" for n in range(200)) + "core dumped\n" * 200

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from launcher.console.causes import CATALOGUE, Cause
 from launcher.console.lines import Line
+from launcher.console.marks import SAMPLE
 
 WRITERS = 4096  # log sources that are followed at once
 NEAR = 80  # lines of one source after which an exception no longer belongs to the frames before it
-SAMPLE = 400  # lines that one printed sample (prompt and answer) may have
 KEPT = 200  # exceptions kept of the driver's last words
 CACHED = 1024
 LONGEST = 1000  # characters of a line that are looked at and quoted
