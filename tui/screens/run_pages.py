@@ -38,6 +38,8 @@ class RunPages(ChartScreen):
                 tooltip="GPU and host memory: now, who holds it, over the steps"),
         Binding("e", "edit", "edit", id="dashboard.edit", show=False,
                 tooltip="Edit and relaunch: a new run out of this one's settings"),
+        Binding("E", "export", "export", id="dashboard.export", show=False,
+                tooltip="The figures as csv, jsonl, parquet, TensorBoard events; the charts as svg"),
         Binding("r", "runs", "runs", id="dashboard.runs", tooltip="The list of runs and presets"),
         Binding("left_square_bracket", "neighbour(1)", "older run", id="dashboard.older", show=False,
                 key_display="[", tooltip="The run before this one"),
@@ -132,6 +134,12 @@ class RunPages(ChartScreen):
 
         if self.reader is not None:
             edit_run(self.app, self.reader.info, read_only=self.read_only)
+
+    def action_export(self) -> None:
+        from tui.actions.exporting import export_run
+
+        if self.reader is not None:
+            self.run_worker(export_run(self.app, self.reader.dir), exclusive=True, group="export")
 
     def action_runs(self) -> None:
         from tui.screens.runs import RunsScreen

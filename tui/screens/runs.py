@@ -47,6 +47,8 @@ class RunsScreen(Screen[None]):
                 tooltip="Newest, best score, longest first, by name"),
         Binding("d", "delete", "delete", id="runs.delete",
                 tooltip="Delete a run with its checkpoints, or a preset of yours; asks first"),
+        Binding("E", "export", "export", id="runs.export", show=False,
+                tooltip="A run's figures as csv, jsonl, parquet, TensorBoard events; its charts as svg"),
         Binding("y", "preset('copy')", "copy", id="runs.copy", show=False, tooltip="Copy a preset"),
         Binding("n", "preset('rename')", "rename", id="runs.rename", show=False,
                 tooltip="Give a preset of yours another name"),
@@ -193,6 +195,13 @@ class RunsScreen(Screen[None]):
             self.run_worker(self._delete(RunDir(self._chosen_run)), exclusive=True, group="delete")
         else:
             self.action_preset("delete")
+
+    def action_export(self) -> None:
+        from tui.actions.exporting import export_run
+
+        if self._chosen_run is not None:
+            export = export_run(self.app, RunDir(self._chosen_run))
+            self.run_worker(export, exclusive=True, group="export")
 
     def action_preset(self, what: str) -> None:
         if self.read_only:

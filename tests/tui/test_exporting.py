@@ -1,0 +1,91 @@
+"""Figures of a run written into files from the screen."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from tui.screens.ask import AskScreen
+from tui.screens.confirm import ConfirmScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.runs import RunsScreen
+
+
+async def until(pilot: Pilot[Any], found: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if found():
+            return
+        await pilot.pause(0.05)
+    raise AssertionError("it never came")
+
+
+async def asked(pilot: Pilot[Any], *keys: str) -> Input:
+    """The field that asks for the file, opened by keys."""
+    app = pilot.app
+    for key in keys:
+        await app.workers.wait_for_complete()  # reading the run, or the list of runs
+        await pilot.pause()
+        await pilot.press(key)
+    await until(pilot, lambda: isinstance(app.screen, AskScreen) and bool(app.screen.query(Input)))
+    return app.screen.query_one(Input)
+
+
+def told(app: Any) -> str:
+    return " ".join(f"{notice.title}: {notice.message}" for notice in app._notifications)
+
+
+async def test_the_ending_of_the_file_is_the_format(
+    make: SimpleNamespace, warned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = make.app(warned, read_only=True)  # a copy changes nothing of the run
+    async with app.run_test(size=(80, 24)) as pilot:
+        field = await asked(pilot, "E")
+        assert field.value == f"{warned.name}.csv"
+        await pilot.press("enter")
+        await until(pilot, lambda: "Exported" in told(app))
+        assert str(tmp_path / field.value) in told(app) and isinstance(app.screen, DashboardScreen)
+        heads, *rows = csv.reader((tmp_path / field.value).open())
+        assert heads[:2] == ["step", "attempt"] and len(rows) == 63
+
+
+async def test_what_cannot_be_written_is_said_before_and_after(
+    make: SimpleNamespace, warned: Path, tmp_path: Path
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=(80, 24)) as pilot:
+        field = await asked(pilot, "E")
+        field.value = str(tmp_path / "x.xlsx")
+        await pilot.press("enter")
+        await until(pilot, lambda: "use .csv" in str(app.screen.query_one("#wrong", Static).content))
+        field.value = str(tmp_path / "nowhere" / "x.csv")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Not exported" in told(app))
+        assert "No such file" in told(app) and "--to" not in told(app)
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+async def test_a_file_is_replaced_only_when_told_so(
+    make: SimpleNamespace, warned: Path, tmp_path: Path, answer: str
+) -> None:
+    there = tmp_path / "x.jsonl"
+    there.write_text("mine")
+    app = make.app(warned)
+    async with app.run_test(size=(80, 24)) as pilot:
+        field = await asked(pilot, "r", "E")
+        field.value = str(there)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press(answer)
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await app.workers.wait_for_complete()
+        if answer == "y":
+            assert json.loads(there.read_text().splitlines()[1])["step"] == 1
+        else:
+            assert there.read_text() == "mine"
