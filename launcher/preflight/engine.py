@@ -17,6 +17,7 @@ from launcher.preflight import (
     memory,
     model,
     reward,
+    settle,
     software,
 )
 from launcher.preflight.finding import Finding, in_order
@@ -62,7 +63,11 @@ class Report:
 
 def quick(subject: Subject) -> list[Finding]:
     """What can be said at once, errors first."""
-    return in_order(finding for check in QUICK for finding in _asked(check, subject))
+    return in_order(settle.settled(subject, list(_quick(subject)), _quick))
+
+
+def _quick(subject: Subject) -> Iterator[Finding]:
+    return (finding for check in QUICK for finding in _asked(check, subject))
 
 
 def slow(subject: Subject, progress: Progress, cancelled: Callable[[], bool]) -> Iterator[Finding]:

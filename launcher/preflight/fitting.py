@@ -122,7 +122,7 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
         "actor_rollout_ref.actor.fsdp_config.param_offload",
         "actor_rollout_ref.rollout.agent.num_workers",
     )
-    if found.host > machine.host_total * 0.95:
+    if _beyond_host(subject, found):
         yield Finding(
             "FIT-5", "hardware", "error", keys,
             f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})",
@@ -138,20 +138,25 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _beyond_host(subject: Subject, found: Estimate) -> bool:
+    """Whether the host certainly lacks the memory; not known of an assumed machine."""
+    return 0 < subject.machine.host_total * 0.95 < found.host
+
+
 def _what_helps(subject: Subject, *, certain: bool) -> tuple[Change | None, str]:
     """The first single change with which everything is likely to fit, else (`certain`) may fit at all."""
     second: tuple[Change, Estimate] | None = None
     for change in candidates(subject):
         found = estimate(changed(subject, change))
-        if found is None or found.gpu_total is None or _row_room(found) < 0:
+        if found is None or found.gpu_total is None or _row_room(found) < 0 or _beyond_host(subject, found):
             continue
         if all(phase.gpu_high <= found.gpu_total for phase in found.phases):
-            cheaper = f"; {_setting(second[0])} alone may do" if second else ""
-            return change, f"{_setting(change)} makes it fit: {_range(found)}{cheaper}"
+            cheaper = f"; {setting(second[0])} alone may do" if second else ""
+            return change, f"{setting(change)} makes it fit: {_range(found)}{cheaper}"
         if certain and second is None and all(phase.gpu <= found.gpu_total for phase in found.phases):
             second = change, found
     if second is not None:
-        return second[0], f"{_setting(second[0])} may make it fit: {_range(second[1])}"
+        return second[0], f"{setting(second[0])} may make it fit: {_range(second[1])}"
     return None, (
         "no single change is enough: use more GPUs, a smaller model or LoRA (model.lora_rank=16), or shorter "
         "micro-batches with actor.strategy=fsdp2, actor.offload_policy and critic.offload_policy"
@@ -246,8 +251,8 @@ def _range(found: Estimate) -> str:
     return f"then '{worst.name}' needs {gib(worst.gpu)} to {gib(worst.gpu_high)} GiB"
 
 
-def _setting(change: Change) -> str:
-    """`actor.param_offload=true and critic.param_offload=true`."""
+def setting(change: Change) -> str:
+    """A change in words: `actor.param_offload=true and critic.param_offload=true`."""
     words = {True: "true", False: "false"}
     return " and ".join(
         f"{field}={words[value] if isinstance(value, bool) else value}" for field, value in change.items()

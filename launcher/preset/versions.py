@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from launcher.errors import UserError
@@ -64,6 +65,7 @@ def newest(key: str) -> str:
     return _renamed(key, [(move.old, move.new) for move in MOVES])
 
 
+@functools.lru_cache(maxsize=8192)
 def at(key: str, version: str) -> str:
     """The newest name `key` as `version` calls it. Raises UserError when that version has no such key."""
     have = number(version)

@@ -32,8 +32,13 @@ def engine(subject: Subject) -> Findings:
     name = subject.value(ENGINE)
     known = subject.facts.names.get("engines", [])
     if name is None and known:
+        usual = "hf" if subject.cpu else "vllm"
         yield error(
-            "V16", [ENGINE], "no rollout engine is named, and veRL has no default", f"set {ENGINE} to vllm"
+            "V16",
+            [ENGINE],
+            "no rollout engine is named, and veRL has no default",
+            f"set {ENGINE} to {usual}",
+            {"rollout.engine": usual},
         )
         return
     if not known or name in known or (name == "hf" and (subject.cpu or not subject.at_least("0.7.0"))):
@@ -47,13 +52,14 @@ def engine(subject: Subject) -> Findings:
             {"rollout.engine": "vllm"},
         )
         return
+    usable = ["hf"] if subject.cpu else known
     yield error(
         "V17",
         [ENGINE],
         f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out "
         "after the critic was loaded",
-        f"set {ENGINE} to one of {', '.join(known)}",
-        {"rollout.engine": "vllm"},
+        f"set {ENGINE} to {one_of(usable)}",
+        {"rollout.engine": "hf" if subject.cpu else "vllm"},
     )
 
 

@@ -1,0 +1,71 @@
+"""A change that is offered works: it is tried on the checks first, and goes on until nothing new is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from launcher.preflight.finding import Finding
+from launcher.preflight.fitting import changed, setting
+from launcher.preflight.subject import Subject
+
+REACH = 32  # how far from a number another one is looked for
+ROUNDS = 5  # changes that one change may bring along
+
+Judge = Callable[[Subject], Iterable[Finding]]
+Change = dict[str, Any]
+
+
+def settled(subject: Subject, findings: Sequence[Finding], judge: Judge) -> list[Finding]:
+    """The findings, with changes after which `judge` finds none of them again and no other error.
+
+    A number that would make another one wrong gives way to the nearest one that does not, else the change
+    brings along what follows from it. Where neither helps, none is offered.
+    """
+    known = {_name(finding) for finding in findings if finding.level == "error"}
+
+    def wrong(finding: Finding, change: Change) -> Iterator[Finding]:
+        """What is still, or newly, wrong after a change."""
+        for each in judge(changed(subject, change)):
+            if _name(each) == _name(finding) or (each.level == "error" and _name(each) not in known):
+                yield each
+
+    def better(finding: Finding) -> Finding:
+        change = dict(finding.change or {})
+        left = list(wrong(finding, change)) if change else []
+        if not left:
+            return finding
+        for other in _numbers(change):
+            if not any(wrong(finding, other)):
+                (field, number), *_ = other.items()
+                return dataclasses.replace(finding, fix=f"set {field} to {number}", change=other)
+        first = dict(change)
+        for _ in range(ROUNDS):
+            more = [each.change for each in left if each.change]
+            if not left or not more:
+                break
+            change = {**more[0], **change}
+            left = list(wrong(finding, change))
+        if left:
+            return dataclasses.replace(finding, change=None)
+        along = setting({name: value for name, value in change.items() if name not in first})
+        fix = f"{finding.fix}; {setting(first)} wants {along} too"
+        return dataclasses.replace(finding, fix=fix, change=change)
+
+    return [better(finding) for finding in findings]
+
+
+def _numbers(change: Change) -> Iterator[Change]:
+    """Other numbers for a change of a single one, the nearest first."""
+    (field, value), *others = change.items()
+    if others or type(value) is not int:
+        return
+    for distance in range(1, REACH + 1):
+        for number in (value - distance, value + distance):
+            if number > 0:
+                yield {field: number}
+
+
+def _name(finding: Finding) -> tuple[str, tuple[str, ...]]:
+    return finding.id, finding.keys
