@@ -63,10 +63,6 @@ class Supervisor:
             checklist_maker(info, sizes, clock=True),
             keys, file_logger="file" in str(keys.get("trainer.logger", "")),
         )  # fmt: skip
-        self.monitor.history(earlier_steps(run, attempt.number, self.launch.get("resume_step")))
-        for event in read_events(run.events):  # what the user muted in an earlier attempt
-            if event.get("kind") == "action":
-                self._mute(event.get("verb"), event.get("rule"))
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.process: subprocess.Popen[bytes] | None = None
@@ -84,6 +80,7 @@ class Supervisor:
         """Runs the attempt to its end."""
         self._enter("starting")
         if self._spawn():
+            self._guard(self._recall, time.time())
             while self.process is not None and self.process.poll() is None and not self._gone():
                 self._look(time.time())
                 time.sleep(TICK)
@@ -119,6 +116,13 @@ class Supervisor:
         self.driver = ProcessId.of(self.process.pid) or ProcessId(self.process.pid, time.time())
         self._write()
         return True
+
+    def _recall(self, _: float) -> None:
+        """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
+        self.monitor.history(earlier_steps(self.run, self.attempt.number, self.launch.get("resume_step")))
+        for event in read_events(self.run.events):  # what the user muted
+            if event.get("kind") == "action":
+                self._mute(event.get("verb"), event.get("rule"))
 
     def _look(self, now: float) -> None:
         self._guard(self._obey, now)

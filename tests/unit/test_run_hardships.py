@@ -159,3 +159,20 @@ def test_an_ended_run_is_resumed_or_deleted_by_one_alone(run: RunDir) -> None:
                 change(run)
     delete(run)
     assert not run.path.exists()
+
+
+def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Path) -> None:
+    stop(run, wait=True)
+    first, now = run.attempt(1), time.time()
+    first.steps.unlink()
+    os.mkfifo(first.steps)  # reading it lasts until somebody has written
+    (tmp_path / "go").touch()
+    launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
+    write_launch(run, run.add_attempt(), launch, created=now, run_created=now, resume_step=1)
+    spawn_supervisor(run)
+    wait_for(run, lambda state: state["driver"] is not None)
+    until(lambda: b"step:5" in run.attempt(2).console.read_bytes())
+    assert current(run)["step"] is None
+    first.steps.write_bytes(b'{"step":1,"t":1.0,"log_offset":0,"data":{"actor/entropy":0.5}}\n')
+    wait_for(run, lambda state: state["step"] == 5)
+    assert stop(run, wait=True) == "stopped"
