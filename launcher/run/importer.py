@@ -9,9 +9,10 @@ from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.errors import UserError
-from launcher.run.directory import RunDir, create
+from launcher.files import write_json
+from launcher.run.directory import SCHEMA, RunDir, create
 from launcher.run.events import EventLog
-from launcher.run.health import checklist_maker
+from launcher.run.health import checklist_maker, earlier_steps
 from launcher.run.monitor import DiskSink, Monitor
 from launcher.run.offline import LogClock, read_attempt, steps
 from launcher.run.source import LogFile, chunks, lines, log_file
@@ -103,7 +104,12 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
             file_logger=bool(console and metrics), clock=clock,
         )  # fmt: skip
         started = clock.now
+        resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
+        monitor.history(earlier_steps(run, attempt.number, resumed))
         read_attempt(monitor, console, metrics, clock)
+        write_json(attempt.launch, {"schema": SCHEMA, "created": started, "resume_step": resumed})
+        ended = {"t": clock.now, "code": None, "signal": None, "requested_by": None}
+        write_json(attempt.exit, {"schema": SCHEMA, **ended})
         found = diagnose(lines(attempt.console) if console else ())
         told = {
             **monitor.to_json(clock.now), "attempt": attempt.number, "started": started, "ended": clock.now,

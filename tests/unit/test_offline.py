@@ -13,6 +13,7 @@ from launcher.run.offline import diagnosis, judge, steps
 from launcher.run.reader import RunReader
 from launcher.run.source import LogFile, resolve
 from launcher.run.state import current
+from launcher.run.took import took
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = ("cpu-toy", "grpo", "kl-blowup", "learning", "nan", "resume", "two-gpus")
@@ -49,6 +50,18 @@ def test_attempts_whose_steps_continue_are_one_run_with_a_seam() -> None:
     assert run.attempt_numbers() == [1, 2] and reader.series.seams
     score = reader.series.get("critic/score/mean")
     assert score is not None and list(score.steps) == list(range(1, 29))
+
+
+def test_an_imported_run_is_judged_and_timed_over_all_its_attempts() -> None:
+    (run,) = import_logs([str(LOGS / "learning.log.gz"), str(LOGS / "resume.log.gz")])
+    (first,) = import_logs([str(LOGS / "learning.log.gz")])
+    state = current(run)
+    levels = {check["rule"]: check["level"] for check in state["checks"]}
+    assert levels["THR-1"] == "OK" and state["verdict"] != "WARM"  # 28 steps are enough of a baseline
+    checklist, _ = judge(run, [])
+    assert {row.rule: str(row.level) for row in checklist.rows()} == levels
+    seconds, alone = took(run, state), took(first, current(first))
+    assert seconds is not None and alone is not None and 100 < seconds - alone < 200
 
 
 def test_logs_that_do_not_continue_are_a_run_each() -> None:
