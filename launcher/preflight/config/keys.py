@@ -26,7 +26,7 @@ DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
 def unknown(subject: Subject) -> Findings:
     """KEY-1: a key that veRL's configuration does not have needs a `+`, or is a typo: Hydra refuses it."""
     for prefix, key, _ in _free(subject):
-        if prefix or _has(subject, key):
+        if prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version):
             continue
         near = _nearest_key(subject, key)
         hint = f" (did you mean '{near}'?)" if near else ""
