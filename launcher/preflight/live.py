@@ -27,6 +27,7 @@ _NEEDS = re.compile(r"(\d+) ?(?:x )?GPUs?\D+?(\d+) ?Gi?B", re.IGNORECASE)
 def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
     """The two answers about the preset that the file `path` would be with this text."""
     from launcher.preflight import engine
+    from launcher.preset.draft import Draft
     from launcher.preset.files import load_text
     from launcher.preset.flow import rows_of
 
@@ -34,7 +35,10 @@ def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
         loaded = load_text(path, text)
     except UserError as refused:
         yield {"error": str(refused), "command": None, "rows": None}
-        yield {"findings": [engine.refused(refused).as_json()], "memory": None, "machine": ""}
+        errors = Draft(path, text, on_disk=None).reading.errors
+        wrong = [engine.refused(UserError(said), ".".join(where)) for where, said in errors.items()]
+        findings = [each.as_json() for each in wrong or [engine.refused(refused)]]
+        yield {"findings": findings, "memory": None, "machine": ""}
         return
     command, error = _command(loaded)
     yield {"command": command, "error": error, "rows": rows_of(loaded.preset.data.train)}

@@ -83,8 +83,12 @@ class Draft:
         return self._on_disk is None
 
     def changed_fields(self) -> set[Where]:
-        """What differs from the file (or from what was opened, while there is none)."""
+        """What differs from the file (or from what was opened, while there is none); nothing where the file
+        cannot be read.
+        """
         before = _read(self.path, self._first if self._on_disk is None else self._on_disk)
+        if before.problem is not None:
+            return set()
         now, then = values(self.reading), values(before)
         return {where for where in now.keys() | then.keys() if now.get(where) != then.get(where)}
 

@@ -49,7 +49,7 @@ def editor(preset: str = "mine", field: str | None = None, **more: Any) -> PpoTu
 
 
 async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
-    for _ in range(160):
+    for _ in range(1200):
         if found():
             return
         await pilot.pause(0.05)
@@ -295,6 +295,23 @@ async def test_a_wrong_value_says_so_below_its_field(mine: Path) -> None:
         assert keys[keys.index("actor.lr") + 1] == "!actor.lr" and "cannot be run" in head(pilot)
         await pilot.press("enter", *"1e-4", "enter")
         await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 1e-4)
+
+
+async def test_what_no_preset_knows_is_shown_found_and_taken_out(mine: Path) -> None:
+    mine.write_text("extends: toy-cpu\nactr:\n  lr: 1\nactor:\n  lrr: 2\ntrainer: 5\nalgorithm: ppoo\n")
+    async with editor().run_test(size=HOME) as pilot:
+        await judged(pilot)
+        side, lines = pilot.app.screen.query_one(EditorSide), pilot.app.screen.query_one(FormLines)
+        assert {each.keys[0] for each in side.findings} == {"actr", "actor.lrr", "trainer", "algorithm"}
+        await pilot.press("tab", "tab", "enter")  # the first finding, and its line
+        await until(pilot, lambda: chosen(pilot) == "actr")
+        assert "actr" in lines.keys and "!actr" in lines.keys
+        await pilot.press("delete")  # the cursor stays where it is
+        await until(pilot, lambda: chosen(pilot) == "actor.lrr")
+        await pilot.press("delete")
+        await until(pilot, lambda: chosen(pilot) == "trainer")
+        await pilot.press("delete")
+        await until(pilot, lambda: pilot.app.screen.draft.text == "extends: toy-cpu\nalgorithm: ppoo\n")
 
 
 async def test_findings_are_fixed_and_lead_to_their_field(mine: Path) -> None:

@@ -51,7 +51,8 @@ class Form:
         for group, title in FREE.items():
             known = dict.fromkeys((*self.reading.places, *self.reading.base, *self.reading.errors))
             found += self._block(title, [where for where in known if where[0] == group], query)
-        return found
+        strange = [where for where in self.reading.errors if where[0] not in FREE and not _is_field(where)]
+        return found + self._block("Not known", strange, query)
 
     def _block(self, title: str, places: Sequence[Where], query: str) -> list[str]:
         lines: list[str] = []
@@ -117,7 +118,7 @@ class Form:
         if name.startswith(NOTE):
             return [("     ", "text"), (f"{CRITICAL} {clean(self._wrong(where))}", "critical")]
         sign, role, source = self._state(where)
-        label = name if len(where) == 1 or where[0] in FREE else where[-1]
+        label = where[-1] if _is_field(where) else name
         at = value_column(columns)
         row: Row = [(" ", "text"), (sign, role), (" ", "text"), *crop([(label, "text")], at - 4)]
         spec = FIELDS.get(name)
@@ -157,7 +158,7 @@ class Form:
         where, spec = self.where(name), FIELDS.get(name)
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
-        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "")]
+        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "del takes it out, o opens the file.")]
         found: list[Row] = [crop(head, columns)]
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:
@@ -178,6 +179,10 @@ _FREE_ABOUT = {
     "health": "A threshold of a health rule, or what to do on an alert.",
     "overrides": "A veRL key that has no field here, passed as it is.",
 }
+
+
+def _is_field(where: Where) -> bool:
+    return ".".join(where) in FIELDS
 
 
 def _verl_default(spec: Spec, seen: Effective) -> Any:

@@ -114,7 +114,7 @@ class EditorSide(Vertical):
         self._answer |= answer
         if "findings" in answer:
             self.findings = [Finding(**{**each, "keys": tuple(each["keys"])}) for each in answer["findings"]]
-        if self.is_mounted:
+        if self.is_mounted and self.query(Findings):  # a screen that closes loses them first
             self._draw()
             self.post_message(self.Judged())
 

@@ -1,5 +1,6 @@
 """The lines of a form: choose a field, step its value, edit it in place."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -31,6 +32,16 @@ class FormLines(MetricTable, inherit_bindings=False):
         def __init__(self, up: bool) -> None:
             super().__init__()
             self.up = up
+
+    def show(self, keys: Sequence[str]) -> None:
+        """Replaces the lines. A cursor whose line has gone stays in its place: on the next line, else the one
+        before.
+        """
+        if self.cursor not in keys and self.cursor in self.keys:
+            at = self.keys.index(self.cursor)
+            near = (key for key in (*self.keys[at:], *reversed(self.keys[:at])) if key in keys)
+            self.cursor = next(filter(self.choosable, near), self.cursor)
+        super().show(keys)
 
     def choosable(self, key: str) -> bool:
         return not key.startswith((HEADING, NOTE, TEXT))

@@ -75,7 +75,7 @@ class FormArea(Container):
     def go_to(self, key: str) -> None:
         """Moves to a field by its name or veRL key; shows all fields when it is not an essential one."""
         try:
-            name = ".".join(where_of(key))
+            name = key if key in self.form.names(everything=True) else ".".join(where_of(key))
         except UserError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
