@@ -79,6 +79,8 @@ def status(run: Run, json: Json = False) -> None:
     if state["state"] == "lost":
         driver = "the driver still lives: 'stop' ends it" if state.get("driver_alive") else "so is the driver"
         put(f"         the supervisor is gone; {driver}")
+    if minutes := state.get("silent_minutes"):
+        put(f"         the supervisor has written nothing for {minutes} min: what follows is old")
     if state.get("error"):
         put(f"error    {state['error']}")
     if state.get("stall"):

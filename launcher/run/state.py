@@ -80,4 +80,5 @@ def _kept_up(state: dict[str, Any]) -> dict[str, Any]:
     if kept:
         return {**state, "silent_minutes": int(silent // 60)} if silent >= 60 else state
     driver = ProcessId.from_json(state.get("driver"))
-    return {**state, "state": "lost", "driver_alive": bool(driver and session_members(driver))}
+    alive = driver is not None and (driver.alive() or bool(session_members(driver)))
+    return {**state, "state": "lost", "driver_alive": alive}

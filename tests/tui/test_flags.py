@@ -150,6 +150,15 @@ async def test_m_mutes_and_takes_it_back(make: SimpleNamespace, warned: Path) ->
         assert verbs == {"mute", "unmute"}
 
 
+async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    RunDir(warned).control.rmdir()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("enter", "m")
+        await until(pilot, lambda: "not told to the run" in said(app))
+
+
 @pytest.mark.parametrize(
     ("key", "kind", "sentence"),
     [

@@ -1,8 +1,10 @@
 """What a reader makes of state.json when nobody keeps it up any more."""
 
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from launcher.files import write_json
 from launcher.run.directory import RunDir, create
-from launcher.run.process import ProcessId
+from launcher.run.launch import stop
+from launcher.run.process import ProcessId, session_members
 from launcher.run.state import StateFile, current
 
 ME = ProcessId.of(os.getpid())
@@ -39,6 +42,28 @@ def test_a_supervisor_on_another_machine_is_known_by_its_heartbeat(run: RunDir) 
     assert told(run, elsewhere, age=20)["state"] == "running"
     assert told(run, elsewhere, age=300)["state"] == "lost"
     assert told(run, GONE)["state"] == "lost"
+
+
+def test_a_lost_run_may_have_left_workers_of_its_driver(run: RunDir) -> None:
+    code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()'])"
+    stdin, keeps = os.pipe()
+    driver = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdin=stdin)
+    started = ProcessId.of(driver.pid)
+    assert started is not None and driver.wait() == 0
+    StateFile(run).write(
+        {"state": "running", "attempt": 1, "supervisor": GONE, "driver": started.to_json(), "phase": None}
+    )
+    assert current(run)["state"] == "lost" and current(run)["driver_alive"]
+    os.close(stdin)
+    assert stop(run, by="test") == "stopped" and session_members(started) == []
+    os.close(keeps)
+
+
+def test_a_status_that_is_old_says_so(run: RunDir, ppo_tui: Callable[..., Any], tmp_path: Path) -> None:
+    run.write_info({"id": run.id, "name": "x"})
+    told(run, ME.to_json() if ME else {}, age=300)
+    said = ppo_tui("status", run.id, PPO_TUI_HOME=str(tmp_path)).stdout
+    assert "written nothing for 5 min" in said
 
 
 @pytest.mark.parametrize(

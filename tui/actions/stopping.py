@@ -24,5 +24,9 @@ async def ask_to_stop(app: App[Any], reader: RunReader) -> None:
     )
     question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop it", "n  leave it running")
     if await app.push_screen_wait(question):
-        await asyncio.to_thread(stop, run, by="screen")
-        app.notify("Asked the run to stop.")
+        try:
+            await asyncio.to_thread(stop, run, by="screen")
+        except OSError as error:  # a full disk, and no supervisor that could be signalled
+            app.notify(f"not stopped: {error}", severity="error", markup=False)
+        else:
+            app.notify("Asked the run to stop.")

@@ -154,7 +154,11 @@ class CheckDetailScreen(Screen[None]):
         elif not is_live(self.reader.state):
             self.notify("This run has ended: nothing judges it any more.", severity="warning")
         else:
-            request(self.reader.dir, "unmute" if muted else "mute", by="screen", rule=self.rule)
+            try:
+                request(self.reader.dir, "unmute" if muted else "mute", by="screen", rule=self.rule)
+            except OSError as error:  # a full disk
+                self.notify(f"not told to the run: {error}", severity="error", markup=False)
+                return
             self.notify(
                 f"{self.rule} counts again." if muted
                 else f"{self.rule} is muted for this run: still judged, but it does not count."
