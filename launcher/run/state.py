@@ -18,6 +18,7 @@ ALIVE = frozenset({"queued", "preflight", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
 _START_PATIENCE = 30.0  # seconds a queued run may lack a supervisor
 _HEARD = 60.0  # seconds since the last heartbeat of a supervisor elsewhere, after which it is gone
+_REMOVED = "its folder was removed, or state.json in it is broken"
 
 
 class StateFile:
@@ -70,7 +71,7 @@ def _kept_up(state: dict[str, Any]) -> dict[str, Any]:
     before the last start of this one, only the heartbeat tells whether it lives.
     """
     if state.get("state") not in ALIVE:
-        return state or {"state": "lost", "driver_alive": False}
+        return state or {"state": "lost", "driver_alive": False, "error": _REMOVED}
     supervisor, now = ProcessId.from_json(state.get("supervisor")), time.time()
     silent = now - float(state.get("heartbeat") or now)
     if supervisor is None:

@@ -89,6 +89,7 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     )
     assert "x stops it" in said("lost", driver_alive=True)
     assert "x stops it" not in said("lost", driver_alive=False)
+    assert said("lost", error="its folder was removed") == "lost: its folder was removed"
 
 
 def test_a_slow_phase_says_how_long_of_how_long() -> None:

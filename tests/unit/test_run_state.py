@@ -59,6 +59,10 @@ def test_a_lost_run_may_have_left_workers_of_its_driver(run: RunDir) -> None:
     os.close(keeps)
 
 
+def test_a_run_without_a_state_is_lost_and_says_why(run: RunDir) -> None:
+    assert current(run)["state"] == "lost" and "removed" in current(run)["error"]
+
+
 def test_a_status_that_is_old_says_so(run: RunDir, ppo_tui: Callable[..., Any], tmp_path: Path) -> None:
     run.write_info({"id": run.id, "name": "x"})
     told(run, ME.to_json() if ME else {}, age=300)

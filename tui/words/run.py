@@ -127,6 +127,8 @@ def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
     )
     if name == "failed":
         return "critical", f"failed{at}: {error}" if error else f"failed{at}; l shows the log"
+    if name == "lost" and error:
+        return "critical", f"lost: {error}"
     if name == "lost":
         alive = "veRL still trains on: x stops it" if state.get("driver_alive") else "veRL is gone too"
         return "critical", f"lost{at}: the supervisor ended without a record; {alive}"
