@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,7 @@ import orjson
 
 from launcher import paths
 from launcher.files import read_json, write_atomic
-from launcher.preflight import models, row_rules, worker
+from launcher.preflight import model, models, row_rules, worker
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
@@ -24,6 +25,7 @@ TIMEOUT = 180.0  # seconds for one file
 def checks(subject: Subject) -> Iterable[Finding]:
     """Everything about the data files."""
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "val": []}
+    drops = subject.value("data.filter_overlong_prompts") is True
     for split, key in FILES.items():
         for file in files(subject, key):
             if "://" in file:
@@ -32,20 +34,27 @@ def checks(subject: Subject) -> Iterable[Finding]:
             if problem is not None:
                 yield problem
                 continue
-            found = look(subject, file, measured=split == "train")
+            found = look(subject, file, measured=split == "train" or drops)
             yield from _content(subject, key, file, found)
             if found.get("rows"):
                 rows[split].append(found)
-    yield from row_rules.sources(subject, [*rows["train"], *rows["val"]])
-    yield from row_rules.lengths(subject, rows["train"])
+    yield from row_rules.sources(subject, rows["train"], rows["val"])
+    yield from row_rules.lengths(subject, rows["train"], _tokenizer(subject) is not None)
+    yield from row_rules.validation(subject, rows["val"])
     if rows["train"] and len(rows["train"]) == len(files(subject, FILES["train"])):
         yield from row_rules.batches(subject, rows["train"])
 
 
 def files(subject: Subject, key: str) -> list[str]:
-    """The files under a key, which takes one or a list."""
+    """The files under a key, which takes one or a list, and patterns."""
     value = subject.value(key) or []
-    return [str(each) for each in (value if isinstance(value, list) else [value])]
+    named = [str(each) for each in (value if isinstance(value, list) else [value])]
+    return [file for name in named for file in (_matching(name) or [name])]
+
+
+def _matching(name: str) -> list[str]:
+    """The files that a pattern (`train-*.parquet`) stands for."""
+    return sorted(glob.glob(name)) if glob.has_magic(name) and "://" not in name else []  # noqa: PTH207
 
 
 def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, Any]:
@@ -53,15 +62,16 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
 
     Kept until the file or the tokenizer changes.
     """
-    env = {**os.environ, **subject.loaded.preset.env}
-    name = str(subject.value("actor_rollout_ref.model.tokenizer_path") or "") or str(
-        subject.value("actor_rollout_ref.model.path")
-    )
-    tokenizer = models.folder_of(name, env) if measured else None
+    tokenizer, template = _tokenizer(subject) if measured else None, subject.value(model.TEMPLATE)
+    if tokenizer and not (
+        model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))
+    ):
+        tokenizer = None  # what is missing there is told with the model
     request = {
         "file": file,
         "prompt_key": subject.value("data.prompt_key", "prompt"),
         "tokenizer": str(tokenizer) if tokenizer else None,
+        "chat_template": template,
         "template": subject.value("data.apply_chat_template_kwargs", {}) or {},
         "trust": bool(subject.value("actor_rollout_ref.model.trust_remote_code", False)),
     }
@@ -81,6 +91,12 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     return found
 
 
+def _tokenizer(subject: Subject) -> Path | None:
+    """The folder of the tokenizer, when it is here."""
+    name = subject.value("actor_rollout_ref.model.tokenizer_path") or subject.value(model.PATH)
+    return models.folder_of(str(name), {**os.environ, **subject.loaded.preset.env})
+
+
 def _file(subject: Subject, key: str, file: str) -> Finding | None:
     """P28: the file is there, can be read, and has a name that veRL opens."""
     path = Path(file)
@@ -89,6 +105,23 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
         return Finding(
             "DATA-0", "data", "info", (key,), f"{path.name} of the toy task is made on the first start",
             "ppo-tui data toy makes it now",
+        )  # fmt: skip
+    if path.is_dir():
+        return Finding(
+            "P28", "data", "error", (key,), f"{file} is a folder, and veRL opens files",
+            f"name the files in it: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet",
+        )  # fmt: skip
+    if path.is_file() and glob.has_magic(file) and not _matching(file):
+        return Finding(
+            "P28", "data", "error", (key,),
+            f"{file}: veRL takes the signs *, ? and [ in a name for a pattern and finds no file",
+            "rename the file",
+        )  # fmt: skip
+    if not path.is_file() and "," in file:
+        parts = [part.strip() for part in str(subject.value(key)).split(",")]
+        return Finding(
+            "P28", "data", "error", (key,), f"there is no file {file}: a comma does not separate files",
+            f"write them as a list: [{','.join(parts)}]",
         )  # fmt: skip
     if not path.is_file():
         siblings = [each.name for each in path.parent.glob("*")] if path.parent.is_dir() else []
@@ -100,7 +133,8 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
     if path.suffix not in suffixes:
         return Finding(
             "P28", "data", "error", (key,), f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'",
-            "ppo-tui data jsonl turns JSON lines and CSV into parquet",
+            f"rename it to {path.with_suffix(path.suffix.lower()).name}" if path.suffix.lower() in suffixes
+            else "ppo-tui data jsonl turns JSON lines and CSV into parquet",
         )  # fmt: skip
     if not os.access(path, os.R_OK):
         return Finding("P28", "data", "error", (key,), f"{file} must not be read by you", f"chmod u+r {file}")
@@ -156,6 +190,7 @@ def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> It
             f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth",
             'write reward_model as {"style": "rule", "ground_truth": "..."}',
         )  # fmt: skip
+    yield from row_rules.truths(subject, key, file, found)
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:

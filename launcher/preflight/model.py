@@ -117,7 +117,7 @@ def _folder(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
     place = models.folder_of(str(asked), _env(subject)) if asked else folder
     if place is None:
         return
-    if not any((place / each).is_file() for each in TOKENIZERS):
+    if not has_tokenizer(place):
         yield broken(f"{place} has no tokenizer")
     elif not subject.value(TEMPLATE) and not has_chat_template(place):
         yield Finding(
@@ -125,6 +125,11 @@ def _folder(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
             f"{name} has no chat template: every prompt would fail in the first step",
             "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template",
         )  # fmt: skip
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether there is a tokenizer in this folder."""
+    return any((folder / each).is_file() for each in TOKENIZERS)
 
 
 def has_chat_template(folder: Path) -> bool:

@@ -1,8 +1,10 @@
 """Looks into data files; a script for the interpreter that has pyarrow and transformers.
 
-Asked with {"file", "prompt_key", "tokenizer", "template", "trust"} on stdin. Answers {"rows", "columns",
-"sources", "measured", "unshaped", "untrue", "examples", "lengths"}, or {"problem"}, or {"missing"}: the
-package that is not there. Of more than SAMPLE rows one in so many is looked at. `lengths` is {tokens: rows}.
+Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust"} on stdin. Answers
+{"rows", "columns", "sources", "measured", "unshaped", "untrue", "null", "unlike", "examples", "lengths"}, or
+{"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE rows one in so many is looked
+at: `untrue` rows have no ground truth, `null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's
+scorer never finds in an answer. `lengths` is {tokens: rows}.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +22,7 @@ Render = Callable[[Any, dict[str, Any]], str]
 Count = Callable[[list[str]], list[int]]
 
 SAMPLE = 2000
+NUMBER = re.compile(r"-?[0-9.]+")
 EXAMPLES = 8
 WHOLE = 300_000  # rows; of a larger file only the first ones are read
 
@@ -31,9 +35,19 @@ def main() -> None:
         answer = look(request)
     except ImportError as error:
         answer = {"missing": error.name or str(error)}
+    except BadRow as error:
+        answer = {"problem": str(error)}
     except Exception as error:
-        answer = {"problem": f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"}
+        answer = {"problem": f"{type(error).__name__}: {one_line(error)}"}
     json.dump(answer, out, default=str)
+
+
+class BadRow(Exception):
+    """A row that cannot be read; says which."""
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def look(request: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +63,9 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "measured": len(sample),
         "unshaped": len(sample) - len(shaped),
         "untrue": sum(not has_truth(row.get("reward_model")) for row in sample),
+        "null": sum(has_truth(row.get("reward_model")) and truth(row) is None for row in sample),
+        "unlike": sum(map(is_unlike, sample)),
+        "unlike_one": next((str(truth(row))[:60] for row in sample if is_unlike(row)), ""),
         "examples": [
             {name: row.get(name) for name in ("data_source", "reward_model", "extra_info", key)}
             for row in sample[:: max(1, len(sample) // EXAMPLES)][:EXAMPLES]
@@ -63,8 +80,7 @@ def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]
     """Rows in the file, its columns with their types, the wanted columns of its rows, its data sources."""
     wanted = (key, "data_source", "reward_model", "extra_info")
     if not path.endswith(".parquet"):
-        with Path(path).open(encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines if line.strip()]
+        rows = json_rows(Path(path).read_text(encoding="utf-8"))
         columns = {name: type(value).__name__ for row in rows[:1] for name, value in row.items()}
         sources: dict[str, int] = {}
         for row in rows:
@@ -87,6 +103,32 @@ def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]
     return file.metadata.num_rows, columns, rows, sources
 
 
+def json_rows(text: str) -> list[dict[str, Any]]:
+    """The rows of a file with an object a line, or with a list of objects."""
+    rows: list[dict[str, Any]] = []
+    if text.lstrip().startswith("["):
+        try:
+            numbered = list(enumerate(json.loads(text), 1))
+        except ValueError as error:
+            raise BadRow(f"it begins as a list and is none: {error}") from None
+        place = "row"
+    else:
+        numbered, place = [], "line"
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                numbered += [(number, json.loads(line))] if line.strip() else []
+            except ValueError as error:
+                where = (
+                    f", column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
+                )
+                raise BadRow(f"line {number}{where}") from None
+    for number, row in numbered:
+        if not isinstance(row, dict):
+            raise BadRow(f"{place} {number} is no object with the columns as names")
+        rows.append(row)
+    return rows
+
+
 def is_chat(prompt: object) -> bool:
     return (
         isinstance(prompt, list)
@@ -97,7 +139,19 @@ def is_chat(prompt: object) -> bool:
 
 
 def has_truth(reward: object) -> bool:
-    return isinstance(reward, dict) and reward.get("ground_truth") is not None
+    return isinstance(reward, dict) and "ground_truth" in reward
+
+
+def truth(row: dict[str, Any]) -> Any:
+    return row["reward_model"]["ground_truth"]
+
+
+def is_unlike(row: dict[str, Any]) -> bool:
+    """Whether veRL's scorer of GSM8K can never find this ground truth: it compares the text of a number."""
+    if row.get("data_source") != "openai/gsm8k" or not has_truth(row.get("reward_model")):
+        return False
+    wanted = truth(row)
+    return wanted is not None and not (isinstance(wanted, str) and NUMBER.fullmatch(wanted))
 
 
 def measure(chats: list[Any], request: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +163,7 @@ def measure(chats: list[Any], request: dict[str, Any]) -> dict[str, Any]:
     problem: Exception | None = None
     for ways in (full,) if trust else (light, full):
         try:
-            render, count = ways(folder, trust)
+            render, count = ways(folder, trust, request.get("chat_template"))
             texts = [render(chat, request["template"]) for chat in chats]
         except ImportError:
             continue
@@ -122,16 +176,16 @@ def measure(chats: list[Any], request: dict[str, Any]) -> dict[str, Any]:
         return {"lengths": lengths}
     if problem is None:
         return {}
-    return {"template_problem": f"{type(problem).__name__}: {str(problem).partition('.')[0][:200]}"}
+    return {"template_problem": f"{type(problem).__name__}: {one_line(problem).partition('. ')[0]}"}
 
 
-def light(folder: Path, _: bool) -> tuple[Render, Count]:
+def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
     """The template by jinja and the tokens by tokenizers: as transformers, without its slow start."""
     from jinja2.sandbox import ImmutableSandboxedEnvironment
     from tokenizers import Tokenizer
 
     config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    text = template_of(folder, config)
+    text = own or template_of(folder, config)
     env = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
@@ -171,11 +225,12 @@ def refuse(text: str) -> None:
     raise ValueError(text)
 
 
-def full(folder: Path, trust: bool) -> tuple[Render, Count]:
+def full(folder: Path, trust: bool, own: str | None) -> tuple[Render, Count]:
     """The same by transformers, for tokenizers that are none of the quick kind."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
+    tokenizer.chat_template = own or tokenizer.chat_template
 
     def render(chat: Any, more: dict[str, Any]) -> str:
         return str(tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False, **more))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject
-from launcher.text import clean, did_you_mean
+from launcher.text import clean, nearest
 
 REWARD = "reward.custom_reward_function.path"
 
@@ -29,63 +30,129 @@ def known_source(source: str) -> bool:
     return source in SOURCES or source.startswith("aime")
 
 
-def sources(subject: Subject, found: Found) -> Iterator[Finding]:
-    """P31: who gives the score."""
-    if subject.value(REWARD) or subject.value("reward.reward_model.enable") is True:
+def scored_by_verl(subject: Subject) -> bool:
+    """Whether veRL's own functions give the scores."""
+    return not subject.value(REWARD) and subject.value("reward.reward_model.enable") is not True
+
+
+def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
+    """P31: who gives the score. A run dies when none of the rows of a batch has one."""
+    if not scored_by_verl(subject):
         return
-    counts: dict[str, int] = {}
-    for each in found:
-        for source, count in each["sources"].items():
-            counts[source] = counts.get(source, 0) + count
-    unknown = [source for source in counts if not known_source(source)]
+    unknown: list[str] = []
+    parts, lost_all = [], False
+    for kind, found, used in (("training", train, True), ("validation", val, validates(subject))):
+        counts = Counter[str]()
+        for each in found:
+            counts.update(each["sources"])
+        mine = [source for source in counts if not known_source(source)]
+        if mine:
+            lost, total = sum(counts[source] for source in mine), counts.total()
+            parts.append(f"{lost} of {total} {kind} rows")
+            lost_all |= used and lost == total
+            unknown += [source for source in mine if source not in unknown]
     if not unknown:
         return
-    lost = sum(counts[source] for source in unknown)
     names = ", ".join(repr(clean(source)) for source in unknown[:3]) + (" ..." if len(unknown) > 3 else "")
+    named = {source.rpartition("/")[2].lower(): source for source in SOURCES}
+    near = named.get(unknown[0].lower()) or nearest(unknown[0], SOURCES)
+    hint = f" (did you mean '{near}'?)" if near else ""
     yield Finding(
-        "P31", "data", "error" if lost == sum(counts.values()) else "warning", (REWARD,),
-        f"veRL has no reward function for data_source {names}{did_you_mean(unknown[0], SOURCES)}: {lost} of "
-        f"{sum(counts.values())} rows cannot be scored",
+        "P31", "data", "error" if lost_all else "warning", (REWARD,),
+        f"veRL has no reward function for data_source {names}{hint}: {' and '.join(parts)} cannot be scored",
         "give reward.path, a Python file with compute_score, or rows with a data_source that veRL knows",
     )  # fmt: skip
 
 
-def lengths(subject: Subject, found: Found) -> Iterator[Finding]:
-    """How many prompts are longer than data.max_prompt_length."""
+def validates(subject: Subject) -> bool:
+    """Whether the run validates at all."""
+    every = subject.value("trainer.test_freq", -1)
+    return bool(subject.value("trainer.val_before_train", True)) or (isinstance(every, int) and every > 0)
+
+
+def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
+    """REWARD-6: ground truths that veRL's own functions find right in no answer."""
+    if not scored_by_verl(subject):
+        return
+    if found["null"]:
+        yield Finding(
+            "REWARD-6", "data", "warning", (key,),
+            f"{file}: in {found['null']} of {found['measured']} rows reward_model.ground_truth is null: no "
+            "answer to them is ever right",
+            "write the right answer there, or give a reward function of your own with reward.path",
+        )  # fmt: skip
+    if found["unlike"]:
+        yield Finding(
+            "REWARD-6", "data", "warning", (key,),
+            f"{file}: in {found['unlike']} of {found['measured']} rows the ground truth is like "
+            f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k finds in no answer: it "
+            "compares the text of the number after ####",
+            "write the bare number as text, such as '1234', without commas and units",
+        )  # fmt: skip
+
+
+def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding]:
+    """How many prompts are longer than data.max_prompt_length; `tokenizer`: whether there is one here."""
     limit = subject.value("data.max_prompt_length", 512)
-    total = long = longest = 0
-    for each in found:
-        if "template_problem" in each:
-            yield Finding(
-                "P27", "model", "error", ("actor_rollout_ref.model.path",),
-                f"the chat template cannot be applied to the prompts: {clean(each['template_problem'])}",
-                "use an -Instruct model, or give actor_rollout_ref.model.custom_chat_template",
-            )  # fmt: skip
-            return
-        for length, count in each.get("lengths", {}).items():
-            total += count
-            long += count * (int(length) > limit)
-            longest = max(longest, int(length))
-    if found and not total:
+    problem = next((each["template_problem"] for each in found if "template_problem" in each), None)
+    if problem is not None:
+        yield Finding(
+            "P27", "model", "error", ("actor_rollout_ref.model.path",),
+            f"the chat template cannot be applied to the prompts: {clean(problem)}",
+            "use an -Instruct model, or give actor_rollout_ref.model.custom_chat_template",
+        )  # fmt: skip
+        return
+    if found and not tokenizer and any(each["measured"] > each["unshaped"] for each in found):
         yield Finding(
             "DATA-3", "data", "info", ("actor_rollout_ref.model.path",),
             "the lengths of the prompts were not measured: the model's tokenizer is not here",
             "download the model first to know them",
         )  # fmt: skip
-    if not isinstance(limit, int) or not long:
+    total, long, longest = _measured(found, limit)
+    if not long:
         return
-    dropped = subject.value("data.filter_overlong_prompts") is True
+    rows = sum(each["rows"] for each in found)
+    batch, dropped = subject.value("data.train_batch_size", 1024), drops(subject)
     fate = "will be dropped" if dropped else "lose their beginning, which veRL only warns of"
-    nothing_left = dropped and long == total
+    enough = long * 2 <= total and rows * (total - long) // total >= batch
+    longer = {"data.max_prompt_length": longest}
     yield Finding(
-        "DATA-2", "data", "error" if nothing_left else "warning" if long * 100 >= total else "info",
+        "DATA-2", "data",
+        "error" if dropped and long == total else "warning" if long * 100 >= total else "info",
         ("data.max_prompt_length", "data.filter_overlong_prompts"),
         f"{100 * long / total:.3g} % of the training prompts are longer than {limit} tokens and {fate}; "
         f"the longest has {longest}",
         f"set data.max_prompt_length to {longest}"
-        + ("" if dropped else ", or data.filter_overlong_prompts to true"),
-        None if dropped else {"data.filter_overlong_prompts": True},
+        + (", or data.filter_overlong_prompts to true" if enough and not dropped else ""),
+        {"data.filter_overlong_prompts": True} if enough and not dropped else longer if not enough else None,
     )  # fmt: skip
+
+
+def validation(subject: Subject, found: Found) -> Iterator[Finding]:
+    """A validation set of which nothing is left cannot even be opened."""
+    limit = subject.value("data.max_prompt_length", 512)
+    total, long, longest = _measured(found, limit)
+    if drops(subject) and total and long == total:
+        yield Finding(
+            "DATA-2", "data", "error", ("data.val_files", "data.max_prompt_length"),
+            f"all validation prompts are longer than {limit} tokens and will be dropped, and veRL cannot "
+            "open an empty set",
+            f"set data.max_prompt_length to {longest}", {"data.max_prompt_length": longest},
+        )  # fmt: skip
+
+
+def drops(subject: Subject) -> bool:
+    """Whether over-long prompts are dropped."""
+    return subject.value("data.filter_overlong_prompts") is True
+
+
+def _measured(found: Found, limit: object) -> tuple[int, int, int]:
+    """Prompts that were measured, those that are longer than the limit, and the longest."""
+    counts = [(int(length), count) for each in found for length, count in each.get("lengths", {}).items()]
+    if not isinstance(limit, int):
+        return 0, 0, 0
+    long = sum(count for length, count in counts if length > limit)
+    return sum(count for _, count in counts), long, max((length for length, _ in counts), default=0)
 
 
 def batches(subject: Subject, found: Found) -> Iterator[Finding]:
@@ -127,12 +194,8 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
 
 def _usable(subject: Subject, found: Found, rows: int) -> int:
     """Rows that are left when over-long prompts are dropped; estimated where only a sample was measured."""
-    limit = subject.value("data.max_prompt_length", 512)
-    measured = [(int(length), count) for each in found for length, count in each.get("lengths", {}).items()]
-    total = sum(count for _, count in measured)
-    if subject.value("data.filter_overlong_prompts") is not True or not total or not isinstance(limit, int):
-        return rows
-    return int(rows * sum(count for length, count in measured if length <= limit) // total)
+    total, long, _ = _measured(found, subject.value("data.max_prompt_length", 512))
+    return rows * (total - long) // total if drops(subject) and total else rows
 
 
 def _power(rows: int) -> int:

@@ -67,7 +67,7 @@ def build(
     """
     versions.check(version)
     preset = loaded.preset
-    missing = [name for name in NEEDED if value_of(preset, FIELDS[name]) is None]
+    missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
     if missing:
         raise UserError(
             f"preset {loaded.name} does not say {' nor '.join(missing)}: set it there or as KEY=VALUE"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from launcher.data import schema
+from launcher.errors import UserError
 from launcher.preflight import data, row_rules
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject, subject
@@ -191,8 +192,8 @@ def test_a_source_that_nobody_scores(tmp_path: Path) -> None:
     mine = rows(64, source="my/sums")
     (only,) = judged(tmp_path, train=mine, val=mine)
     assert (only.id, only.level) == ("P31", "error") and "'my/sums'" in only.message
-    (some,) = judged(tmp_path, train=mine)
-    assert some.level == "warning" and "64 of 128 rows" in some.message
+    (some,) = judged(tmp_path, train=mine + rows(64))
+    assert some.level == "warning" and "64 of 128 training rows" in some.message
     function = tmp_path / "score.py"
     function.write_text("def compute_score(**_):\n    return 1\n")
     assert judged(tmp_path, f"reward.path={function}", train=mine, val=mine) == []
@@ -266,8 +267,12 @@ def test_a_model_without_a_chat_template(tmp_path: Path, model: Path) -> None:
     config = json.loads((model / "tokenizer_config.json").read_text())
     config.pop("chat_template", None)
     (bare / "tokenizer_config.json").write_text(json.dumps(config))
-    (only,) = judged(tmp_path, f"model.path={bare}")
-    assert (only.id, only.group) == ("P27", "model") and "chat template" in only.message
+    assert judged(tmp_path, f"model.path={bare}") == [], "the check of the model tells it, once"
+    own = "model.custom_chat_template='{% for turn in messages %}{{ turn.content }} {% endfor %}'"
+    assert judged(tmp_path, f"model.path={bare}", own) == []
+    broken = "model.custom_chat_template='{% for turn in messages %}{{ turn'"
+    (only,) = judged(tmp_path, f"model.path={bare}", broken)
+    assert (only.id, only.group) == ("P27", "model") and "TemplateSyntaxError" in only.message
 
 
 def test_what_was_found_is_kept_until_the_file_changes(
@@ -308,3 +313,98 @@ def test_escapes_in_foreign_text_do_not_reach_the_terminal(tmp_path: Path) -> No
     mine = rows(64, source="\x1b[31mred")
     (only,) = judged(tmp_path, train=mine, val=mine)
     assert "\x1b" not in only.message
+
+
+def test_a_file_of_json_holds_a_row_a_line_or_a_list_of_rows(tmp_path: Path) -> None:
+    """Both are read by veRL (`datasets.load_dataset("json")`); what is none of them has its line named."""
+    lines, array = tmp_path / "lines.jsonl", tmp_path / "array.json"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows(64)))
+    array.write_text(json.dumps(rows(64), indent=1))
+    assert judged(tmp_path, train=lines) == judged(tmp_path, train=array) == []
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text(json.dumps(rows(1)[0]) + "\n\n" + '{"prompt": [}\n')
+    (only,) = judged(tmp_path, train=broken)
+    assert only.id == "P28" and "line 3, column 13: Expecting value" in only.message
+    broken.write_text("7\n")
+    (only,) = judged(tmp_path, train=broken)
+    assert only.id == "P28" and "line 1 is no object" in only.message
+
+
+def test_patterns_folders_and_commas(tmp_path: Path) -> None:
+    """What veRL makes of a name: `*` and `[` are patterns, a folder and a comma are nothing."""
+    for name in ("part-1.parquet", "part-2.parquet", "odd[1].parquet"):
+        schema.write(tmp_path / name, rows(32))
+    assert judged(tmp_path, train=tmp_path / "part-*.parquet") == []
+    (odd,) = judged(tmp_path, train=tmp_path / "odd[1].parquet")
+    assert "takes the signs *, ? and [ in a name for a pattern" in odd.message
+    (none,) = judged(tmp_path, train=tmp_path / "prat-*.parquet")
+    assert "there is no file" in none.message
+    (folder,) = judged(tmp_path, train=tmp_path)
+    assert "is a folder" in folder.message
+    (comma,) = judged(tmp_path, train=Path(f"{tmp_path}/part-1.parquet,{tmp_path}/part-2.parquet"))
+    assert comma.fix == f"write them as a list: [{tmp_path}/part-1.parquet,{tmp_path}/part-2.parquet]"
+
+
+@pytest.mark.parametrize("nothing", ["[]", "''"])
+def test_no_file_at_all(tmp_path: Path, nothing: str) -> None:
+    with pytest.raises(UserError, match=r"does not say data\.train"):
+        what(tmp_path, f"data.train={nothing}")
+
+
+def test_rows_that_nobody_scores_end_the_run_where_they_are_all_of_a_set(tmp_path: Path) -> None:
+    mine, theirs = rows(64, source="mine"), rows(64)
+    for train, val, settings, level in (
+        (mine, theirs, [], "error"),
+        (mine + theirs, theirs, [], "warning"),
+        (theirs, mine, [], "error"),
+        (theirs, mine, ["trainer.validate_first=false", "trainer.validate_every=-1"], "warning"),
+    ):
+        (only,) = judged(tmp_path, *settings, train=train, val=val)
+        assert (only.id, only.level) == ("P31", level)
+    (only,) = judged(tmp_path, train=rows(64, source="GSM8K"))
+    assert "did you mean 'openai/gsm8k'?" in only.message
+
+
+@pytest.mark.parametrize(
+    ("truth", "words"),
+    [(5, "is like '5'"), ("1,000", "is like '1,000'"), ("2 + 3 = 5 #### 5", "is like '2 + 3 = 5 #### 5'"),
+     (None, "is null")],
+)  # fmt: skip
+def test_truths_that_veRLs_own_function_finds_in_no_answer(tmp_path: Path, truth: Any, words: str) -> None:
+    like = [dict(row) for row in rows(64)]
+    for row in like:
+        row["reward_model"] = {"style": "rule", "ground_truth": truth}
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "odd.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(like), path)
+    (only,) = judged(tmp_path, train=path)
+    assert (only.id, only.level) == ("REWARD-6", "warning") and words in only.message
+    own = tmp_path / "own.py"
+    own.write_text("def compute_score(**named): return 1.0")
+    assert judged(tmp_path, f"reward.path={own}", train=path) == []
+
+
+def test_prompts_that_are_nearly_all_too_long_are_not_to_be_dropped(tmp_path: Path, model: Path) -> None:
+    (only,) = judged(tmp_path, f"model.path={model}", train=rows(64, words=40))
+    (longest,) = (only.change or {}).values()
+    assert only.change == {"data.max_prompt_length": longest} and longest > 64
+    some = rows(64, words=40) + rows(128)
+    (only,) = judged(tmp_path, f"model.path={model}", train=some)
+    assert only.change == {"data.filter_overlong_prompts": True}
+
+
+def test_a_validation_set_of_which_nothing_is_left_cannot_be_opened(tmp_path: Path, model: Path) -> None:
+    settings = f"model.path={model}", "data.filter_overlong_prompts=true"
+    (only,) = judged(tmp_path, *settings, val=rows(64, words=40))
+    assert (only.id, only.level) == ("DATA-2", "error") and "validation" in only.message
+    assert judged(tmp_path, *settings, val=rows(64, words=40) + rows(1)) == []
+
+
+def test_a_limit_of_zero_rows_is_no_limit(tmp_path: Path) -> None:
+    from launcher.preflight.config.trainer import enough_samples
+
+    assert list(enough_samples(what(tmp_path, "data.train_max_samples=0"))) == []
+    (only,) = enough_samples(what(tmp_path, "data.train_max_samples=8"))
+    assert "or data.train_batch_size to 8 or less" in only.fix

@@ -39,13 +39,13 @@ def warmup(subject: Subject) -> Findings:
 
 def enough_samples(subject: Subject) -> Findings:
     """P6: a limit on the rows leaves at least one batch."""
-    batch, limit = whole(subject, f"{DATA}.train_batch_size"), whole(subject, f"{DATA}.train_max_samples", 0)
+    batch, limit = whole(subject, f"{DATA}.train_batch_size"), whole(subject, f"{DATA}.train_max_samples")
     if batch is not None and limit is not None and limit < batch:
         yield error(
             "P6",
             [f"{DATA}.train_max_samples", f"{DATA}.train_batch_size"],
             f"only {limit} rows are used, and a batch has {batch}: veRL dies of it after start-up",
-            f"set data.train_max_samples to -1, or data.train_batch_size to {max(1, limit)} or less",
+            f"set data.train_max_samples to -1, or data.train_batch_size to {limit} or less",
             {"data.train_max_samples": -1},
         )
 
