@@ -26,7 +26,7 @@ ORDER = tuple(Preset.model_fields)
 
 
 class ChangedOnDisk(UserError):
-    """Another program wrote the file since it was read."""
+    """Another program wrote or removed the file since it was read."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,10 @@ class Draft:
             return replace(loaded, path=None, origin="snapshot")
         return replace(loaded, origin="user" if self.path.parent == paths.presets_dir() else "file")
 
-    def stale(self) -> bool:
-        """Whether another program wrote, made or removed the file since it was read."""
-        return _content(self.path) != self._on_disk
+    def stale(self) -> str:
+        """What another program did to the file since it was read: "changed", "removed", "" for nothing."""
+        now = _content(self.path)
+        return "" if now == self._on_disk else "removed" if now is None else "changed"
 
     def reload(self) -> None:
         """Takes what is on the disk; undo leads back."""
@@ -193,8 +194,8 @@ class Draft:
 
     def save(self, *, over: bool = False) -> None:
         """Writes the file. Raises ChangedOnDisk unless it may go `over` what another program wrote."""
-        if not over and self.stale():
-            raise ChangedOnDisk(f"{self.path} was changed by another program since it was opened")
+        if not over and (what := self.stale()):
+            raise ChangedOnDisk(f"{self.path} was {what} by another program since it was opened")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(self.path, self.text.encode())

@@ -275,6 +275,12 @@ async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
         await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 5e-4)
         mine.write_text("description: theirs again\n")
         await until(pilot, lambda: "changed on the disk" in head(pilot))
+        mine.unlink()
+        await until(pilot, lambda: "removed on the disk" in head(pilot))
+        await pilot.press("w")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+        await pilot.press("o")
+        await until(pilot, lambda: mine.exists() and "lr: 5e-4" in mine.read_text())
 
 
 async def test_a_broken_file_shows_its_line_and_is_not_touched(mine: Path) -> None:

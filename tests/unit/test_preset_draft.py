@@ -157,7 +157,7 @@ def test_what_another_program_wrote_is_never_lost_silently(mine: Path) -> None:
     draft = open_draft("mine")
     draft.set(LR, 1e-4)
     mine.write_text("description: theirs\n")
-    assert draft.stale()
+    assert draft.stale() == "changed"
     with pytest.raises(ChangedOnDisk):
         draft.save()
     assert mine.read_text() == "description: theirs\n"
@@ -166,6 +166,16 @@ def test_what_another_program_wrote_is_never_lost_silently(mine: Path) -> None:
     assert draft.undo() and draft.value(LR) == 1e-4
     draft.save()
     assert load("mine").preset.actor.lr == 1e-4
+
+
+def test_a_file_that_is_gone_is_said_to_be(mine: Path) -> None:
+    draft = open_draft("mine")
+    mine.unlink()
+    assert draft.stale() == "removed"
+    with pytest.raises(ChangedOnDisk, match="was removed by another program"):
+        draft.save()
+    draft.save(over=True)
+    assert mine.read_text() == draft.text and not draft.stale()
 
 
 def test_a_file_made_meanwhile_is_not_overwritten(home: Path) -> None:

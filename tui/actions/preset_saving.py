@@ -27,13 +27,7 @@ async def save(app: App[Any], draft: Draft) -> bool:
     try:
         draft.save()
     except ChangedOnDisk as changed:
-        answer = await app.push_screen_wait(
-            ChooseScreen(
-                "The file has changed on the disk",
-                f"{changed}. Overwriting loses what is there now; reading it keeps your changes in undo.",
-                [("o", "overwrite"), ("a", "save as"), ("r", "read it")],
-            )
-        )
+        answer = await app.push_screen_wait(_conflict(draft, str(changed)))
         if answer == "o":
             draft.save(over=True)
         elif answer == "a":
@@ -43,6 +37,17 @@ async def save(app: App[Any], draft: Draft) -> bool:
         return answer == "o"
     app.notify(f"Saved: {draft.path}", markup=False)
     return True
+
+
+def _conflict(draft: Draft, said: str) -> ChooseScreen:
+    if draft.stale() == "removed":
+        choices = [("o", "write it again"), ("a", "save as"), ("c", "go on editing")]
+        return ChooseScreen("The file is gone", f"{said}.", choices)
+    return ChooseScreen(
+        "The file has changed on the disk",
+        f"{said}. Overwriting loses what is there now; reading it keeps your changes in undo.",
+        [("o", "overwrite"), ("a", "save as"), ("r", "read it")],
+    )
 
 
 async def save_as(app: App[Any], draft: Draft) -> bool:

@@ -67,7 +67,7 @@ class EditorScreen(Screen[None]):
         self.draft, self.read_only = draft, read_only
         self.page = FORM
         self._first = field
-        self._stale = False
+        self._stale = ""  # what another program did to the file
 
     def compose(self) -> ComposeResult:
         yield Lines(id="editor-head")
@@ -133,7 +133,7 @@ class EditorScreen(Screen[None]):
         elif draft.is_new:
             state = [("   as it is shipped: a change makes one of yours", "dim")]
         if self._stale:
-            state.append((f"   {WARN} changed on the disk", "warn"))
+            state.append((f"   {WARN} {self._stale} on the disk", "warn"))
         if reading.errors or reading.problem:
             state.append((f"   {CRITICAL} cannot be run", "critical"))
         counts = {"findings": len(side.findings), "changes": side.differing}
@@ -264,13 +264,13 @@ class EditorScreen(Screen[None]):
             self.run_worker(worked(), exclusive=True, group="save")
 
     def _look(self) -> None:
-        """Whether another program wrote the file."""
+        """Whether another program wrote or removed the file."""
         try:
             stale = self.draft.stale()
         except UserError:
-            stale = True
+            stale = "changed"
         if stale and not self._stale:
-            self.notify("Another program wrote the file: saving will ask.", severity="warning")
+            self.notify(f"Another program {stale} the file: saving will ask.", severity="warning")
         if stale != self._stale:
             self._stale = stale
             self._head()
