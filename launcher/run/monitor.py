@@ -100,9 +100,12 @@ class Monitor:
         self.checklist = make_checklist(self.keys)
         self._sink, self._make_checklist = sink, make_checklist
         self._reader = console.ConsoleReader()
+        self._file_logger = file_logger
         self._merger = Merger(both=file_logger)
         self._three_decimals = False
         self._begun = False  # a step line was printed
+        self._printed = -1  # the step of the last one
+        self._again = False  # Ray was started since: another attempt may have been appended to the same log
         self._early: list[console.Notable] = []
         self._mutes: dict[str, bool] = {}
         self._history: list[StepRecord] = []
@@ -188,12 +191,15 @@ class Monitor:
     def _take(self, event: console.Event, now: float) -> None:
         match event:
             case console.StepLine():
-                self._begun = True
+                if self._again and event.step <= self._printed:
+                    self._begin_anew()
+                self._begun, self._again, self._printed = True, False, event.step
                 self.phase_since = now  # the next step's rollout, of which no line tells
                 self._three_decimals = event.three_decimals
                 self._merger.console(event.step, event.data, event.offset, now)
                 self.rollout = None
             case console.PhaseChange():
+                self._again = self._again or (self._begun and event.phase == "ray")
                 self._enter(event.phase, now)
             case console.Progress():
                 self.total = event.total
@@ -218,12 +224,21 @@ class Monitor:
     def _learn(self, keys: Mapping[str, Any]) -> None:
         if self.step is None:
             self.keys = {**self.keys, **keys, **self.pinned}
-            self.checklist = self._make_checklist(self.keys)
-            for rule, muted in self._mutes.items():
-                self.checklist.mute(rule, muted)
+            self._renew_checklist()
             self.history(self._history)
             for notable in self._early:
                 self._notice(notable, None)
+
+    def _begin_anew(self) -> None:
+        """The steps that follow repeat earlier ones, and hold in their place."""
+        self._settle(self._merger.take())
+        self._merger = Merger(both=self._file_logger)
+        self._renew_checklist()
+
+    def _renew_checklist(self) -> None:
+        self.checklist = self._make_checklist(self.keys)
+        for rule, muted in self._mutes.items():
+            self.checklist.mute(rule, muted)
 
     def _notice(self, notable: console.Notable, now: float | None) -> None:
         changes = self.checklist.log_line(notable.line.text, notable.line.number, step=self.step)

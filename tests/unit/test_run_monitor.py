@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.health.checklist import Checklist
 from launcher.health.rows import Change
 from launcher.metrics.records import StepRecord
+from launcher.metrics.store import SeriesStore
 from launcher.run.health import checklist_maker
 from launcher.run.monitor import Monitor
 
@@ -90,6 +92,26 @@ def test_a_resumed_attempt_keeps_its_baselines_when_the_dump_comes() -> None:
     settled = warm(resumed.checklist)
     resumed.feed_console(TOY[: TOY.index(b"step:0 -")], 1.0)  # its own start-up, with the dump
     assert warm(resumed.checklist) == settled != warm(make(Heard()).checklist)
+
+
+@pytest.mark.parametrize("size", [5_000, 1 << 24])
+def test_an_attempt_appended_to_the_same_log_holds_in_place_of_what_it_repeats(size: int) -> None:
+    begin, forty, fifty = (TOY.index(b"step:%d -" % step) for step in (0, 41, 51))
+    second = TOY[:begin] + TOY[forty:].replace(b"critic/score/mean:", b"critic/score/mean:9")
+    log, heard, store = TOY[:fifty] + b"\n" + second, Heard(), SeriesStore()
+    monitor = make(heard)
+    for start in range(0, len(log), size):
+        monitor.feed_console(log[start : start + size], 1.0)
+        monitor.settle(1.0)
+    monitor.close(1.0)
+    assert [record.step for record in heard.records] == [*range(51), *range(41, 81)]
+    for record in heard.records:
+        store.add(record)
+    score = store.get("critic/score/mean")
+    assert score is not None and [step for step in range(1, 81) if (score.at(step) or 0) > 9] == [
+        *range(41, 81)
+    ]
+    assert sum(change.rule == "NUM-1" for change in heard.changes) == 2  # each attempt is judged on its own
 
 
 def test_a_silent_start_is_a_stall_with_its_likely_cause() -> None:
