@@ -23,6 +23,7 @@ KWARGS = "reward.custom_reward_function.reward_kwargs"
 DEFAULT_NAME = "compute_score"
 SIGNATURE = "compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)"
 TIMEOUT = 30.0  # seconds for all calls together
+ENOUGH = 10.0  # seconds after which no further call is begun
 SLOW = 10.0  # seconds that the scores of one step may take
 MADE_UP: list[dict[str, Any]] = [
     {"data_source": "openai/gsm8k", "reward_model": {"ground_truth": str(a + b)},
@@ -88,10 +89,15 @@ def try_out(
     timeout: float = TIMEOUT,
 ) -> Trial:
     """Calls the function as veRL does, with a right, a wrong and an empty answer to each row."""
+    if Path(file).is_dir():
+        return _failed(f"{file} is a folder", "give the Python file with the function")
     if not Path(file).is_file():
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
-        return _failed(f"there is no file {file}{hint}", "veRL would find out in its first step")
+        return _failed(
+            f"there is no file {file}{hint}: veRL would find out in its first step",
+            "give the path of the Python file, from the folder of the preset or from /",
+        )
     kinds, calls = [], []
     for row in rows:
         truth = (row.get("reward_model") or {}).get("ground_truth")
@@ -102,7 +108,10 @@ def try_out(
                 "data_source": row.get("data_source") or "", "solution_str": answer, "ground_truth": truth,
                 "extra_info": extra,
             })  # fmt: skip
-    request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {})}
+    request = {
+        "file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {}),
+        "enough": min(ENOUGH, timeout / 3),
+    }  # fmt: skip
     found = worker.ask(python, "score_rows.py", request, timeout=timeout, env=env)
     if "failed" in found:
         late = " for its scores: veRL would wait" if found.get("timeout") else ""
@@ -112,10 +121,15 @@ def try_out(
     if "error" in found:
         return _told(Path(file), name, found["error"])
     scores = tuple(found["scores"])
+    count = len(scores)  # of a slow function, only of the first calls
     return Trial(
-        tuple(_judged(Path(file), name, scores)), tuple(calls), scores, tuple(found["extra"]),
-        found["seconds"] / max(1, len(calls)), bool(found["is_async"]), tuple(kinds),
+        tuple(_judged(Path(file), name, scores)), tuple(calls[:count]), scores, tuple(found["extra"]),
+        found["seconds"] / max(1, count), bool(found["is_async"]), tuple(kinds[:count]),
     )  # fmt: skip
+
+
+KINDS = 3
+"""Answers to each row."""
 
 
 def _answers(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
@@ -127,7 +141,7 @@ def _answers(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
 
 def _judged(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
-    if low == high:
+    if low == high and len(scores) >= KINDS:
         yield Finding(
             "REWARD-3", "data", "warning", (REWARD,),
             f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: "
@@ -161,6 +175,12 @@ def _told(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
     if error["stage"] == "value":
         return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
     signature = error["type"] == "TypeError" and "argument" in what
+    if "signal only works in main thread" in what:
+        return _failed(
+            f"{name} fails at {where}: {what}",
+            "do without signal.alarm, for example with math_verify's timeouts off: veRL calls the function "
+            "in a thread",
+        )
     return _failed(
         f"{name} fails at {where}: {what}",
         f"veRL calls it by names: {SIGNATURE}"

@@ -1,13 +1,18 @@
 """Tries a reward function; a script for the interpreter that has veRL, in a process that may be killed.
 
-Asked with {"file", "name", "calls", "kwargs"} on stdin; a call is {"data_source", "solution_str",
+Asked with {"file", "name", "calls", "kwargs", "enough"} on stdin; a call is {"data_source", "solution_str",
 "ground_truth", "extra_info"}. Answers {"scores": [number], "extra": [name], "seconds", "is_async"} or
-{"error": {"stage", "type", "text", "line"}}; `stage` is load, find, call or value.
+{"error": {"stage", "type", "text", "line"}}; `stage` is load, find, call or value. After `enough` seconds no
+further call is begun: there are fewer scores then.
+
+As in veRL's reward workers there is one event loop, and a plain function is called in another thread: there
+`signal.alarm`, for one, does not work.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import inspect
 import json
@@ -21,9 +26,9 @@ from typing import Any
 
 def main() -> None:
     request = json.load(sys.stdin)
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the function prints is not the answer
-    json.dump(try_out(request), out, default=str)
+    with os.fdopen(os.dup(1), "w") as out:
+        os.dup2(2, 1)  # what the function prints is not the answer
+        json.dump(try_out(request), out, default=str)
 
 
 def try_out(request: dict[str, Any]) -> dict[str, Any]:
@@ -38,22 +43,7 @@ def try_out(request: dict[str, Any]) -> dict[str, Any]:
             names = sorted(name for name in own if vars(module)[name].__module__ == module.__name__)
             return {"error": {"stage": "find", "type": "", "text": "", "line": None, "names": names}}
         stage = "call"
-        is_async = inspect.iscoroutinefunction(function)
-        scores: list[float | None] = []
-        extra: set[str] = set()
-        begin = time.perf_counter()
-        for call in request["calls"]:
-            result = function(**call, **request.get("kwargs", {}))
-            if inspect.isawaitable(result):
-                is_async = True
-                result = asyncio.run(wait(result))
-            score, problem = value(result)
-            if problem:
-                return {"error": {"stage": "value", "type": "", "text": problem, "line": None}}
-            if isinstance(result, dict):
-                extra |= set(result) - {"score"}
-            scores.append(score)
-        seconds = time.perf_counter() - begin
+        return asyncio.run(scored(function, request))
     except BaseException as error:
         return {
             "error": {
@@ -63,7 +53,28 @@ def try_out(request: dict[str, Any]) -> dict[str, Any]:
                 "line": line_of(error, path),
             }
         }
-    return {"scores": scores, "extra": sorted(map(str, extra)), "seconds": seconds, "is_async": is_async}
+
+
+async def scored(function: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a function that can be called."""
+    is_async = inspect.iscoroutinefunction(function)
+    loop, kwargs = asyncio.get_running_loop(), request.get("kwargs", {})
+    scores: list[float | None] = []
+    extra: set[str] = set()
+    begin, seconds = time.perf_counter(), 0.0
+    for call in request["calls"]:
+        ready = functools.partial(function, **call, **kwargs)
+        result = await ready() if is_async else await loop.run_in_executor(None, ready)
+        score, problem = value(result)
+        if problem:
+            return {"error": {"stage": "value", "type": "", "text": problem, "line": None}}
+        if isinstance(result, dict):
+            extra |= {str(name) for name in result if name != "score"}
+        scores.append(score)
+        seconds = time.perf_counter() - begin
+        if seconds > request.get("enough", float("inf")):
+            break
+    return {"scores": scores, "extra": sorted(extra), "seconds": seconds, "is_async": is_async}
 
 
 def load(path: str) -> ModuleType:
@@ -75,10 +86,6 @@ def load(path: str) -> ModuleType:
     sys.modules["custom_module"] = module
     spec.loader.exec_module(module)
     return module
-
-
-async def wait(result: Any) -> Any:
-    return await result
 
 
 def value(result: Any) -> tuple[float | None, str | None]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,22 +32,25 @@ def ask(
     `{"failed": why}` when it does not: it did not start, it ended, or it took longer than `timeout` seconds.
     Whatever it started is killed.
     """
-    try:
-        process = subprocess.Popen(
-            [python, "-c", _RUN, str(Path(__file__).with_name(script))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
-            env={**os.environ, **(env or {})}, start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        return {"failed": f"{python} cannot be started: {error.strerror}"}
-    with process:
+    with tempfile.TemporaryFile() as errors:  # no pipe: what the script leaves running would keep it open
         try:
-            out, err = process.communicate(orjson.dumps(request), timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return {"failed": f"no answer in {timeout:g} s", "timeout": True}
-        finally:
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
+            process = subprocess.Popen(
+                [python, "-c", _RUN, str(Path(__file__).with_name(script))],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd="/",
+                env={**os.environ, **(env or {})}, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            return {"failed": f"{python} cannot be started: {error.strerror}"}
+        with process:
+            try:
+                out, _ = process.communicate(orjson.dumps(request), timeout=timeout)
+            except subprocess.TimeoutExpired:
+                return {"failed": f"no answer in {timeout:g} s", "timeout": True}
+            finally:
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - 10_000))
+        err = errors.read()
     try:
         answer: dict[str, Any] = orjson.loads(out)
     except orjson.JSONDecodeError:

@@ -153,3 +153,43 @@ def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_pa
     )
     done = ppo_tui("reward", "test", "f.py", "--data", "rows.jsonl", "--json")
     assert json.loads(done.stdout)["scores"] == [1.0, 1.0, 0.0]  # type: ignore[attr-defined]
+
+
+def test_a_plain_function_is_called_in_a_thread_as_veRL_does(trial: Callable[..., Trial]) -> None:
+    """math_verify's time limit, for one, works in the main thread only."""
+    finding = only(trial("import signal\n" + GOOD + "    signal.alarm(1)\n    signal.signal(14, print)\n"))
+    assert "signal only works in main thread" in finding.message and "without signal.alarm" in finding.fix
+
+
+def test_an_async_function_keeps_its_event_loop(trial: Callable[..., Trial]) -> None:
+    """A client that is made once belongs to the loop of the first call."""
+    keeps = (
+        "import asyncio\nloops = set()\nasync " + GOOD + "    loops.add(asyncio.get_running_loop())\n"
+        "    return float(len(loops) == 1 and f'#### {ground_truth}' in solution_str)\n"
+    )
+    found = trial(keeps)
+    assert found.ok and found.is_async and found.scores == (1.0, 0.0, 0.0) * 3
+
+
+def test_a_plain_function_that_returns_a_coroutine_gives_no_score(trial: Callable[..., Trial]) -> None:
+    text = "async def later():\n    return 1.0\n" + GOOD + "    return later()\n"
+    assert "returns coroutine instead of a number" in only(trial(text)).message
+
+
+def test_a_slow_function_is_judged_by_its_first_calls(trial: Callable[..., Trial]) -> None:
+    """Seconds for a score are usual where another model judges; they are no reason to refuse the run."""
+    found = trial("import time\n" + GOOD + "    time.sleep(2)\n    return 1.0\n", timeout=12)
+    assert found.ok and found.findings == () and 0 < len(found.scores) < 3
+    assert len(found.scores) == len(found.calls) == len(found.answers) and found.seconds >= 2
+
+
+def test_a_function_may_leave_something_running(trial: Callable[..., Trial]) -> None:
+    text = (
+        "import subprocess\n" + GOOD + "    subprocess.Popen(['sleep', '60'])\n    return len(solution_str)\n"
+    )
+    assert trial(text, timeout=20).ok
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    found = reward.try_out(sys.executable, str(tmp_path), "compute_score", reward.MADE_UP)
+    assert "is a folder" in only(found).message
