@@ -18,6 +18,7 @@ from launcher.files import write_json
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.run import control, driver
+from launcher.run.catch_up import catch_up
 from launcher.run.checkpoints import checkpoint
 from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
@@ -111,6 +112,8 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, *, force: bo
     if state["state"] == "imported":
         raise UserError(f"run {run.id} was imported: it has no checkpoint of ours to resume from")
     step, folder = checkpoint(run, None)
+    if state["state"] == "lost" and (last := run.last_attempt()):
+        catch_up(last)
     info = run.read_info()
     loaded = restore(info["name"], info["preset"], settings)
     check_health(loaded.preset.health)
@@ -206,6 +209,7 @@ def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
     owner, attempt = ProcessId.from_json(state["driver"]), run.last_attempt()
     assert owner is not None and attempt is not None
     left = driver.stop(owner)
+    step = catch_up(attempt)
     record = {"schema": 1, "code": None, "signal": None, "requested_by": by, "t": time.time()}
     write_json(attempt.exit, record)
     events = EventLog(run.events)
@@ -218,5 +222,6 @@ def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
         for key, value in state.items()
         if key not in ("schema", "updated", "heartbeat", "driver_alive")
     }
+    kept["step"] = kept.get("step") if step is None else step
     StateFile(run).write({**kept, "state": "stopped", "exit": record, "cause": "stopped"})
     return "stopped"

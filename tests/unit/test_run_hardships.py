@@ -151,6 +151,18 @@ def test_a_stop_survives_the_supervisor_it_asked(run: RunDir) -> None:
     assert said == ["stopped"] and session_members(process(state, "driver")) == []
 
 
+def test_steps_printed_after_the_supervisor_died_are_taken_in(run: RunDir, tmp_path: Path) -> None:
+    supervisor = process(current(run), "supervisor")
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_for(run, lambda state: state["state"] == "lost")
+    (tmp_path / "go").touch()
+    until(lambda: b"step:5" in run.attempt(1).console.read_bytes())
+    assert stop(run) == "stopped" and current(run)["step"] == 5
+    found = [record for _, record in steps(run)]
+    assert [record.step for record in found] == [1, 2, 3, 4, 5]
+    assert found[4].data["critic/score/mean"] == 0.5 and found[4].t >= found[0].t > 1e9
+
+
 def test_an_ended_run_is_resumed_or_deleted_by_one_alone(run: RunDir) -> None:
     stop(run, wait=True)
     with alone(run):
