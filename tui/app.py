@@ -1,7 +1,7 @@
 """The application: themes, keys that work everywhere, and which screen is up."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -9,12 +9,14 @@ from typing import ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.events import DescendantFocus
+from textual.filter import LineFilter
 from textual.reactive import Reactive
 from textual.screen import Screen
 
 from launcher.screen_request import ScreenRequest
 from tui import terminal
 from tui.actions.editing import edit_preset
+from tui.ascii import AsciiFilter
 from tui.glyphs import to_ascii
 from tui.keys import is_ours
 from tui.screens.dashboard import DashboardScreen
@@ -49,6 +51,7 @@ class PpoTui(App[None]):
         asked = theme_name(settings.theme, settings.theme_place)
         self.theme = TERMINAL if colourless else asked
         self.set_class(settings.ascii, ASCII_CLASS)
+        self._ascii = AsciiFilter()
         self._complaints: list[str] = []
         if settings.keys:
             from tui.keymap import checked
@@ -88,6 +91,11 @@ class PpoTui(App[None]):
         """Ends at once when the terminal is gone: leaving in good order would wait for it to take bytes."""
         if terminal.hung_up():
             os._exit(129)  # as a shell shows a death by SIGHUP
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Those of Textual; with `--ascii` no other character gets to the terminal, whoever draws it."""
+        filters = super().get_line_filters()
+        return [*filters, self._ascii] if self.request.settings.ascii else filters
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for themes that are not ours."""

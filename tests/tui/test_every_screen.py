@@ -1,5 +1,6 @@
 """Every screen that there is, at every size, on every kind of run."""
 
+import html
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -121,6 +122,30 @@ async def test_a_screen_opens_and_moves_where_there_is_hardly_room(
         for key in ("down", "pagedown", "right", "end", "up", "home", "left", "tab"):
             await pilot.press(key)
         assert app.is_running
+
+
+@pytest.mark.parametrize(
+    "screen", ["DashboardScreen", "ChecksScreen", "ConfirmScreen", "HelpScreen", "palette"]
+)
+async def test_ascii_holds_for_what_textual_draws_too(
+    make: SimpleNamespace, fullest: Path, screen: str
+) -> None:
+    """Frames, scrollbars, messages, the palette: a font may lack all of them."""
+    app = make.app(fullest, ascii=True)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settled(pilot)
+        if screen == "palette":
+            app.action_command_palette()
+        else:
+            await walk(pilot, screen)
+            app.notify("▲ a notice – 漢字")
+        wanted = "earch for commands~" if screen == "palette" else "! a notice - ????"
+        for _ in range(200):
+            picture = html.unescape(app.export_screenshot(title="a run")).replace("\xa0", " ")
+            if wanted in picture:
+                break
+            await pilot.pause(0.05)
+        assert wanted in picture and picture.isascii(), sorted(set(picture) - set(map(chr, range(128))))
 
 
 @pytest.mark.parametrize("what", ["long", "nan", "empty", "failed"])

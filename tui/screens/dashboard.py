@@ -50,7 +50,7 @@ class DashboardScreen(RunPages):
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "explain", "explain a check", id="dashboard.explain", show=False,
-                tooltip="Explain the chosen check, or the worst"),
+                key_display="enter", tooltip="Explain the chosen check, or the worst"),
         Binding("down,j", "choose(1)", "choose a check", id="dashboard.next-check", show=False,
                 key_display="↑↓", tooltip="Choose a check"),
         Binding("up,k", "choose(-1)", id="dashboard.previous-check", show=False, key_display="↑↓",

@@ -39,7 +39,7 @@ class RunPages(ChartScreen):
         Binding("e", "edit", "edit", id="dashboard.edit", show=False,
                 tooltip="Edit and relaunch: a new run out of this one's settings"),
         Binding("E", "export", "export", id="dashboard.export", show=False,
-                tooltip="The figures as csv, jsonl, parquet, TensorBoard events; the charts as svg"),
+                tooltip="To csv, jsonl, parquet, TensorBoard events or svg"),
         Binding("r", "runs", "runs", id="dashboard.runs", tooltip="The list of runs and presets"),
         Binding("left_square_bracket", "neighbour(1)", "older run", id="dashboard.older", show=False,
                 key_display="[", tooltip="The run before this one"),

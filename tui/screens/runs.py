@@ -48,7 +48,7 @@ class RunsScreen(Screen[None]):
         Binding("d", "delete", "delete", id="runs.delete",
                 tooltip="Delete a run with its checkpoints, or a preset of yours; asks first"),
         Binding("E", "export", "export", id="runs.export", show=False,
-                tooltip="A run's figures as csv, jsonl, parquet, TensorBoard events; its charts as svg"),
+                tooltip="A run to csv, jsonl, parquet, TensorBoard events or svg"),
         Binding("y", "preset('copy')", "copy", id="runs.copy", show=False, tooltip="Copy a preset"),
         Binding("n", "preset('rename')", "rename", id="runs.rename", show=False,
                 tooltip="Give a preset of yours another name"),
