@@ -149,6 +149,7 @@ def test_the_log_tail_skips_what_stands_elsewhere() -> None:
     widget.lines = [
         "one", "", "two", "   ", "(TaskRunnerV1) step:7 - actor/entropy:0.5", "three",
         "(TaskRunnerV1) Training Progress:   7%|▋  | 7/100 [",
+        "(TaskRunnerV1) Dumped generations to /runs/7f3a1c/samples/rollout/7.jsonl",
     ]  # fmt: skip
     assert lines(widget.draw(80, 2)) == [" two", " three"]
 

@@ -59,10 +59,11 @@ def _pace(_: Sequence[float], store: SeriesStore) -> str:
     return f"{number(seconds[0])} s/step" if seconds else ""
 
 
-def _cut_off(_: Sequence[float], store: SeriesStore) -> str:
-    series = store.get("response_length/clip_ratio")
-    share = finite(series.values[-1:]) if series else []
-    return f"{number(100 * share[0])} % cut off" if share else ""
+def _longest(_: Sequence[float], store: SeriesStore) -> str:
+    """The share is of answers as long as the longest: cut off only where that is the limit (TRUNC-1 knows)."""
+    last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
+    found = [value for series in last if series for value in finite(series.values[-1:])]
+    return f"longest {number(found[0])} ({number(100 * found[1])} %)" if len(found) == 2 else ""
 
 
 REWARD = Figure(
@@ -100,7 +101,7 @@ LENGTH = Figure(
     ("response_length/mean",),
     ("LEN", "TRUNC"),
     "this run logs no response length: veRL calls it response_length/mean",
-    _cut_off,
+    _longest,
     " tokens",
 )
 GRADIENT = Figure(

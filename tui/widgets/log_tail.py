@@ -7,15 +7,15 @@ from itertools import islice
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
-_KNOWN = re.compile(r"(\(\w+\) )?(?:step:\d+ - |Training Progress: )")
+_KNOWN = re.compile(r"(\(\w+\) )?(?:step:\d+ - |Training Progress: |Dumped generations to )")
 _BAR = re.compile(r"(.*?): +\d+%\|")
 
 
 class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
-    Left out are blank lines, step lines, whose hundred figures are in the charts, veRL's own progress, which
-    has a line above, and all states of any other progress bar but the newest.
+    Left out are blank lines, what each step repeats (its hundred figures are in the charts, its progress has a
+    line above, its samples a page), and all states of any other progress bar but the newest.
     """
 
     lines: Sequence[str] = ()
