@@ -7,8 +7,9 @@ from pathlib import Path
 class Tail:
     """Reads what was added to a file since the last time.
 
-    A file that is not there yet is empty. One that shrank was started anew (veRL's file logger truncates at
-    every start): reading goes on from its beginning and `restarts` counts it.
+    A file that is not there yet, or cannot be read now (a network disk), has nothing new. One that shrank was
+    started anew (veRL's file logger truncates at every start): reading goes on from its beginning and
+    `restarts` counts it.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
@@ -27,7 +28,7 @@ class Tail:
                     return b""
                 file.seek(self.offset)
                 chunk = file.read(limit)
-        except FileNotFoundError:
+        except OSError:
             return b""
         self.offset += len(chunk)
         return chunk

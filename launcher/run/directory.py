@@ -7,6 +7,7 @@ gpu.jsonl           memory samples (append, thinned)
 control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
 checkpoints/ samples/
+.lock .room         who may change an ended run; disk space for the record of the end
 """
 
 import contextlib

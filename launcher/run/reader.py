@@ -1,5 +1,6 @@
 """Read-only view of a run directory that follows it: what the screen and `--plain` show."""
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -85,8 +86,9 @@ class RunReader:
         if attempt is None:
             return False
         if self._console is None or attempt is not self._logged:
-            size = attempt.console.stat().st_size if attempt.console.exists() else 0
-            begin = max(0, size - _LOG_TAIL)
+            begin = 0
+            with contextlib.suppress(OSError):
+                begin = max(0, attempt.console.stat().st_size - _LOG_TAIL)
             self._console, self._logged = Tail(attempt.console, begin), attempt
             self._splitter, self._cut = LineSplitter(), begin > 0
         before = self.log_count

@@ -105,7 +105,8 @@ class HFServer:
             outputs = await asyncio.to_thread(self._sample, [request.prompt for request in waiting], sampling)
         except Exception as error:  # whoever asked must hear of it, or the trainer waits for ever
             for request in waiting:
-                request.answer.set_exception(error)
+                if not request.answer.cancelled():
+                    request.answer.set_exception(error)
             return
         for request, output in zip(waiting, outputs, strict=True):
             if not request.answer.cancelled():
