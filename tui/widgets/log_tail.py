@@ -14,8 +14,8 @@ _BAR = re.compile(r"(.*?): +\d+%\|")
 class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
-    Left out are blank lines, what each step repeats (its hundred figures are in the charts, its progress has a
-    line above, its samples a page), and all states of any other progress bar but the newest.
+    Left out are blank lines, what each step repeats (its hundred figures are in the charts, its progress has
+    a line above, its samples a page), and all states of any other progress bar but the newest.
     """
 
     lines: Sequence[str] = ()
