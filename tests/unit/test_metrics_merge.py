@@ -87,3 +87,10 @@ def test_a_record_survives_its_line(data: dict[str, float]) -> None:
     assert back is not None and back.data.keys() == data.keys()
     for key, value in data.items():
         assert back.data[key] == value or (math.isnan(value) and math.isnan(back.data[key]))
+
+
+def test_a_clock_that_is_set_back_holds_no_step_back() -> None:
+    merger = Merger(both=True)
+    merger.console(1, {"a": 1.0}, 0, 5000.0)
+    assert merger.take(5001.0) == []
+    assert [record.step for record in merger.take(1400.0)] == [1]
