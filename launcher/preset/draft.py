@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,15 @@ class Draft:
         else:
             self.set(where, value)
         return where
+
+    def take(self, settings: Sequence[str]) -> None:
+        """Sets what `KEY=VALUE` settings say; a relative path is meant from the working directory."""
+        for setting in settings:
+            for where, entry in layers.from_setting(setting, Path.cwd()).items():
+                if where[0] == "overrides":
+                    self.add(entry.spelling, entry.value)
+                else:
+                    self.set(where, entry.value)
 
     def set_text(self, where: Where, text: str) -> None:
         """Sets what a person typed; nothing typed takes the value out. Raises UserError."""

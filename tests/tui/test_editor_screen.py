@@ -369,6 +369,26 @@ async def test_watching_changes_nothing(mine: Path) -> None:
         assert pilot.app.screen.draft.text == MINE and "Watching only" in told(pilot)
 
 
+async def test_a_fix_made_before_the_start_comes_back_into_the_draft(mine: Path) -> None:
+    mine.write_text("extends: gsm8k-0.5b-24gb\nrollout:\n  tensor_model_parallel_size: 2\n")
+    async with editor().run_test(size=HOME) as pilot:
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen))
+        launch: Any = pilot.app.screen
+        findings = launch.query_one(Findings)
+        await until(pilot, lambda: [each for each in findings.findings if each.id == "P2"])
+        while findings.chosen.id != "P2":
+            await pilot.press("down")
+        await pilot.press("F")
+        await until(pilot, lambda: launch.fixes == ["rollout.tensor_model_parallel_size=1"])
+        await pilot.press("e")
+        await until(pilot, lambda: "not saved" in head(pilot))
+        assert pilot.app.screen.draft.value(("rollout", "tensor_model_parallel_size")) == 1
+        assert "size: 2" in mine.read_text()
+        await pilot.press("u")
+        await until(pilot, lambda: "not saved" not in head(pilot))
+
+
 async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace, home: Path) -> None:
     run = RunDir(make.run(state=make.ended("finished", step=80)))
     info = {**run.read_info(), "preset": load("toy-cpu", ["actor.lr=1e-4"]).snapshot()}

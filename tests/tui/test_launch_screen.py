@@ -15,6 +15,7 @@ from launcher.run.directory import RunDir
 from tui.actions.launch_plan import plan, settings_with
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
+from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
@@ -190,7 +191,18 @@ async def test_f_makes_the_fix_a_setting_of_this_launch(
         await until(pilot, lambda: screen.plan.command != before and not screen.doing)
         assert screen.settings and fixable[0] not in screen.findings
         assert screen.settings[0] in said(screen, "#essentials")
-        assert Path(file).read_text() == BROKEN
+        assert Path(file).read_text() == BROKEN and "e takes it along" in said(screen, "#essentials")
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, EditorScreen))
+        editor: Any = app.screen
+        await until(pilot, lambda: editor.draft.changed)
+        (name, value), *_ = fixable[0].change.items()
+        assert editor.draft.value(tuple(name.split("."))) == value
+        await pilot.press("w")
+        await until(pilot, lambda: f"{name.rpartition('.')[2]}: {value}" in Path(file).read_text())
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen and screen.plan.command and not screen.doing)
+        assert not screen.settings and fixable[0] not in screen.findings
 
 
 async def test_slow_checks_tell_what_they_do_and_end_with_the_screen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from launcher.errors import UserError
@@ -13,16 +13,27 @@ if TYPE_CHECKING:
     from launcher.preset.draft import Draft
 
 
-def edit_preset(app: App[Any], preset: str, field: str | None = None, *, read_only: bool = False) -> None:
-    """Opens the editor on a preset, at a field or veRL key; what is in the way of it is told as a toast."""
+def edit_preset(
+    app: App[Any],
+    preset: str,
+    field: str | None = None,
+    *,
+    read_only: bool = False,
+    settings: Sequence[str] = (),
+) -> bool:
+    """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings as first changes.
+
+    What is in the way of it is told as a toast; whether it was opened.
+    """
     from launcher.preset.drafts import open_draft
 
     try:
         draft = open_draft(preset)
     except UserError as error:
         app.notify(str(error), title="Preset", severity="error", markup=False, timeout=20)
-    else:
-        _open(app, draft, field, read_only)
+        return False
+    _open(app, draft, field, read_only, settings)
+    return True
 
 
 def edit_run(
@@ -39,10 +50,12 @@ def edit_run(
         _open(app, draft, field, read_only)
 
 
-def _open(app: App[Any], draft: Draft, field: str | None, read_only: bool) -> None:
+def _open(
+    app: App[Any], draft: Draft, field: str | None, read_only: bool, settings: Sequence[str] = ()
+) -> None:
     from tui.screens.editor import EditorScreen
 
-    app.push_screen(EditorScreen(draft, field=field, read_only=read_only))
+    app.push_screen(EditorScreen(draft, field=field, read_only=read_only, settings=settings))
 
 
 def field_of(fixes: list[str]) -> tuple[str | None, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,8 +80,12 @@ def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:
     """The settings of a launch and a finding's change, which replaces earlier ones of the same fields."""
     from launcher.preset.hydra import quote
 
-    kept = [setting for setting in settings if setting.partition("=")[0] not in change]
-    return [*kept, *(f"{name}={quote(value)}" for name, value in change.items())]
+    return [*without(settings, change), *(f"{name}={quote(value)}" for name, value in change.items())]
+
+
+def without(settings: Sequence[str], names: Container[str]) -> list[str]:
+    """The settings but those of some fields."""
+    return [setting for setting in settings if setting.partition("=")[0] not in names]
 
 
 def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from launcher import paths
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def launch_draft(app: App[Any], draft: Draft) -> None:
-    """Opens the launch of a draft, and the dashboard when a run was started."""
+    """Opens the launch of a draft, and the dashboard when a run was started; fixes can come back from it."""
     from tui.screens.dashboard import DashboardScreen
     from tui.screens.launch import LaunchScreen
 
@@ -36,6 +37,17 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
         app.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
         return
     earlier = RunDir(paths.runs_dir() / draft.run) if draft.run else None
-    run = await app.push_screen_wait(LaunchScreen(loaded, after=earlier))
+    launch = LaunchScreen(loaded, after=earlier)
+    run = await app.push_screen_wait(launch)
     if run is not None:
         app.switch_screen(DashboardScreen(run, read_only=False))
+    else:
+        take(app, draft, launch.taken)
+
+
+def take(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
+    """Makes settings changes of a draft; what cannot be is told."""
+    try:
+        draft.take(settings)
+    except UserError as error:
+        app.notify(str(error), severity="error", markup=False, timeout=20)

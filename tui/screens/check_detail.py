@@ -46,8 +46,8 @@ class CheckDetailScreen(Screen[None]):
                 tooltip="A page up, a page down"),
         Binding("pagedown", "scroll(8)", id="move.page-down", show=False, key_display="pgup pgdn",
                 tooltip="A page up, a page down"),
-        Binding("e", "edit", "edit preset", id="check.edit",
-                tooltip="Open the preset on the first thing to try"),
+        Binding("e", "edit", "edit", id="check.edit",
+                tooltip="The run's settings as a new preset, at the first thing to try"),
         Binding("m", "mute", "mute", id="check.mute",
                 tooltip="Leave it out of this run's verdict, or in again"),
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,6 +16,7 @@ from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import where_of
 from launcher.preset.kept import bring_back, forget, keep
+from tui.actions.launching import launch_draft, take
 from tui.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.content.preset_form import Form, best
 from tui.drawing.rows import Row
@@ -61,12 +62,14 @@ class EditorScreen(Screen[None]):
                 tooltip="Back; asks when there are changes that are not saved"),
     ]  # fmt: skip
 
-    def __init__(self, draft: Draft, *, field: str | None = None, read_only: bool = False) -> None:
-        """`field` is where to begin: a field or veRL key."""
+    def __init__(
+        self, draft: Draft, *, field: str | None = None, read_only: bool = False, settings: Sequence[str] = ()
+    ) -> None:
+        """`field` is where to begin: a field or veRL key; `settings` are KEY=VALUE, the first changes."""
         super().__init__()
         self.draft, self.read_only = draft, read_only
         self.page = FORM
-        self._first = field
+        self._first, self._settings = field, settings
         self._stale = ""  # what another program did to the file
 
     def compose(self) -> ComposeResult:
@@ -84,6 +87,9 @@ class EditorScreen(Screen[None]):
         self.app.title = f"{self.draft.name} - ppo-tui"
         if not self.read_only and bring_back(self.draft):
             self.notify("Changes that were not saved are back: u takes them away.", timeout=10)
+        if self._settings and not self.read_only:
+            take(self.app, self.draft, self._settings)
+            keep(self.draft)
         self._show()
         self._turn()
         if self._first:
@@ -129,7 +135,8 @@ class EditorScreen(Screen[None]):
         draft, side, reading = self.draft, self.query_one(EditorSide), self.draft.reading
         state: Row = [("   saved", "dim")]
         if draft.changed or (draft.is_new and draft.run):
-            state = [(f"   {NOTICE} {'new, ' if draft.is_new else ''}not saved", "notice")]
+            new = f"a new preset from run {draft.run}, " if draft.run else "new, "
+            state = [(f"   {NOTICE} {new if draft.is_new else ''}not saved", "notice")]
         elif draft.is_new:
             state = [("   as it is shipped: a change makes one of yours", "dim")]
         if self._stale:
@@ -306,9 +313,7 @@ class EditorScreen(Screen[None]):
         self.run_worker(self._launch(), exclusive=True, group="save")
 
     async def _launch(self) -> None:
-        from tui.actions.launching import launch_draft
-
         if not self._area.refused():
             await launch_draft(self.app, self.draft)
             if self.is_current:  # no run was started
-                self._show()
+                self.on_form_area_edited()

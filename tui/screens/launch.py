@@ -22,7 +22,7 @@ from launcher.preflight.finding import LEVELS, Finding, in_order
 from launcher.preset.files import LoadedPreset
 from launcher.run.directory import RunDir
 from launcher.text import clean
-from tui.actions.launch_plan import Plan, examine, plan, settings_with
+from tui.actions.launch_plan import Plan, examine, plan, settings_with, without
 from tui.drawing.rows import Row, Span, spread
 from tui.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.screens.confirm import ConfirmScreen
@@ -45,7 +45,8 @@ class LaunchScreen(Screen[Path | None]):
         Binding("s", "start", "start", id="launch.start", tooltip="Start the run; it outlives this screen"),
         Binding("exclamation_mark", "force", "force", id="launch.force", key_display="!",
                 tooltip="Start it although the preflight finds an error; asks first"),
-        Binding("e", "edit", "edit", id="launch.edit", tooltip="Edit the preset"),
+        Binding("e", "edit", "edit", id="launch.edit",
+                tooltip="Edit the preset, with what F has changed so far"),
         Binding("c", "copy", "copy", id="launch.copy", tooltip="Copy the command"),
         Binding("tab", "app.focus_next", "command", id="launch.command", tooltip="To the command, or back"),
         Binding("escape,q", "cancel", "cancel", id="launch.cancel", key_display="esc",
@@ -59,7 +60,8 @@ class LaunchScreen(Screen[Path | None]):
         the run that it was edited out of.
         """
         super().__init__()
-        self.preset, self.settings, self.after = preset, list(settings), after
+        self.preset, self.after = preset, after
+        self.given, self.fixes = list(settings), list[str]()
         self.name_of_preset = preset if isinstance(preset, str) else preset.name
         self.plan = Plan([], "")
         self.findings: list[Finding] = []
@@ -67,8 +69,14 @@ class LaunchScreen(Screen[Path | None]):
         self.starting = False
         self._round = 0  # what belongs to an earlier one is out of date
         self._edited = False
+        self.taken: list[str] = []  # fixes that the editor, which is below, is to go on with
         self._started: Path | None = None
         self._was_forceable = False
+
+    @property
+    def settings(self) -> list[str]:
+        """KEY=VALUE over the preset: what was given, and the fixes made here."""
+        return [*self.given, *self.fixes]
 
     def compose(self) -> ComposeResult:
         yield Lines(id="launch-title")
@@ -98,9 +106,11 @@ class LaunchScreen(Screen[Path | None]):
             self._begin()
 
     def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
-        """The finding's change becomes a setting of this launch; the preset's file stays as it is."""
+        """The finding's change becomes a setting of this launch; `edit` takes it along to the preset."""
         if event.finding.change and not self.starting:
-            self.settings = settings_with(self.settings, dict(event.finding.change))
+            change = dict(event.finding.change)
+            self.given = without(self.given, change)
+            self.fixes = settings_with(self.fixes, change)
             self._begin()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -132,9 +142,10 @@ class LaunchScreen(Screen[Path | None]):
         if self.starting:
             return
         if isinstance(self.preset, str):
-            self._edited = True
-            edit_preset(self.app, self.preset)
+            self._edited = edit_preset(self.app, self.preset, settings=self.fixes)
+            self.fixes = [] if self._edited else self.fixes
         else:
+            self.taken = self.fixes
             self.dismiss(None)  # the editor is below
 
     def action_copy(self) -> None:
@@ -244,6 +255,8 @@ class LaunchScreen(Screen[Path | None]):
         essentials: list[Row] = [[(" ", "text"), *row] for row in self.plan.essentials]
         if self.settings:
             essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
+        if self.fixes:
+            essentials.append([(" F changed this run alone; e takes it along to the preset", "dim")])
         self.query_one("#essentials", Lines).show(essentials)
         quiet = "" if self.doing else "the preflight found nothing"
         self.query_one(Findings).show(self.findings, quiet)
