@@ -6,6 +6,7 @@ import shutil
 
 from launcher.errors import UserError
 from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.versions import newest
 from launcher.text import did_you_mean
 
 _EDITORS = ("nano", "vim", "vi")
@@ -23,10 +24,10 @@ def editor() -> list[str]:
 
 
 def field_named(key: str) -> str:
-    """The preset field of a field's name or veRL key, with or without `+`. Raises UserError."""
+    """The preset field of a field's name, or of a key of any veRL, with or without `+`. Raises UserError."""
     bare = key.lstrip("+")
     if bare in FIELDS:
         return bare
-    if bare in BY_KEY:
-        return BY_KEY[bare].name
+    if (spec := BY_KEY.get(newest(bare))) is not None:
+        return spec.name
     raise UserError(f"'{key}' is no field of a preset{did_you_mean(bare, [*FIELDS, *BY_KEY])}")

@@ -6,6 +6,7 @@ from launcher.preset.edit import editor, field_named
 
 def test_a_field_is_named_by_its_name_or_its_key() -> None:
     assert field_named("actor.lr") == field_named("+actor_rollout_ref.actor.optim.lr") == "actor.lr"
+    assert field_named("actor_rollout_ref.actor.grad_clip") == "actor.clip_grad"  # until 0.8
     with pytest.raises(UserError, match=r"did you mean 'actor\.lr'"):
         field_named("actor.lrr")
 
