@@ -24,6 +24,7 @@ from tui.widgets.memory import Memory
 from tui.widgets.memory_chart import MemoryChart
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.timing_split import TimingSplit
+from tui.widgets.view_line import ViewLine
 
 GIB = 1 << 30
 RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
@@ -230,6 +231,28 @@ def test_looks(
         memory = [make.host(t=make.start + n, run={"rss": (2 + n % 9 / 5) * GIB}) for n in range(300)]
         run = made(make, [{**memory[0], "missing": NO_NVML}, *memory[1:]])
     assert snap_compare(make.app(run), terminal_size=size, run_before=shown)
+
+
+async def test_the_page_has_the_keys_and_the_view_of_the_other_charts(make: SimpleNamespace) -> None:
+    app = make.app(made(make, replayed(2)[:196]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        usual = app.screen.query_one("#memory-chart", MetricChart).plot
+        assert (usual.first, usual.last) == (0, 60)  # trained were 50 of 80
+        await pilot.press("left", "plus", "t")
+        await pilot.pause()
+        line = app.screen.query_one(ViewLine)
+        said = texts(line.draw(80, 1))[0]
+        assert "step 50 · " in said and "by time" in said and line.region.area
+        for name in ("#memory-chart", "#util-chart"):
+            plot = app.screen.query_one(name, MetricChart).plot
+            assert texts(plot.headline)[0].startswith("at 50: ") and plot.axis.label(60) == "1m 00s"
+            assert 0 < plot.first < plot.axis.place(plot.cursor) < plot.last
+        await pilot.press("down", "g")
+        assert len(app.screen_stack) == 3 and app.screen.query_one(DeviceList).chosen["index"] == 1
+        await pilot.press("g")
+        await pilot.pause()
+        assert not app.screen.query(DeviceList) and app.screen.lens.view.across == "time"  # type: ignore[attr-defined]
 
 
 async def test_a_large_dashboard_has_the_memory_and_the_times_beside_the_steps(make: SimpleNamespace) -> None:

@@ -93,6 +93,8 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: Any) -> Plot:
     plot.axis = SpentSamples(samples, spent) if spent else samples
     step = lens.view.cursor
     if step is not None and (sample := samples.sample_of(step)) is not None:
+        if sample and plot.axis.place(sample) > plot.last:  # taken a moment after the last step of the window
+            sample -= 1
         plot.cursor = sample
         plot.headline = cursor_headline(plot.curves, sample, step)
     return plot

@@ -1,21 +1,24 @@
 """GPUs and host memory of one run: now, who holds it, and over the steps."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.screen import Screen
 from textual.widgets import Footer
 
+from launcher.metrics.store import SeriesStore
 from launcher.run.reader import RunReader
-from tui.charts.memory import memory_plot, util_plot
+from tui.charts.lens import Lens
+from tui.charts.memory import look, memory_plot, util_plot
 from tui.content.memory import devices
+from tui.screens.charted import ChartScreen, chart_keys
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
+from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
@@ -24,25 +27,30 @@ HEIGHTS: list[tuple[int, str]] | None = [
 ]  # fmt: skip
 
 
-class GpuScreen(Screen[None]):
-    """A line a device; the chosen one in detail with its charts. Without a GPU it is about the host."""
+class GpuScreen(ChartScreen):
+    """A line a device; the chosen one in detail with its charts. Without a GPU it is about the host.
+
+    Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
+    """
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,g,q", "dismiss", "back", id="gpu.back", key_display="g",
+        Binding("escape,g,q", "back", "back", id="gpu.back", key_display="g",
                 tooltip="Back to the dashboard"),
+        *(key for key in chart_keys(shown=True) if key.id != "chart.smooth"),  # samples are no steps
     ]  # fmt: skip
 
-    def __init__(self, reader: RunReader, *, on_cpu: bool, read_only: bool) -> None:
+    def __init__(self, reader: RunReader, lens: Lens, *, on_cpu: bool, read_only: bool) -> None:
         """`on_cpu`: the run wants no GPU, so none is missed."""
-        super().__init__()
+        super().__init__(lens)
         self.reader, self.on_cpu, self.read_only = reader, on_cpu, read_only
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
         yield DeviceList()
         yield DeviceDetail()
+        yield ViewLine(classes=HIDDEN)
         with Container(id="memory-charts"):
             yield MetricChart(id="memory-chart")
             yield MetricChart(id="util-chart")
@@ -60,20 +68,31 @@ class GpuScreen(Screen[None]):
     def on_device_list_moved(self) -> None:
         self._show()
 
+    def action_back(self) -> None:
+        if not self.drop_cursor():
+            self.dismiss()
+
+    def charted(self) -> tuple[SeriesStore, Any]:
+        return self.reader.series, None
+
+    def show_charts(self) -> None:
+        reader, device = self.reader, self.query_one(DeviceList).chosen
+        memory, store, state = reader.memory, reader.series, reader.state
+        plot = memory_plot(memory, store, state, device)
+        self.query_one("#memory-chart", MetricChart).show(look(plot, self.lens, store, None))
+        util = self.query_one("#util-chart", MetricChart)
+        used = util_plot(memory, store, state, device) if device is not None else None
+        util.set_class(used is None, HIDDEN)
+        self.query_one("#memory-charts").set_class(used is None, "-single")
+        if used is not None:
+            util.show(look(used, self.lens, store, None))
+
     def _show(self) -> None:
         reader, memory = self.reader, self.reader.memory
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
         listed = self.query_one(DeviceList)
         listed.show(devices(memory.latest))
-        device = listed.chosen
         missing = None if self.on_cpu else (memory.latest or {}).get("missing")
-        self.query_one(DeviceDetail).show(device, missing)
-        self.query_one("#memory-chart", MetricChart).show(
-            memory_plot(memory, reader.series, reader.state, device)
-        )
-        util = self.query_one("#util-chart", MetricChart)
-        plot = util_plot(memory, reader.series, reader.state, device) if device is not None else None
-        util.set_class(plot is None, HIDDEN)
-        self.query_one("#memory-charts").set_class(plot is None, "-single")
-        if plot is not None:
-            util.show(plot)
+        self.query_one(DeviceDetail).show(listed.chosen, missing)
+        self.show_charts()
+        self.show_view()

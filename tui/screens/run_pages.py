@@ -127,7 +127,8 @@ class RunPages(ChartScreen):
         from tui.screens.gpu import GpuScreen
 
         if self.reader is not None:
-            self.app.push_screen(GpuScreen(self.reader, on_cpu=self.on_cpu, read_only=self.read_only))
+            page = GpuScreen(self.reader, self.lens, on_cpu=self.on_cpu, read_only=self.read_only)
+            self.app.push_screen(page)
 
     def action_edit(self) -> None:
         from tui.actions.editing import edit_run
