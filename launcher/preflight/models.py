@@ -163,6 +163,26 @@ def architecture(config: Mapping[str, Any]) -> Architecture | None:
         return None
 
 
+LLAMA = (
+    *(f"self_attn.{name}_proj" for name in "qkvo"), *(f"mlp.{name}_proj" for name in ("gate", "up", "down"))
+)  # fmt: skip
+"""The linear layers of every model in the table."""
+
+
+def modules(path: str, env: Mapping[str, str] = os.environ) -> list[str]:
+    """The names of the model's linear layers, as an adapter may name them; none where they are not known."""
+    folder = folder_of(path, env)
+    if folder is None:
+        known = path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct") in TABLE
+        return [f"model.layers.0.{name}" for name in LLAMA] if known else []
+    found = set()
+    for file in weight_files(folder)[0]:
+        for name, tensor in (read_header(file) or {}).items():
+            if name.endswith(".weight") and len(tensor.get("shape", ())) == 2 and "embed" not in name:
+                found.add(name.removesuffix(".weight"))
+    return sorted(found)
+
+
 def weight_files(folder: Path) -> tuple[list[Path], list[str]]:
     """The safetensors files of a model and the names of those that its index wants and that are missing."""
     index = folder / "model.safetensors.index.json"

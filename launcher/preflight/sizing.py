@@ -128,7 +128,7 @@ def plan(subject: Subject) -> Plan | None:
 
     always_dynamic = subject.at_least("0.8.0")
     critic_dynamic = always_dynamic or bool(subject.value("critic.use_dynamic_bsz", dynamic))
-    lora = _int(subject, f"{MODEL}.lora_rank", 0) or _int(subject, f"{MODEL}.lora.rank", 0)
+    lora = _int(subject, f"{MODEL}.lora_rank", 0)
     engine = str(subject.value(f"{ROLLOUT}.name", "vllm"))
     utilisation = subject.value(f"{ROLLOUT}.gpu_memory_utilization", 0.5)
     reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.cpu

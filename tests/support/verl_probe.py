@@ -94,7 +94,7 @@ def actor_worker(config: Config) -> Any:
     from verl.workers.engine_workers import ActorRolloutRefWorker
 
     model = config.actor_rollout_ref.model  # with an adapter, the actor without it is the reference
-    adapter = model.lora_rank > 0 or model.lora_adapter_path is not None
+    adapter = model.lora_rank > 0 or model.lora.get("rank", 0) > 0 or model.lora_adapter_path is not None
     role = "actor_rollout_ref" if need_reference_policy(config) and not adapter else "actor_rollout"
     worker = ActorRolloutRefWorker(config=config.actor_rollout_ref, role=role)
     worker.init_model()

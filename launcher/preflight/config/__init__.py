@@ -6,6 +6,7 @@ One small function a rule. The first line of its docstring is the rule's line in
 from __future__ import annotations
 
 from launcher.preflight.config import (
+    adapter,
     algorithm,
     batches,
     cpu,
@@ -27,6 +28,7 @@ MODULES = (
     algorithm,
     optimizer,
     rollout,
+    adapter,
     trainer,
     reward,
     keys,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from launcher.preflight.config.base import (
     ACTOR,
     CRITIC,
+    MODEL,
     REF,
     ROLLOUT,
     Findings,
@@ -58,4 +59,18 @@ def engine(subject: Subject) -> Findings:
         )
 
 
-RULES = (version, sharding, engine)
+def memory_savers(subject: Subject) -> Findings:
+    """CPU-4: what saves a GPU's memory needs one: fused kernels, activations in pinned memory."""
+    for name in ("use_fused_kernels", "enable_activation_offload"):
+        key = f"{MODEL}.{name}"
+        if subject.cpu and subject.value(key) is True:
+            yield error(
+                "CPU-4",
+                [key],
+                f"{key} does not work on a CPU: veRL dies of it in the first step",
+                f"set {key} to false",
+                {f"model.{name}": False},
+            )
+
+
+RULES = (version, sharding, engine, memory_savers)

@@ -122,9 +122,11 @@ def _nearest_key(subject: Subject, key: str) -> str | None:
         rest = key[len(f"{block}.{name}" if block else name) :]
         found = f"{block}.{near}{rest}" if block else near + rest
         return found if _has(subject, found) or found in FIELDS else None
-    last = key.rpartition(".")[2]
-    same = [each for each in defaults.leaves(subject.defaults) if each.rpartition(".")[2] == last]
-    return nearest(key, same)
+    leaves, last = list(defaults.leaves(subject.defaults)), key.rpartition(".")[2]
+    for wanted in ("_".join(key.split(".")[-2:]), last):  # `lora.rank` may mean `lora_rank`
+        if near := nearest(key, [each for each in leaves if each.rpartition(".")[2] == wanted]):
+            return near
+    return None
 
 
 RULES = (unknown, appended, strange, unused)

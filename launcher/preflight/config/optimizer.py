@@ -1,14 +1,17 @@
-"""Optimizers and learning rates: P22 and P25 of verl.md; the rest, a preset refuses itself."""
+"""Optimizers, learning rates and sharding: P22 and P25 of verl.md; the rest, a preset refuses itself."""
 
 from __future__ import annotations
 
 from launcher.preflight.config.base import (
     ACTOR,
     CRITIC,
+    GPUS,
+    NODES,
     Findings,
     error,
     has_critic,
     warning,
+    whole,
 )
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
@@ -30,8 +33,11 @@ TORCH = (
     "SGD",
     "SparseAdam",
 )
-SCHEDULES = ("constant", "cosine")
-STRATEGIES = ("fsdp", "fsdp2")
+UNUSABLE = ("LBFGS", "Muon", "Rprop", "SparseAdam")
+"""veRL hands over a weight decay, which three of them do not take; Muon takes only matrices."""
+
+FLOATS = ("fp16", "float16", "fp32", "float32", "bf16", "bfloat16", "16", "32")
+"""What veRL calls types of numbers."""
 
 
 def _optims(subject: Subject) -> list[str]:
@@ -47,6 +53,14 @@ def optimizer(subject: Subject) -> Findings:
                 "P22",
                 [f"{block}.optimizer"],
                 f"torch.optim has no '{name}'{did_you_mean(name, TORCH)}: veRL dies of it at model load",
+                f"set {block}.optimizer to AdamW",
+            )
+        elif module == "torch.optim" and name in UNUSABLE:
+            yield error(
+                "P22",
+                [f"{block}.optimizer"],
+                f"veRL cannot make a {name}, which it gives a weight decay and every parameter: it dies at "
+                "model load",
                 f"set {block}.optimizer to AdamW",
             )
         elif isinstance(module, str) and module != "torch.optim" and not _installed(subject, module):
@@ -76,4 +90,69 @@ def learning_rate(subject: Subject) -> Findings:
             yield warning("P25", [key], f"{key} is 0: nothing is learned", f"set {key} to {usual}")
 
 
-RULES = (optimizer, learning_rate)
+def betas(subject: Subject) -> Findings:
+    """OPT-1: Adam's memory is two numbers from 0 to below 1."""
+    for block in _optims(subject):
+        key = f"{block}.betas"
+        value = subject.value(key)
+        if not isinstance(value, list) or not all(isinstance(each, (int, float)) for each in value):
+            continue
+        if len(value) != 2 or not all(0 <= each < 1 for each in value):
+            yield error(
+                "OPT-1",
+                [key],
+                f"{key} is {value}, and Adam takes two numbers from 0 to below 1: veRL dies of it at model "
+                "load or in the first update",
+                f"set {key} to [0.9,0.999]",
+                {f"{'critic' if block.startswith(CRITIC) else 'actor'}.betas": [0.9, 0.999]},
+            )
+
+
+def number_types(subject: Subject) -> Findings:
+    """OPT-2: the types of numbers have names that veRL knows."""
+    names = ("model_dtype", *(f"mixed_precision.{each}_dtype" for each in ("param", "reduce", "buffer")))
+    blocks = {
+        "actor": f"{ACTOR}.fsdp_config",
+        **({"critic": f"{CRITIC}.fsdp"} if has_critic(subject) else {}),
+    }
+    for group, block in blocks.items():
+        for name in names:
+            key = f"{block}.{name}"
+            value = subject.value(key)
+            if isinstance(value, str) and value not in FLOATS:
+                yield error(
+                    "OPT-2",
+                    [key],
+                    f"veRL knows no numbers called '{value}'{did_you_mean(value, FLOATS)}: it dies of it at "
+                    "model load",
+                    f"set {key} to fp32 or bf16",
+                    {f"{group}.model_dtype": "fp32"} if name == "model_dtype" else None,
+                )
+
+
+def sharding(subject: Subject) -> Findings:
+    """FSDP-1: shards divide the GPUs. FSDP-2: only fsdp2 has an offload policy."""
+    blocks = [("actor", ACTOR, f"{ACTOR}.fsdp_config")]
+    if has_critic(subject):
+        blocks.append(("critic", CRITIC, f"{CRITIC}.fsdp"))
+    for group, block, config in blocks:
+        size = whole(subject, f"{config}.fsdp_size")
+        if size is not None and size < subject.gpus and subject.gpus % size:
+            yield error(
+                "FSDP-1",
+                [f"{config}.fsdp_size", GPUS, NODES],
+                f"{config}.fsdp_size is {size}, and {subject.gpus} GPUs make no whole groups of {size}",
+                f"set {config}.fsdp_size to -1, all of them",
+                {f"{group}.fsdp_size": -1},
+            )
+        if subject.value(f"{config}.offload_policy") is True and subject.value(f"{block}.strategy") == "fsdp":
+            yield warning(
+                "FSDP-2",
+                [f"{config}.offload_policy", f"{block}.strategy"],
+                f"{config}.offload_policy does nothing with fsdp: weights and Adam stay on the GPU",
+                f"set {block}.strategy to fsdp2, or use param_offload and optimizer_offload",
+                {f"{group}.strategy": "fsdp2"},
+            )
+
+
+RULES = (optimizer, learning_rate, betas, number_types, sharding)

@@ -43,16 +43,19 @@ def gpus(subject: Subject) -> Findings:
         return
     found = gpu_count(there) if there else "no GPU"
     where = "the assumed machine has" if subject.machine.assumed else "this machine has"
+    fix, change = "run it where there is a GPU; the preset toy-cpu needs none", {}
+    if there:
+        each = there // nodes or there
+        change = {"trainer.gpus": each} if there >= nodes else {"trainer.nodes": 1, "trainer.gpus": each}
+        fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
     yield Finding(
         "P1",
         "hardware",
         "error",
         (GPUS, NODES),
         f"the run wants {gpu_count(wanted)} and {where} {found}",
-        f"set trainer.gpus to {there}"
-        if there
-        else "run it where there is a GPU; the preset toy-cpu needs none",
-        {"trainer.gpus": there} if there and nodes == 1 else None,
+        fix,
+        change or None,
     )
 
 

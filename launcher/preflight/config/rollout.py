@@ -1,4 +1,4 @@
-"""The engine that writes the answers: V10, V12, V14 to V17 of verl.md."""
+"""The engine that writes the answers: V10, V14 to V17 of verl.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
 
 ENGINE, MODE = f"{ROLLOUT}.name", f"{ROLLOUT}.mode"
-LARGEST_RANK = 512
 MULTI_TURN = f"{ROLLOUT}.multi_turn"
 
 
@@ -77,7 +76,7 @@ def mode(subject: Subject) -> Findings:
 
 def parallel_engine(subject: Subject) -> Findings:
     """V17: no engine splits the model by layers; experts are split over all GPUs of an engine."""
-    if not subject.at_least("0.7.0") or subject.value(ENGINE) not in ("vllm", "sglang"):
+    if not subject.at_least("0.7.0") or subject.value(ENGINE) not in ("vllm", "sglang", "trtllm"):
         return
     key = f"{ROLLOUT}.pipeline_model_parallel_size"
     pipeline, experts = whole(subject, key), whole(subject, f"{ROLLOUT}.expert_parallel_size")
@@ -93,41 +92,6 @@ def parallel_engine(subject: Subject) -> Findings:
             f"expert parallel size {experts} is not tensor {tensor} x data {data} = {tensor * data}",
             f"set {keys[0]} to {one_of(sorted({1, tensor * data}))}",
         )
-
-
-def lora(subject: Subject) -> Findings:
-    """V12: vLLM takes adapters up to rank 512. LORA-1: the base weights are read from the disk then.
-
-    LORA-2: FSDP 1 does not shard on a single GPU, and collects no adapter there.
-    """
-    for key in (f"{MODEL}.lora_rank", f"{MODEL}.lora.rank"):
-        rank = whole(subject, key)
-        if rank is None or subject.value(ENGINE) != "vllm":
-            continue
-        if rank > LARGEST_RANK:
-            yield error(
-                "V12",
-                [key],
-                f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}",
-                f"set {key} to 16 to 64",
-            )
-        elif str(subject.value(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
-            yield warning(
-                "LORA-1",
-                [key, f"{ROLLOUT}.load_format"],
-                "with LoRA and load_format=dummy some versions leave random base weights in the engine",
-                f"set {ROLLOUT}.load_format to safetensors",
-                {"rollout.load_format": "safetensors"},
-            )
-        if rank and subject.gpus == 1 and subject.value(f"{ACTOR}.strategy", "fsdp") == "fsdp":
-            yield error(
-                "LORA-2",
-                [key, f"{ACTOR}.strategy"],
-                "with LoRA, FSDP 1 and a single GPU the engine gets an empty adapter, and the run stands "
-                "still for ever after its start-up (seen with veRL 0.9.1 on an H200)",
-                f"set {ACTOR}.strategy to fsdp2",
-                {"actor.strategy": "fsdp2"},
-            )
 
 
 def sequences_over_gpus(subject: Subject) -> Findings:
@@ -154,7 +118,15 @@ def sequences_over_gpus(subject: Subject) -> Findings:
         whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1,
         whole(subject, f"{CRITIC}.fsdp.ulysses_sequence_parallel_size") or 1,
     )
-    if has_critic(subject) and own > 1 and not subject.value(f"{CRITIC}.model.use_remove_padding", True):
+    if has_critic(subject) and subject.gpus % own:
+        name = f"{CRITIC}.fsdp.ulysses_sequence_parallel_size"
+        yield error(
+            "V10",
+            [name, GPUS, NODES],
+            f"{name} = {own} does not divide the {gpu_count(subject.gpus)}",
+            f"set {name} to {one_of(dividing(subject.gpus, own))}",
+        )
+    elif has_critic(subject) and own > 1 and not subject.value(f"{CRITIC}.model.use_remove_padding", True):
         yield error(
             "V10",
             [f"{CRITIC}.fsdp.ulysses_sequence_parallel_size", f"{CRITIC}.model.use_remove_padding"],
@@ -185,11 +157,44 @@ def conversations(subject: Subject) -> Findings:
         )
 
 
+FORMATS = (
+    "auto", "hf", "safetensors", "fastsafetensors", "pt", "npcache", "dummy", "tensorizer", "runai_streamer",
+    "runai_streamer_sharded", "sharded_state", "gguf", "bitsandbytes", "mistral",
+)  # fmt: skip
+"""How vLLM can load weights."""
+
+TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
+"""What vLLM computes in."""
+
+
+def engine_words(subject: Subject) -> Findings:
+    """ENGINE-2: vLLM knows the type and the way of loading that it is given."""
+    if subject.value(ENGINE) != "vllm":
+        return
+    dtype, form = subject.value(f"{ROLLOUT}.dtype"), subject.value(f"{ROLLOUT}.load_format")
+    if isinstance(dtype, str) and dtype not in TYPES:
+        yield error(
+            "ENGINE-2",
+            [f"{ROLLOUT}.dtype"],
+            f"vLLM computes in none called '{dtype}'",
+            f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}",
+            {"rollout.dtype": "bfloat16"},
+        )
+    if isinstance(form, str) and form not in FORMATS and subject.at_least("0.6.0"):
+        yield warning(
+            "ENGINE-2",
+            [f"{ROLLOUT}.load_format"],
+            f"vLLM has no load_format '{form}'{did_you_mean(form, FORMATS)}",
+            f"set {ROLLOUT}.load_format to safetensors",
+            {"rollout.load_format": "safetensors"},
+        )
+
+
 RULES = (
     engine,
     mode,
     parallel_engine,
-    lora,
     sequences_over_gpus,
     conversations,
+    engine_words,
 )

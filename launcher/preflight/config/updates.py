@@ -9,6 +9,7 @@ from launcher.preflight.config.base import (
     CRITIC,
     CRITIC_MICRO,
     CRITIC_MINI,
+    DATA,
     GPUS,
     LOG_PROB,
     MICRO,
@@ -157,6 +158,26 @@ def minis_in_batch(subject: Subject) -> Findings:
             )
 
 
+def fetches_in_batch(subject: Subject) -> Findings:
+    """BATCH-1: 0.9's trainer fetches a batch in whole portions of gen_batch_size."""
+    key = f"{DATA}.gen_batch_size"
+    batch, portion = whole(subject, BATCH), whole(subject, key)
+    sampler = subject.value(f"{TRAINER}.v1.sampler.sync_refill_failed_groups", False)
+    alone = subject.value(f"{TRAINER}.v1.trainer_mode", "sync") != "sync" or sampler
+    if batch is None or portion is None or not is_v1(subject) or batch % portion == 0:
+        return
+    if alone or subject.value("algorithm.filter_groups.enable") is True:
+        return  # veRL takes 1 then, whatever is set
+    better = dividing(batch, portion)
+    yield error(
+        "BATCH-1",
+        [key, BATCH],
+        f"batch {batch} is not divisible by {key} = {portion}: veRL dies of it in the first step",
+        f"set {key} to {one_of(better)}, or leave it out",
+        {"data.gen_batch_size": better[0]},
+    )
+
+
 def normalised_micro(subject: Subject) -> Findings:
     """P13: up to 0.7 a mini-batch is first divided over the GPUs, and then into micro-batches."""
     if subject.at_least("0.8.0") or dynamic(subject):
@@ -227,6 +248,7 @@ RULES = (
     log_probs_in_batch,
     reference_in_batch,
     minis_in_batch,
+    fetches_in_batch,
     normalised_micro,
     answers_over_workers,
 )

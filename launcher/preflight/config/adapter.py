@@ -1,0 +1,170 @@
+"""LoRA: V12 of verl.md, and what makes an adapter do nothing or stop a run."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from launcher.files import read_json
+from launcher.preflight import models
+from launcher.preflight.config.base import (
+    ACTOR,
+    CRITIC,
+    MODEL,
+    ROLLOUT,
+    Findings,
+    error,
+    has_critic,
+    info,
+    is_fsdp,
+    warning,
+    whole,
+)
+from launcher.preflight.subject import Subject
+from launcher.text import did_you_mean
+
+ENGINE = f"{ROLLOUT}.name"
+LARGEST_RANK = 512
+RANK, ADAPTER = f"{MODEL}.lora_rank", f"{MODEL}.lora_adapter_path"
+
+
+def lora(subject: Subject) -> Findings:
+    """V12: vLLM takes adapters up to rank 512. LORA-1: the base weights are read from the disk then.
+
+    LORA-2: FSDP 1 does not shard on a single GPU, and collects no adapter there.
+    """
+    if subject.value(f"{MODEL}.lora.merge", False):
+        return  # the engine gets merged weights and knows of no adapter
+    for key in (RANK, f"{MODEL}.lora.rank"):
+        rank = whole(subject, key)
+        if rank is None or subject.value(ENGINE) != "vllm":
+            continue
+        if rank > LARGEST_RANK:
+            yield error(
+                "V12",
+                [key],
+                f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}",
+                f"set {key} to 16 to 64",
+            )
+        elif str(subject.value(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
+            yield warning(
+                "LORA-1",
+                [key, f"{ROLLOUT}.load_format"],
+                "with LoRA and load_format=dummy some versions leave random base weights in the engine",
+                f"set {ROLLOUT}.load_format to safetensors",
+                {"rollout.load_format": "safetensors"},
+            )
+        if subject.gpus == 1 and subject.value(f"{ACTOR}.strategy", "fsdp") == "fsdp":
+            yield error(
+                "LORA-2",
+                [key, f"{ACTOR}.strategy"],
+                "with LoRA, FSDP 1 and a single GPU the engine gets an empty adapter, and the run stands "
+                "still for ever after its start-up (seen with veRL 0.9.1 on an H200)",
+                f"set {ACTOR}.strategy to fsdp2",
+                {"actor.strategy": "fsdp2"},
+            )
+
+
+def other_rank(subject: Subject) -> Findings:
+    """LORA-3: FSDP trains an adapter of `lora_rank`; `lora.rank` is Megatron's."""
+    key = f"{MODEL}.lora.rank"
+    rank = whole(subject, key)
+    if rank is None or whole(subject, RANK) or not is_fsdp(subject) or not subject.at_least("0.8.0"):
+        return
+    yield error(
+        "LORA-3",
+        [key, RANK],
+        f"{key} is {rank} and {RANK} is 0: FSDP trains all weights, and the trainer looks for an adapter",
+        f"set {RANK} to {rank} instead",
+        {"model.lora_rank": min(rank, LARGEST_RANK)},
+    )
+
+
+def continued(subject: Subject) -> Findings:
+    """LORA-4: an adapter to continue from is there, and loaded only where `lora_rank` is above 0."""
+    path = subject.value(ADAPTER)
+    if not isinstance(path, str) or not path or "://" in path:
+        return
+    config = Path(path) / "adapter_config.json"
+    if not config.is_file():
+        there = "has no adapter_config.json" if Path(path).is_dir() else "is no folder"
+        yield error(
+            "LORA-4",
+            [ADAPTER],
+            f"{ADAPTER} = {path} {there}: veRL dies of it when the model is loaded",
+            "give the folder that PEFT wrote the adapter into",
+        )
+    elif not whole(subject, RANK):
+        rank = read_json(config).get("r")
+        usual = rank if type(rank) is int and 0 < rank <= LARGEST_RANK else 16
+        yield error(
+            "LORA-4",
+            [ADAPTER, RANK],
+            f"{ADAPTER} is set and {RANK} is 0: the adapter is not loaded, all weights are trained, and a "
+            "reference policy dies of it",
+            f"set {RANK} to {usual}",
+            {"model.lora_rank": usual},
+        )
+
+
+def targets(subject: Subject) -> Findings:
+    """LORA-5: the layers that get an adapter are layers of the model."""
+    blocks = [("model", MODEL, subject.value(f"{MODEL}.path"))]
+    if has_critic(subject):
+        blocks.append(("critic", f"{CRITIC}.model", subject.value(f"{CRITIC}.model.path")))
+    for group, block, path in blocks:
+        key, wanted = f"{block}.target_modules", subject.value(f"{block}.target_modules")
+        if not whole(subject, f"{block}.lora_rank"):
+            if subject.loaded.source(f"{group}.target_modules"):
+                yield info(
+                    "LORA-5",
+                    [key, f"{block}.lora_rank"],
+                    f"{key} does nothing while {block}.lora_rank is 0",
+                    f"set {block}.lora_rank to 16, or leave {key} out",
+                )
+            continue
+        if wanted is None or wanted == "all-linear":
+            continue
+        env = {**os.environ, **subject.loaded.preset.env}
+        there = models.modules(str(path or subject.value(f"{MODEL}.path")), env)
+        leaves = sorted({name.rpartition(".")[2] for name in there})
+        if there and not _matches(wanted, there):
+            hint = did_you_mean(str(wanted), ["all-linear"]) if isinstance(wanted, str) else ""
+            text = (
+                "; a text is a pattern for the whole name of a layer, names stand in a list"
+                if isinstance(wanted, str)
+                else ""
+            )
+            yield error(
+                "LORA-5",
+                [key],
+                f"{key} is {wanted}{hint}, and no layer of the model is called so{text}: veRL dies of it at "
+                "model load",
+                f"set {key} to all-linear, or to a list of {', '.join(leaves)}",
+                {f"{group}.target_modules": "all-linear"},
+            )
+        elif there and isinstance(wanted, list):
+            lost = [name for name in wanted if not _matches([name], there)]
+            if lost:
+                yield warning(
+                    "LORA-5",
+                    [key],
+                    f"no layer of the model is called {lost[0]}{did_you_mean(str(lost[0]), leaves)}, which "
+                    f"{key} names",
+                    f"there are {', '.join(leaves)}",
+                )
+
+
+def _matches(wanted: object, layers: list[str]) -> bool:
+    """Whether PEFT finds a layer: by the end of its name, or by a pattern for all of it."""
+    if isinstance(wanted, str):
+        try:
+            return any(re.fullmatch(wanted, layer) for layer in layers)
+        except re.error:
+            return False
+    names = wanted if isinstance(wanted, list) else []
+    return any(layer == name or layer.endswith(f".{name}") for layer in layers for name in names)
+
+
+RULES = (lora, other_rank, continued, targets)
