@@ -186,6 +186,13 @@ async def test_a_key_that_cannot_be_one_is_not_taken(mine: Path) -> None:
         await pilot.press("a", *"trian.x", "enter")
         await pilot.pause()
         assert box.is_open and "no field and no veRL key" in text_of(pilot, "#value-note")
+        box.query_one(Input).value = ""
+        await pilot.press(*"data.see")
+        await pilot.pause()
+        assert text_of(pilot, "#value-note").strip() == ""  # it may become data.seed
+        await pilot.press("enter")
+        await pilot.pause()
+        assert box.is_open and "did you mean 'data.seed'" in text_of(pilot, "#value-note")
         await pilot.press("escape")
         await until(pilot, lambda: not box.is_open)
         assert pilot.app.screen.draft.text == MINE

@@ -20,6 +20,8 @@ from launcher.preset.draft import Draft
 from launcher.preset.field_values import check, typed, where_of
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import step
+from launcher.preset.versions import newest
+from launcher.text import did_you_mean
 from tui.content.preset_form import Form, value_column
 from tui.drawing.rows import Row
 from tui.glyphs import DASH
@@ -140,7 +142,7 @@ class FormArea(Container):
             lambda text, fresh: choices(
                 where, text, fresh=fresh, seen=self.form.seen, folder=self.draft.path.parent
             ),
-            partial(self.draft.check_text, where),
+            lambda text, entered: self.draft.check_text(where, text),
             hint="",
             note=_hint(name),
         )
@@ -155,21 +157,27 @@ class FormArea(Container):
     def _keys(self, text: str, fresh: bool) -> list[str]:
         return [] if fresh else keys(text, *self.verl)[:_OFFERED]
 
-    def _no_key(self, text: str) -> str | None:
-        """What is wrong with a key, unless more of it is to come."""
-        if not text.strip() or self._keys(text, False):
+    def _no_key(self, text: str, entered: bool) -> str | None:
+        """What is wrong with a key; nothing while it can still become one."""
+        if not text.strip() or (not entered and self._keys(text, False)):
             return None
         try:
-            where_of(text)
+            where = where_of(text)
         except UserError as error:
             return str(error)
-        return None
+        known = keys("", *self.verl)
+        if where[0] != "overrides" or text.startswith("+") or where[1] in map(newest, known):
+            return None
+        return f"veRL {self.verl[0]} has no key {text}{did_you_mean(text, known)}: a + before it adds one"
 
     def _ask_value(self, key: str) -> None:
-        self._adding = key
+        self._adding, where = key, where_of(key)
         self._place(0, 2)
         self.box.open(
-            "", lambda text, fresh: [], partial(self.draft.check_text, where_of(key)), hint=f"value of {key}"
+            "",
+            lambda text, fresh: [],
+            lambda text, entered: self.draft.check_text(where, text),
+            hint=f"value of {key}",
         )
 
     def _place(self, row: int, column: int) -> None:

@@ -20,8 +20,8 @@ MOST = 6  # choices in sight
 ROWS = MOST + 3  # of the box, with a note of two lines
 Offer = Callable[[str, bool], list[str]]
 """What can be chosen for a text; True while it is the one that stood there."""
-Check = Callable[[str], str | None]
-"""What is wrong with a text."""
+Check = Callable[[str, bool], str | None]
+"""What is wrong with a text; True when it is entered, False while it is typed."""
 
 
 class ValueBox(Vertical):
@@ -80,8 +80,8 @@ class ValueBox(Vertical):
         rows: list[Row] = [[(f" {line}", "critical" if wrong else "dim")] for line in lines]
         self.query_one("#value-note", Lines).show(rows)
 
-    def _wrong(self, text: str) -> str:
-        return (self._check(text) if self._check and text != self._first else None) or ""
+    def _wrong(self, text: str, *, entered: bool) -> str:
+        return (self._check(text, entered) if self._check and text != self._first else None) or ""
 
     @property
     def is_open(self) -> bool:
@@ -91,14 +91,14 @@ class ValueBox(Vertical):
         event.stop()
         self.chosen = None
         self._look()
-        self._tell(self._wrong(event.value))
+        self._tell(self._wrong(event.value, entered=False))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         text = self.choices[self.chosen] if self.chosen is not None else event.value
         if self.chosen is not None and text.endswith("/"):
             self.action_complete()
-        elif wrong := self._wrong(text):
+        elif wrong := self._wrong(text, entered=True):
             self._tell(wrong)
         else:
             self._close(text)
