@@ -94,8 +94,8 @@ def uptime(state: Mapping[str, Any], now: float | None) -> str:
     if not isinstance(started, (int, float)) or not isinstance(last, (int, float)) or last < started:
         return ""
     seconds = last - started
-    if not is_live(state):
-        return f"ran {duration(seconds)}"
+    if not is_live(state):  # the log of an imported run may tell no time
+        return f"ran {duration(seconds)}" if seconds else ""
     return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
 
 
