@@ -8,7 +8,9 @@ from pathlib import Path
 from launcher import verl_env
 from launcher.preset.defaults import NEWEST
 from launcher.preset.files import load
+from launcher.preset.ignored import ignored
 from launcher.preset.translate import Launch, RunFolders, build
+from launcher.text import clean
 
 
 def command_line(launch: Launch) -> str:
@@ -40,7 +42,10 @@ def script(name: str, version: str | None, below: Path) -> str:
     names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
     folders = RunFolders(*(below / each for each in names))
     launch = build(loaded, version=version, folders=folders, python=python)
-    about = f"# {loaded.preset.description}\n" if loaded.preset.description else ""
+    said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
+    about = f"# {said}\n" if said else ""
+    for key, why in ignored(launch.keys, version):
+        about += f"# veRL {version} takes no notice of {key}: {why}.\n"
     return (
         f"#!/usr/bin/env bash\n# {loaded.name}, for veRL {version}; written by ppo-tui.\n{about}"
         f'set -euo pipefail\n\n{command_line(launch)} \\\n  "$@"\n'

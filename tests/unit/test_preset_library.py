@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from launcher.errors import UserError
 from launcher.preset import library
 from launcher.preset.files import load, shipped, summary, users
 from launcher.preset.recommend import needs_of, recommend
+from launcher.preset.shell import script
 
 
 @pytest.fixture(autouse=True)
@@ -204,6 +206,23 @@ def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
     assert found[:3] == ["-u", "-m", "verl.trainer.main_ppo"]
     assert "critic.model.fsdp_config.param_offload=false" in found
     assert found[-1] == "trainer.nnodes=2"
+
+
+def test_a_script_tells_what_its_verl_takes_no_notice_of(write):
+    write(
+        "mine",
+        "extends: gsm8k-0.5b-24gb\ndescription: |\n  one\n  exit 3\noverrides: {data.return_raw_chat: 1}\n",
+    )
+    told = {
+        version: [
+            line for line in script("mine", version, Path("/out")).splitlines() if line.startswith("# ")
+        ]
+        for version in ("0.6.1", "0.9.1")
+    }
+    assert told["0.6.1"] == ["# mine, for veRL 0.6.1; written by ppo-tui.", "# one exit 3"]
+    assert told["0.9.1"][2:] == [
+        "# veRL 0.9.1 takes no notice of data.return_raw_chat: the messages are always handed on."
+    ]
 
 
 def test_presets_says_which_one_to_start_with(ppo_tui):
