@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import launcher
 from launcher import paths
 from launcher.errors import UserError
 from launcher.preset import layers
@@ -90,7 +90,8 @@ def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()
 
 def shipped() -> dict[str, Path]:
     """The presets that come with ppo-tui, by name."""
-    return _presets(Path(str(importlib.resources.files("presets"))))
+    # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
+    return _presets(Path(launcher.__path__[0]).parent / "presets")
 
 
 def users() -> dict[str, Path]:

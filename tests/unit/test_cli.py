@@ -190,3 +190,9 @@ def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
     os.close(screen), os.close(terminal)
     assert done.returncode == 1 and done.stderr.endswith("ppo-tui: nothing was done\n"), done.stderr
     assert any((tmp_path / "home" / "runs").iterdir())
+
+
+def test_a_folder_named_presets_on_the_python_path_is_not_ours(ppo_tui: Command, tmp_path: Path) -> None:
+    (tmp_path / "presets").mkdir()
+    (tmp_path / "presets" / "__init__.py").touch()
+    assert "toy-cpu" in ppo_tui("presets", PYTHONPATH=str(tmp_path)).stdout
