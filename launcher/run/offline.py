@@ -148,9 +148,10 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     if state["state"] == "imported":
         return diagnose(lines(attempt.console))
     ended = read_json(attempt.exit)
+    alive = state["state"] in ALIVE or bool(state.get("driver_alive"))  # its supervisor may be gone
     return diagnose(
         lines(attempt.console), exit_code=ended.get("code"), requested_by=ended.get("requested_by"),
-        alive=state["state"] in ALIVE, stalled_for=_age(attempt.console), steps_total=state.get("total"),
+        alive=alive, stalled_for=_age(attempt.console), steps_total=state.get("total"),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from launcher.run.directory import RunDir, create
 from launcher.run.last_words import LastWords
 from launcher.run.launch import resume, stop
 from launcher.run.lock import alone
-from launcher.run.offline import steps
+from launcher.run.offline import diagnosis, steps
 from launcher.run.process import ProcessId, session_members
 from launcher.run.spawn import spawn_supervisor, write_launch
 from launcher.run.state import ALIVE, current
@@ -155,6 +155,7 @@ def test_steps_printed_after_the_supervisor_died_are_taken_in(run: RunDir, tmp_p
     supervisor = process(current(run), "supervisor")
     os.kill(supervisor.pid, signal.SIGKILL)
     wait_for(run, lambda state: state["state"] == "lost")
+    assert diagnosis(run).cause == "running"
     (tmp_path / "go").touch()
     until(lambda: b"step:5" in run.attempt(1).console.read_bytes())
     assert stop(run) == "stopped" and current(run)["step"] == 5
