@@ -1,7 +1,8 @@
 """Reading a shell script of Hydra overrides without running it: which words would reach veRL, and what not.
 
 Understood are quotes, comments, continued lines, assignments, arrays, `export`, `$VAR`, `${VAR:-default}`,
-`"${ARRAY[@]}"` and sums. What a shell would have to run (`$(date)`, loops, conditions) is told in notes.
+`${VAR%/*}` and its kin, `"${ARRAY[@]}"`, sums, and `$(dirname "$0")`. What a shell would have to run
+(`$(date)`, loops, conditions) is told in notes.
 """
 
 from __future__ import annotations

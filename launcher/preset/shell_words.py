@@ -7,6 +7,8 @@ import operator
 import re
 from collections.abc import Iterator
 
+from launcher.preset.shell_answers import OPERATION, answer, changed, operands
+
 _PARAMETER = re.compile(r"(\w+|[@*#?$!-])(?:\[([^\]]*)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=\(")
 _NAME = re.compile(r"\w+|[@*#?$!-]")
@@ -19,6 +21,7 @@ _SUMS = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Mod: operator.mod,
     ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
 }  # fmt: skip
+_DEEPEST = 8  # commands within commands
 _SPLIT = "\0"  # in an expanded word: here the shell would begin a new one
 
 
@@ -30,15 +33,24 @@ class Expander:
 
     def __init__(self, folder: str) -> None:
         self.variables: dict[str, str] = {"HOME": "~", "PWD": folder}
-        self.arrays: dict[str, list[str]] = {}
+        self.variables["0"] = f"{folder}/script.sh"
+        self.arrays: dict[str, list[str]] = {"BASH_SOURCE": [self.variables["0"]]}
         self.notes: list[str] = []
+        self._depth = 0
 
     def parameter(self, inside: str, *, quoted: bool) -> str:
         """The value of `${inside}`; an array's items are parted by the mark of a new word."""
         match = _PARAMETER.fullmatch(inside)
+        if match is None and (found := OPERATION.fullmatch(inside)) is not None:
+            name, operator, pattern = found.groups()
+            parts = operands(pattern) if operator[0] == "/" else (pattern, "")
+            whole = self.parameter(name, quoted=True)
+            new = changed(whole, operator, *(self.expand(part, quoted=False) for part in parts))
+            return new if quoted else _parted(new)
         if match is None:
             self.notes.append(
-                f"${{{inside}}} is left out: only ${{NAME}} and ${{NAME:-default}} are understood"
+                f"${{{inside}}} is left out: only ${{NAME}}, ${{NAME:-default}}, ${{NAME%end}} and their like "
+                "are understood"
             )
             return ""
         name, index, mode, default = match.groups()
@@ -58,7 +70,7 @@ class Expander:
             if name[0].isalpha() or name[0] == "_":
                 self.notes.append(f"${name} is not set in the script: it is taken as empty")
             return ""
-        return value if quoted else _SPLIT.join(value.split()) if " " in value.strip() else value
+        return value if quoted else _parted(value)
 
     def expand(self, text: str, *, quoted: bool) -> str:
         """The word after `:-`; between double quotes (`quoted`) only further double quotes go."""
@@ -69,11 +81,13 @@ class Expander:
         )
 
     def command(self, text: str) -> str:
-        """`$(text)`, which is not run; only `pwd` is known all the same."""
-        if text.strip() == "pwd":
-            return self.variables["PWD"]
-        self.notes.append(f"$({text}) is left out: a script is read, not run")
-        return ""
+        """`$(text)`, which is not run; what asks for a part of a path is known all the same."""
+        before, self._depth = len(self.notes), self._depth + 1
+        said = answer(read(text, self), self.variables["PWD"]) if self._depth <= _DEEPEST else None
+        self._depth -= 1
+        if said is None:
+            self.notes[before:] = [f"$({text}) is left out: a script is read, not run"]
+        return said or ""
 
     def arithmetic(self, text: str) -> str:
         """`$((text))`: whole numbers and variables with + - * / %."""
@@ -87,6 +101,11 @@ class Expander:
         except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
             self.notes.append(f"$(({text})) is left out: only whole numbers with + - * / % are understood")
             return ""
+
+
+def _parted(value: str) -> str:
+    """A value without quotes around it: its blanks begin new words."""
+    return _SPLIT.join(value.split()) if " " in value.strip() else value
 
 
 def read(text: str, shell: Expander) -> Iterator[list[str]]:

@@ -155,6 +155,20 @@ def test_where_a_script_stands_is_known():
     assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
 
 
+def test_the_folder_of_a_script_is_known():
+    """As scripts ask for it, and not by running anything."""
+    _, notes = imported(
+        'HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
+        "python -m verl.trainer.main_ppo data.train_batch_size=8 data.train_files=$HERE/a.parquet "
+        "data.val_files=$(dirname $0)/b.parquet trainer.experiment_name=x-$(touch /tmp/never)"
+    )
+    preset, _ = imported("python -m verl.trainer.main_ppo data.val_files=$(dirname $0)/b.parquet")
+    assert preset.data.val == "/data/project/b.parquet"
+    assert [note for note in notes if "left out" in note] == [
+        "$(touch /tmp/never) is left out: a script is read, not run"
+    ]
+
+
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
     with pytest.raises(UserError, match="no veRL overrides"):
         imported("torchrun -m verl.trainer.fsdp_sft_trainer data.train_batch_size=8 trainer.nnodes=1")
@@ -200,10 +214,15 @@ def shell_words(script: str) -> list[str]:
         '"${EMPTY[@]}" "$@" "$NONE" a.b=1',
         "a.b=$((2 * (3 + 4))) c.d=$((7 / 2))",
         "a.b=1 \\\n  c.d=2",
+        'a=${P##*/} b=${P%/*} c="${P%%.*}" d=${P#*/} e=${P%.zip} f=${P%"-7B.tar.gz"}',
+        'a=${P//./_} b=${P/./_} c="${P//[0-9]/}" d=${P//\\//-} e=${P/wen*/}',
+        'a=${P^^} b=${P,,} c=${P^} d="${V#one}"',
+        'a=$(basename $P) b=$(basename "$P" .gz) c="$(dirname "$P")" d=`dirname $P`',
+        'a=$(cd "$(dirname "$P")/.." && pwd) b=$(basename "$(dirname $P)")',
     ],
 )
 def test_words_are_those_of_the_shell(words):
-    before = "EMPTY=()\nARR=('x y' z)\nV='one two'\n"
+    before = "EMPTY=()\nARR=('x y' z)\nV='one two'\nP=/usr/lib/Qwen2.5-7B.tar.gz\n"
     ours = parse(f'{before}python -m verl.trainer.main_ppo {words} "${{ARR[@]}}" $V').overrides
     assert ours == shell_words(f'{before}show {words} "${{ARR[@]}}" $V')[: len(ours)]
     assert ours

@@ -211,7 +211,7 @@ def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
 def test_a_script_tells_what_its_verl_takes_no_notice_of(write):
     write(
         "mine",
-        "extends: gsm8k-0.5b-24gb\ndescription: |\n  one\n  exit 3\noverrides: {data.return_raw_chat: 1}\n",
+        "extends: gsm8k-0.5b-24gb\ndescription: |\n  one\n  exit 3\ndata: {return_raw_chat: true}\n",
     )
     told = {
         version: [
