@@ -101,7 +101,7 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
     """P28: the file is there, can be read, and has a name that veRL opens."""
     path = Path(file)
     suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
-    if path.is_relative_to(paths.cache_dir() / "toy") and not path.exists():
+    if models.is_toy(file) and not path.exists():
         return Finding(
             "DATA-0", "data", "info", (key,), f"{path.name} of the toy task is made on the first start",
             "ppo-tui data toy makes it now",

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import os
-import urllib.error
-import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from launcher import paths
+import orjson
+
 from launcher.files import read_json
-from launcher.format import gib
-from launcher.preflight import models
+from launcher.preflight import hub, models
 from launcher.preflight.config.base import has_critic
 from launcher.preflight.finding import Finding
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
-from launcher.text import clean, did_you_mean
 
 PATH, CRITIC = "actor_rollout_ref.model.path", "critic.model.path"
 TENSOR = "actor_rollout_ref.rollout.tensor_model_parallel_size"
 ULYSSES = "actor_rollout_ref.actor.ulysses_sequence_parallel_size"
 MAX_LEN = "actor_rollout_ref.rollout.max_model_len"
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
-TIMEOUT = 5.0  # seconds for the hub's answer
+TOKENIZER, CRITIC_TOKENIZER = "actor_rollout_ref.model.tokenizer_path", "critic.model.tokenizer_path"
+CONFIG = "actor_rollout_ref.model.hf_config_path"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
-TRUE = ("1", "on", "yes", "true")
+
+Judge = Callable[[Subject, str, str, Path], Iterable[Finding]]
+"""Judges the folder of a name that stands under a key."""
 
 
 def shape(subject: Subject) -> Iterable[Finding]:
@@ -38,40 +38,72 @@ def shape(subject: Subject) -> Iterable[Finding]:
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """Whether the models and the tokenizer are whole, or can be had."""
+    """Whether the models, their tokenizers and their configurations are whole, or can be had."""
     named = {str(subject.value(PATH)): PATH}
     if has_critic(subject):
         named.setdefault(str(subject.value(CRITIC) or subject.value(PATH)), CRITIC)
+    judge = subject.value("reward.reward_model.model_path")
+    if judge and subject.value("reward.reward_model.enable") is True:
+        named.setdefault(str(judge), "reward.reward_model.model_path")
     for name, key in named.items():
-        folder = models.folder_of(name, _env(subject))
-        found = list(_folder(subject, name, key, folder)) if folder else []
-        # what the hub's cache lacks is fetched, as the whole model is
-        fetched = folder is None or (str(folder) != name and not _offline(subject) and _is_broken(found))
-        if not fetched:
-            yield from found
-        elif not subject.machine.assumed:
-            yield from _absent(subject, name, key)
+        yield from _here_or_absent(subject, name, key, _model)
+    asked = subject.value(TOKENIZER)
+    name, key = (str(asked), TOKENIZER) if asked else (str(subject.value(PATH)), PATH)
+    folder = models.folder_of(name, _env(subject))
+    if key == TOKENIZER or (folder and (folder / "config.json").is_file()):
+        yield from _here_or_absent(subject, name, key, _tokenizer)
+    for key, judged in ((CRITIC_TOKENIZER, _any_tokenizer), (CONFIG, _config)):
+        if subject.value(key) and (key == CONFIG or has_critic(subject)):
+            yield from _here_or_absent(subject, str(subject.value(key)), key, judged)
+
+
+def _here_or_absent(subject: Subject, name: str, key: str, judged: Judge) -> Iterator[Finding]:
+    """What is wrong with a folder; for one that is not here, or not whole in the cache, what the hub says."""
+    folder = models.folder_of(name, _env(subject))
+    found = list(judged(subject, name, key, folder)) if folder else []
+    # what the hub's cache lacks is fetched, as the whole model is
+    fetched = folder is None or (str(folder) != name and not hub.offline(_env(subject)) and _is_broken(found))
+    if not fetched:
+        yield from found
+    elif not subject.machine.assumed and (folder is None or judged is _model):
+        yield from hub.absent(name, key, _env(subject))
 
 
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
-    heads = facts.sizes.heads
-    tensor, sharing = subject.value(TENSOR, 1), subject.value(ULYSSES, 1)
-    if isinstance(tensor, int) and tensor > 1 and heads % tensor:
-        fitting = max(size for size in range(1, tensor) if heads % size == 0 and subject.gpus % size == 0)
+    """Heads are shared among the GPUs of an engine, and among those that share a sequence."""
+    heads, kv = facts.sizes.heads, facts.sizes.kv_heads
+    tensor = subject.value(TENSOR, 1)
+    if isinstance(tensor, int) and not _shared(heads, kv, tensor):
+        fitting = max(
+            size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0
+        )
         yield Finding(
             "MODEL-1", "model", "error", (TENSOR,),
-            f"{facts.name} has {heads} attention heads, which {tensor} GPUs cannot share",
+            f"{facts.name} has {_counted(heads, kv)}, which {tensor} GPUs cannot share",
             f"set rollout.tensor_model_parallel_size to {fitting}",
             {"rollout.tensor_model_parallel_size": fitting},
         )  # fmt: skip
-    if isinstance(sharing, int) and sharing > 1 and heads % sharing:
-        yield Finding(
-            "P26", "model", "error", (ULYSSES,),
-            f"{facts.name} has {heads} attention heads, which sequence parallelism over {sharing} GPUs "
-            f"cannot "
-            "share",
-            "set actor.ulysses_sequence_parallel_size to 1", {"actor.ulysses_sequence_parallel_size": 1},
-        )  # fmt: skip
+    places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
+    if has_critic(subject):
+        places.append(("critic.fsdp.ulysses_sequence_parallel_size", ""))
+    for key, field in places:
+        sharing = subject.value(key, 1)
+        if isinstance(sharing, int) and not _shared(heads, kv, sharing):
+            yield Finding(
+                "P26", "model", "error", (key,),
+                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs "
+                "cannot share",
+                f"set {field or key} to 1", {field: 1} if field else None,
+            )  # fmt: skip
+
+
+def _shared(heads: int, kv: int, gpus: int) -> bool:
+    """Whether so many GPUs can share the heads: those of keys evenly, or each by the same number of GPUs."""
+    return gpus <= 1 or (heads % gpus == 0 and (kv % gpus == 0 or gpus % max(1, kv) == 0))
+
+
+def _counted(heads: int, kv: int) -> str:
+    return f"{heads} attention heads" + (f" and {kv} key heads" if kv != heads else "")
 
 
 def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
@@ -94,37 +126,88 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _folder(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
-    """A model on disk: configuration, weights, tokenizer, chat template."""
+def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:
+    again = "download or copy it again, whole" if str(folder) == name else f"hf download {name} fetches it"
+    return Finding("MODEL-3", "model", "error", (key,), f"{name}: {message}", fix or again)
 
-    def broken(message: str) -> Finding:
-        return Finding("MODEL-3", "model", "error", (key,), f"{name}: {message}", _again(name, folder))
 
-    if not (folder / "config.json").is_file():
-        yield broken(f"{folder} has no config.json")
+def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
+    """A model on disk: configuration and weights."""
+    if not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file():
+        yield _broken(
+            name, key, folder, "this is a LoRA adapter and no model",
+            "give the model that it was made for, and this folder as model.lora_adapter_path",
+        )  # fmt: skip
+        return
+    wrong = list(_config(subject, name, key, folder))
+    if wrong:
+        yield from wrong
         return
     files, missing = models.weight_files(folder)
     cut = [file.name for file in files if models.read_header(file) is None]
     if missing:
-        yield broken(f"{len(missing)} of {len(files) + len(missing)} weight files are missing: {missing[0]}")
+        text = f"{len(missing)} of {len(files) + len(missing)} weight files are missing: {missing[0]}"
+        yield _broken(name, key, folder, text)
+    elif cut and (folder / cut[0]).open("rb").read(8) == b"version ":
+        yield _broken(
+            name,
+            key,
+            folder,
+            f"{cut[0]} is only the pointer of git-lfs",
+            f"git -C {folder} lfs pull fetches it",
+        )
     elif cut:
-        yield broken(f"{cut[0]} is cut off or no safetensors file")
+        yield _broken(name, key, folder, f"{cut[0]} is cut off or no safetensors file")
     elif not files and not list(folder.glob("pytorch_model*.bin")):
-        yield broken(f"{folder} has no weights")
-    if key != PATH:
+        yield _broken(name, key, folder, "it has no weights", _of_checkpoint(folder))
+
+
+def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
+    """A config.json that says what kind of model it is."""
+    file = folder / "config.json"
+    if not file.is_file():
+        yield _broken(name, key, folder, "it has no config.json", _of_checkpoint(folder))
         return
-    asked = subject.value("actor_rollout_ref.model.tokenizer_path")
-    place = models.folder_of(str(asked), _env(subject)) if asked else folder
-    if place is None:
+    try:
+        config = orjson.loads(file.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        yield _broken(name, key, folder, "its config.json is no JSON")
         return
-    if not has_tokenizer(place):
-        yield broken(f"{place} has no tokenizer")
-    elif not subject.value(TEMPLATE) and not has_chat_template(place):
+    kinds = config.get("architectures") if isinstance(config, dict) else None
+    if subject.at_least("0.9.0") and not (isinstance(kinds, list) and len(kinds) == 1):
+        yield _broken(
+            name, key, folder, "its config.json names not one architecture, which veRL demands",
+            "architectures: [\"Qwen2ForCausalLM\"], for example, stands in the config.json of a whole model",
+        )  # fmt: skip
+
+
+def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
+    """The actor's tokenizer, with a chat template."""
+    yield from _any_tokenizer(subject, name, key, folder)
+    own = subject.value(TEMPLATE)
+    if own and "{" not in str(own):
+        yield Finding(
+            "P27", "model", "error", (TEMPLATE,),
+            f"{TEMPLATE} holds no place for a message ({str(own)[:60]!r}): it is a template's text, no path",
+            "put the template's text there, or beside the tokenizer as chat_template.jinja",
+        )  # fmt: skip
+    if has_tokenizer(folder) and not own and not has_chat_template(folder):
         yield Finding(
             "P27", "model", "error", (PATH, TEMPLATE),
             f"{name} has no chat template: every prompt would fail in the first step",
             "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template",
         )  # fmt: skip
+
+
+def _any_tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
+    if not has_tokenizer(folder):
+        yield _broken(name, key, folder, "it has no tokenizer")
+
+
+def _of_checkpoint(folder: Path) -> str:
+    """What to do with the folder of a checkpoint, or "" for another one."""
+    shards = any(any(each.glob("model_world_size_*")) for each in (folder, folder / "actor", folder.parent))
+    return "ppo-tui merge makes a model of a run's checkpoint" if shards else ""
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -140,83 +223,8 @@ def has_chat_template(folder: Path) -> bool:
     )
 
 
-def _absent(subject: Subject, name: str, key: str) -> Iterator[Finding]:
-    """A model that is not on this machine: is it a name on the hub, and does the hub answer?"""
-    path, env = Path(name), _env(subject)
-    if name.startswith(("/", "~", ".")) or name.count("/") > 1:
-        if path.is_relative_to(paths.cache_dir() / "toy"):
-            yield Finding("MODEL-0", "model", "info", (key,), "the toy model is made on the first start",
-                          "ppo-tui data toy makes it now")  # fmt: skip
-            return
-        near = did_you_mean(path.name, [each.name for each in path.parent.glob("*")])
-        yield Finding(
-            "MODEL-4", "model", "error", (key,), f"there is no folder {name}{near}",
-            "name the folder with config.json, or a model on the Hugging Face hub",
-        )  # fmt: skip
-        return
-    if _offline(subject):
-        yield Finding(
-            "MODEL-4", "model", "error", (key,),
-            f"{name} is not in the cache {models.hub_cache(env)}, and HF_HUB_OFFLINE forbids to fetch it",
-            f"HF_HUB_OFFLINE=0 hf download {name}",
-        )  # fmt: skip
-        return
-    answer = ask_hub(name, env)
-    if answer == 200:
-        facts = models.facts(name, env)
-        size = f", about {gib(2 * facts.parameters)} GiB" if facts else ""
-        yield Finding(
-            "MODEL-5", "model", "info", (key,), f"{name} will be downloaded on the first start{size}",
-            f"hf download {name} does so now",
-        )  # fmt: skip
-    elif answer in (401, 403):
-        known = bool(env.get("HF_TOKEN"))
-        yield Finding(
-            "MODEL-6", "model", "warning" if known else "error", (key,),
-            f"{name} is gated or does not exist: the hub answers {answer} without a login",
-            "see that your token may read it" if known
-            else f"accept its conditions on huggingface.co/{name}, then 'hf auth login' or export HF_TOKEN",
-        )  # fmt: skip
-    elif answer == 404:
-        near = did_you_mean(name.rpartition("/")[2], models.TABLE)
-        yield Finding(
-            "MODEL-4", "model", "error", (key,), f"the hub has no model {name}{near}", "correct model.path"
-        )
-    else:
-        yield Finding(
-            "MODEL-7", "model", "error", (key,),
-            f"{name} is not on this machine, and the hub cannot be reached ({clean(str(answer))})",
-            f"copy the model here and give its folder, or set HF_ENDPOINT to a mirror; cache: "
-            f"{models.hub_cache(env)}",
-        )  # fmt: skip
-
-
-def ask_hub(name: str, env: Mapping[str, str]) -> int | str:
-    """The hub's answer to who asks, without a login, for the model's config.json: HTTP status or why none."""
-    endpoint = env.get("HF_ENDPOINT") or "https://huggingface.co"
-    url = f"{endpoint.rstrip('/')}/{name}/resolve/main/config.json"
-    try:
-        request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "ppo-tui"})
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-    except (OSError, ValueError) as error:
-        return str(getattr(error, "reason", error)) or type(error).__name__
-
-
-def _again(name: str, folder: Path) -> str:
-    if str(folder) == name:
-        return "download or copy it again, whole"
-    return f"hf download {name} fetches what is missing"
-
-
 def _is_broken(found: list[Finding]) -> bool:
     return any(finding.id == "MODEL-3" for finding in found)
-
-
-def _offline(subject: Subject) -> bool:
-    return _env(subject).get("HF_HUB_OFFLINE", "").lower() in TRUE
 
 
 def _env(subject: Subject) -> dict[str, str]:

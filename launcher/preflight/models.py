@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from launcher import paths
 from launcher.files import read_json
 
 _HEADER_LIMIT = 100_000_000  # bytes; the format's own limit
@@ -118,7 +119,7 @@ def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
 def folder_of(path: str, env: Mapping[str, str] = os.environ) -> Path | None:
     """The folder that holds the model: `path` itself, or its newest snapshot in the Hugging Face cache."""
     here = Path(path)
-    if here.is_dir():
+    if path and here.is_dir():
         return here
     if path.startswith(("/", "~", ".")) or path.count("/") > 1:
         return None
@@ -134,8 +135,18 @@ def hub_cache(env: Mapping[str, str] = os.environ) -> Path:
     """Where huggingface_hub keeps models: HF_HUB_CACHE, else below HF_HOME, else in the home folder."""
     if env.get("HF_HUB_CACHE"):
         return Path(env["HF_HUB_CACHE"]).expanduser()
+    return hub_home(env) / "hub"
+
+
+def hub_home(env: Mapping[str, str] = os.environ) -> Path:
+    """Where huggingface_hub keeps all it has."""
     home = env.get("HF_HOME") or str(Path(env.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
-    return Path(home).expanduser() / "hub"
+    return Path(home).expanduser()
+
+
+def is_toy(path: str) -> bool:
+    """Whether this is a part of the toy task, which ppo-tui makes."""
+    return Path(path).is_relative_to(paths.cache_dir() / "toy")
 
 
 def architecture(config: Mapping[str, Any]) -> Architecture | None:

@@ -16,7 +16,8 @@ from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import load
 
 CONFIG = {
-    "model_type": "qwen2", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
+    "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
     "num_hidden_layers": 2, "intermediate_size": 128, "vocab_size": 300, "max_position_embeddings": 512,
     "tie_word_embeddings": False,
 }  # fmt: skip
@@ -173,7 +174,12 @@ def test_a_folder_that_is_not_there(tmp_path: Path, folder: Path) -> None:
     ("settings", "rule"),
     [
         (("rollout.tensor_model_parallel_size=3", "trainer.gpus=3"), "MODEL-1"),
+        (
+            ("rollout.tensor_model_parallel_size=7", "trainer.gpus=7"),
+            "MODEL-1",
+        ),  # 14 heads, 2 key heads
         (("actor.ulysses_sequence_parallel_size=3",), "P26"),
+        (("critic.fsdp.ulysses_sequence_parallel_size=3",), "P26"),
         (("rollout.max_model_len=40000",), "P17"),
         (("data.max_response_length=40000",), "MODEL-2"),
     ],
@@ -269,3 +275,101 @@ def test_no_file_upsets_the_reader_of_headers(tmp_path: Path, content: bytes) ->
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)
     assert models.read_header(path) in (None, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{nope", "config.json is no JSON"),
+        ("[1]", "names not one architecture"),
+        ('{"model_type": "qwen2"}', "names not one architecture"),
+    ],
+)
+def test_a_configuration_that_says_nothing(folder: Path, content: str, words: str) -> None:
+    (folder / "config.json").write_text(content)
+    (only,) = checked(folder)
+    assert (only.id, only.level) == ("MODEL-3", "error") and words in only.message
+
+
+def test_other_tokenizers_and_configurations_are_looked_for(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for field, key in (
+        ("model.tokenizer_path", "actor_rollout_ref.model.tokenizer_path"),
+        ("critic.tokenizer_path", "critic.model.tokenizer_path"),
+        ("model.hf_config_path", "actor_rollout_ref.model.hf_config_path"),
+    ):
+        assert checked(folder, f"{field}={folder}") == []
+        (only,) = checked(folder, f"{field}={tmp_path}/nowhere", assume=None)
+        assert (only.id, only.keys) == ("MODEL-4", (key,))
+        (only,) = checked(folder, f"{field}={bare}")
+        assert (only.id, only.keys) == ("MODEL-3", (key,))
+
+
+def test_a_pointer_of_git_lfs_is_no_weight_file(folder: Path) -> None:
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    (only,) = checked(folder)
+    assert "pointer of git-lfs" in only.message and "lfs pull" in only.fix
+
+
+def test_a_reward_model_is_looked_for(folder: Path, tmp_path: Path) -> None:
+    away = f"reward.model_path={tmp_path}/nowhere"
+    assert checked(folder, away, assume=None) == []  # not used
+    (only,) = checked(folder, away, "reward.use_model=true", assume=None)
+    assert (only.id, only.keys) == ("MODEL-4", ("reward.reward_model.model_path",))
+
+
+def test_a_template_is_a_text_and_no_path(folder: Path) -> None:
+    (only,) = checked(folder, "model.custom_chat_template=/data/template.jinja")
+    assert only.id == "P27" and "no path" in only.message
+
+
+def test_adapters_and_checkpoints_are_no_models(folder: Path, tmp_path: Path) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text("{}")
+    (only,) = checked(adapter)
+    assert "this is a LoRA adapter" in only.message and "model.lora_adapter_path" in only.fix
+    (tmp_path / "global_step_3/actor").mkdir(parents=True)
+    (tmp_path / "global_step_3/actor/model_world_size_1_rank_0.pt").touch()
+    (only,) = checked(tmp_path / "global_step_3")
+    assert "no config.json" in only.message and "ppo-tui merge" in only.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "fix"),
+    [
+        ("https://huggingface.co/Qwen/Qwen2.5-0.5B/tree/main", "is an address", "write Qwen/Qwen2.5-0.5B"),
+        ("Qwen/Qwen2.5 0.5B", "no name that a model can have", "name the folder"),
+        ("Qwen/Qwen2.5-0.5B-Instuct", "did you mean 'Qwen2.5-0.5B-Instruct'?", "hf download"),
+    ],
+)
+def test_names_that_are_none(
+    name: str, words: str, fix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (only,) = checked(name, assume=None)
+    assert only.id == "MODEL-4" and words in only.message and fix in only.fix
+
+
+def test_who_is_logged_in_is_only_warned_of_a_gate(
+    hub: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", hub)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    for variable in ("HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "HF_HUB_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "token").write_text("kept by hf auth login")
+    (only,) = checked("me/gated", assume=None)
+    assert (only.id, only.level) == ("MODEL-6", "warning")
+
+
+def test_the_layers_that_an_adapter_may_name(folder: Path) -> None:
+    safetensors(folder / "model.safetensors", **{
+        "model.embed_tokens.weight": (300, 64), "model.layers.0.self_attn.q_proj.weight": (64, 64),
+        "model.layers.0.input_layernorm.weight": (64,),
+    })  # fmt: skip
+    assert models.modules(str(folder)) == ["model.layers.0.self_attn.q_proj"]
+    assert "model.layers.0.mlp.up_proj" in models.modules("Qwen/Qwen2.5-0.5B-Instruct")
+    assert models.modules("me/unknown") == []
