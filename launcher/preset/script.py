@@ -62,7 +62,9 @@ def parse(text: str, folder: str = ".") -> Script:
         elif _OVERRIDE.match(rest[0]):
             loose += rest
         elif rest[0] not in _QUIET:
-            found.notes.append(f"not taken over: {_short(rest)}")
+            keys = [word.partition("=")[0] for word in rest if _OVERRIDE.match(word)]
+            sets = f", which sets {', '.join(keys)}" if keys and "-m" not in rest else ""
+            found.notes.append(f"not taken over: {_short(rest)}{sets}")
     if not commands:
         found.overrides = loose
     elif commands > 1:

@@ -49,7 +49,7 @@ class Expander:
             return new if quoted else _parted(new)
         if match is None:
             self.notes.append(
-                f"${{{inside}}} is left out: only ${{NAME}}, ${{NAME:-default}}, ${{NAME%end}} and their like "
+                f"${{{inside}}} is left out: only ${{NAME}}, ${{NAME:-default}}, ${{NAME%end}} and such "
                 "are understood"
             )
             return ""

@@ -279,6 +279,16 @@ def test_another_trainer_and_another_configuration_are_named():
     assert [note for note in imported(command + "ppo_megatron_trainer")[1] if "another configuration" in note]
 
 
+def test_the_settings_given_to_a_function_are_told():
+    """Who calls it with what is not followed, so each key is named."""
+    _, notes = imported(
+        'launch() { python -m verl.trainer.main_ppo data.train_batch_size=8 "$@"; }\n'
+        "launch trainer.total_epochs=3 actor_rollout_ref.actor.ppo_mini_batch_size=8 data.seed=1"
+    )
+    keys = "trainer.total_epochs, actor_rollout_ref.actor.ppo_mini_batch_size, data.seed"
+    assert [note for note in notes if note.endswith(f"which sets {keys}")]
+
+
 def test_what_is_left_out_is_called_as_in_the_script():
     _, notes = imported(
         "python -m verl.trainer.main_ppo data.train_batch_size=8 algorithm.adv_estimator=rloo "
