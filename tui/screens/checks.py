@@ -2,23 +2,14 @@
 
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
-from textual.screen import Screen
-from textual.widgets import Footer
 
-from launcher.run.explain import Explainer
-from launcher.run.reader import RunReader
-from tui.screens.check_detail import CheckDetailScreen
-from tui.widgets.header_line import HeaderLine
+from tui.screens.explained import ExplainedList
 from tui.widgets.items import Item, Items
 from tui.words.check import check_rows
 
-POLL = 1.0  # seconds; the dashboard below reads the files
 
-
-class ChecksScreen(Screen[None]):
+class ChecksScreen(ExplainedList):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -26,33 +17,8 @@ class ChecksScreen(Screen[None]):
                 tooltip="Back to the dashboard"),
     ]  # fmt: skip
 
-    def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
-        super().__init__()
-        self.reader, self.explainer, self.read_only = reader, explainer, read_only
-
-    def compose(self) -> ComposeResult:
-        yield HeaderLine()
-        with VerticalScroll(can_focus=False):
-            yield Items()
-        yield Footer(show_command_palette=False)
-
-    def on_mount(self) -> None:
-        self.query_one(HeaderLine).read_only = self.read_only
-        self.query_one(Items).focus()
-        self._show()
-        self.set_interval(POLL, self._show)
-
-    def on_resize(self) -> None:
-        self._show()
-
-    def on_items_chosen(self, event: Items.Chosen) -> None:
-        screen = CheckDetailScreen(self.reader, self.explainer, event.name, read_only=self.read_only)
-        self.app.push_screen(screen)
-
-    def _show(self) -> None:
-        reader = self.reader
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        checks = reader.state.get("checks") or []
+    def show_items(self) -> None:
+        checks = self.reader.state.get("checks") or []
         items = [Item(str(check.get("rule")), check_rows(check, self.size.width - 2)) for check in checks]
         nothing = Item(None, [[(" no check has been judged yet", "dim")]])
         self.query_one(Items).show(items or [nothing])

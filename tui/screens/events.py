@@ -5,21 +5,17 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
-from textual.widgets import Footer
 
 from launcher.run.explain import Explainer
 from launcher.run.reader import RunReader
 from tui.drawing.rows import Row
-from tui.widgets.header_line import HeaderLine
+from tui.screens.explained import ExplainedList
 from tui.widgets.items import Item, Items
 from tui.widgets.lines import Lines
 from tui.words.event import FILTERS, event_items
 
-POLL = 1.0  # seconds; the dashboard below reads the files
 
-
-class EventsScreen(Screen[None]):
+class EventsScreen(ExplainedList):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -32,44 +28,25 @@ class EventsScreen(Screen[None]):
     ]  # fmt: skip
 
     def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
-        super().__init__()
-        self.reader, self.explainer, self.read_only = reader, explainer, read_only
+        super().__init__(reader, explainer, read_only=read_only)
         self._only = "all"
         self._shown = (-1, -1, "")
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine()
+    def above(self) -> ComposeResult:
         yield Lines(id="filters")
-        with VerticalScroll(can_focus=False):
-            yield Items()
-        yield Footer(show_command_palette=False)
 
-    def on_mount(self) -> None:
-        self.query_one(HeaderLine).read_only = self.read_only
-        self.query_one(Items).focus()
-        self._show()
-        self.set_interval(POLL, self._show)
-
-    def on_resize(self) -> None:
-        self._show()
-
-    def on_items_chosen(self, event: Items.Chosen) -> None:
-        from tui.screens.check_detail import CheckDetailScreen
-
-        rule = self.reader.events[int(event.name)].get("rule")
-        if isinstance(rule, str):
-            screen = CheckDetailScreen(self.reader, self.explainer, rule, read_only=self.read_only)
-            self.app.push_screen(screen)
+    def rule_of(self, name: str) -> str | None:
+        rule = self.reader.events[int(name)].get("rule")
+        return rule if isinstance(rule, str) else None
 
     def action_narrow(self, distance: int) -> None:
         names = list(FILTERS)
         self._only = names[(names.index(self._only) + distance) % len(names)]
         self.query_one(VerticalScroll).scroll_home(animate=False)
-        self._show()
+        self.show_items()
 
-    def _show(self) -> None:
+    def show_items(self) -> None:
         reader = self.reader
-        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
         shown = (reader.event_count, self.size.width, self._only)
         if shown == self._shown:
             return
