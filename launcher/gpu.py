@@ -5,7 +5,7 @@ Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.missing` 
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,12 @@ _DETAILS = 10.0  # seconds between two samples that also tell limits and holders
 _SLOWED = {  # bits of NVML's reasons for lower clocks; idling and set clocks are none
     0x04: "power limit", 0x08: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake",
 }  # fmt: skip
+
+
+def visible(env: Mapping[str, str]) -> list[str] | None:
+    """Devices that CUDA_VISIBLE_DEVICES leaves to a run, None when it does not say."""
+    named = env.get("CUDA_VISIBLE_DEVICES")
+    return None if named is None else [part.strip() for part in named.split(",") if part.strip()]
 
 
 @dataclass(frozen=True)

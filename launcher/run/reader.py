@@ -17,6 +17,7 @@ from launcher.tail import LineTail, Tail
 
 LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
 _LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
+_LOG_SKIP = 1 << 22  # bytes that a log may grow at once; of more, only the tail is worth reading
 _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memory
 
 
@@ -85,10 +86,11 @@ class RunReader:
         attempt = self._steps.attempt
         if attempt is None:
             return False
-        if self._console is None or attempt is not self._logged:
-            begin = 0
-            with contextlib.suppress(OSError):
-                begin = max(0, attempt.console.stat().st_size - _LOG_TAIL)
+        size = 0
+        with contextlib.suppress(OSError):
+            size = attempt.console.stat().st_size
+        if self._console is None or attempt is not self._logged or size - self._console.offset > _LOG_SKIP:
+            begin = max(0, size - _LOG_TAIL)
             self._console, self._logged = Tail(attempt.console, begin), attempt
             self._splitter, self._cut = LineSplitter(), begin > 0
         before = self.log_count

@@ -17,7 +17,7 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.files import read_json, write_json
-from launcher.gpu import Sampler
+from launcher.gpu import Sampler, visible
 from launcher.health.levels import Level
 from launcher.health.rows import Change
 from launcher.run import control, driver, outcome
@@ -33,6 +33,7 @@ from launcher.run.state import StateFile, ending
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
+_AT_ONCE = 16  # MiB that are read between two looks for a stop
 _GONE = 6  # looks in a row without the run's folder, after which it was removed
 
 
@@ -51,7 +52,7 @@ class Supervisor:
         self.name = str(info.get("name"))
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add("alert", text=text))
         self.state_file = StateFile(run)
-        self.sampler = Sampler(_visible({**os.environ, **self.launch["env"]}))
+        self.sampler = Sampler(visible({**os.environ, **self.launch["env"]}))
         self.memory = MemoryLog(run.memory)
         self.last_words = LastWords(run.path / ".room", self._gone)
         keys = self.launch["keys"]
@@ -72,6 +73,7 @@ class Supervisor:
         self.requested_by: str | None = None
         self.stopping_since: float | None = None  # by a clock that nobody sets
         self.terminated = False  # by SIGTERM
+        self.behind = False  # more was printed than is read at once
         self.missed = 0  # looks in a row that did not find the run's folder
         self.pids: list[int] = []
         self.faulty = False
@@ -83,7 +85,8 @@ class Supervisor:
             self._guard(self._recall, time.time())
             while self.process is not None and self.process.poll() is None and not self._gone():
                 self._look(time.time())
-                time.sleep(TICK)
+                if not self.behind:
+                    time.sleep(TICK)
             self._finish()
         self.sampler.close()
 
@@ -175,10 +178,18 @@ class Supervisor:
                 self.events.add("note", now, text=f"{text}; see {self.run.supervisor_log}")
 
     def _read(self, now: float) -> None:
-        """Takes in what was printed and logged since the last look."""
-        while chunk := self.console.read():
-            self.monitor.feed_console(chunk, now)
-        while lines := self.metrics.read():
+        """Takes in what was printed and logged since the last look.
+
+        Of a process that prints without end only a part, or a stop would not be heard.
+        """
+        self.behind = False
+        for _ in range(_AT_ONCE):
+            chunk, lines = self.console.read(), self.metrics.read()
+            self.behind = bool(chunk or lines)
+            if not self.behind:
+                break
+            if chunk:
+                self.monitor.feed_console(chunk, now)
             self.monitor.feed_file(lines, now)
         for record in self.monitor.settle(now):
             levels = {row.rule: row.level for row in self.monitor.checklist.rows() if not row.muted}
@@ -214,9 +225,11 @@ class Supervisor:
         left = [] if driver.wait_gone(self.driver, 2.0) else driver.sweep(self.driver)
         if left:
             self.events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
-        now = time.time()
-        self._guard(self._read, now)
-        self._guard(self.monitor.close, now)
+        self._guard(self._read, time.time())
+        while self.behind and not self._gone():
+            self._write()
+            self._guard(self._read, time.time())
+        self._guard(self.monitor.close, time.time())
         self.memory.add(self.sampler.sample(session=self.driver.pid))  # shows that the memory came back
         self._end(*driver.exit_status(self.process.returncode))
 
@@ -265,12 +278,6 @@ class Supervisor:
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())
-
-
-def _visible(env: dict[str, str]) -> list[str] | None:
-    """Devices that CUDA_VISIBLE_DEVICES leaves to the run."""
-    named = env.get("CUDA_VISIBLE_DEVICES")
-    return None if named is None else [part.strip() for part in named.split(",") if part.strip()]
 
 
 def main() -> None:

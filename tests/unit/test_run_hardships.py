@@ -24,6 +24,7 @@ from launcher.run.launch import resume, stop
 from launcher.run.lock import alone
 from launcher.run.offline import diagnosis, steps
 from launcher.run.process import ProcessId, session_members
+from launcher.run.reader import RunReader
 from launcher.run.spawn import spawn_supervisor, write_launch
 from launcher.run.state import ALIVE, current
 
@@ -189,3 +190,34 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
     first.steps.write_bytes(b'{"step":1,"t":1.0,"log_offset":0,"data":{"actor/entropy":0.5}}\n')
     wait_for(run, lambda state: state["step"] == 5)
     assert stop(run, wait=True) == "stopped"
+
+
+def test_a_driver_that_prints_without_end_can_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    run, now = create("x"), time.time()
+    run.write_info({"id": run.id, "name": "x", "created": now})
+    attempt = run.add_attempt()
+    with attempt.console.open("wb") as console:  # faster than anybody reads: it is all there already
+        console.truncate(64 << 30)  # a hole takes no room
+        console.seek(0, os.SEEK_END)
+        console.write(b"\nstep:1 - critic/score/mean:0.5\n")
+    launch = Launch(argv=["sleep", "100"], env={}, unset=[], keys={})
+    write_launch(run, attempt, launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    state = wait_for(run, lambda state: state["driver"] is not None)
+    stop(run)
+    until(lambda: not session_members(process(state, "driver")))
+    assert current(run)["state"] == "stopping" and current(run)["step"] is None  # it still reads
+    shutil.rmtree(run.path, ignore_errors=True)
+    until(lambda: not process(state, "supervisor").alive())
+
+
+def test_a_screen_skips_what_a_log_grew_by_at_once(run: RunDir) -> None:
+    reader, console = RunReader(run.path), run.attempt(1).console
+    reader.poll()
+    with console.open("ab") as file:
+        file.write(b"early\n" + b"\n" * (5 << 20) + b"late\n")
+    reader.poll()
+    assert "late" in reader.log and "early" not in reader.log
