@@ -22,7 +22,10 @@ from launcher.preflight import (
 )
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
-from launcher.preset.files import LoadedPreset
+from launcher.preset import hydra
+from launcher.preset.files import LoadedPreset, WrongValue
+from launcher.preset.meant import meant
+from launcher.preset.schema import FIELDS
 
 Check = Callable[[Subject], Iterable[Finding]]
 Progress = Callable[[str], None]
@@ -96,14 +99,14 @@ def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress
 
 def refused(wrong: UserError, key: str | None = None) -> Finding:
     """A preset, or the setting of a key, that could not be read or launched at all."""
-    return Finding(
-        "PRESET",
-        "config",
-        "error",
-        (key,) if key else (),
-        str(wrong),
-        "take it out, or set it to what is allowed",
-    )
+    fix = "take it out, or set it to what is allowed"
+    spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
+    if isinstance(wrong, WrongValue) and spec is not None:
+        key = key or spec.key or spec.name
+        value = meant(spec, wrong.value)
+        if value is not None:
+            fix = f"set {spec.name} to {hydra.quote(value)}, or take it out"
+    return Finding("PRESET", "config", "error", (key,) if key else (), str(wrong), fix)
 
 
 def _asked(check: Check, subject: Subject) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from launcher.errors import UserError
 from launcher.preflight.engine import Progress, Report, check, refused
 from launcher.preset import hydra
-from launcher.preset.files import load, summary
+from launcher.preset.files import find, load
 from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
 
@@ -20,14 +20,22 @@ def report(
     progress: Progress = lambda _: None,
 ) -> Report:
     """The report on a preset. Raises UserError for wrong use: an unknown preset, key or machine."""
-    broken = summary(preset).error
-    if broken:
-        return Report([refused(UserError(broken))], {})
     try:
         loaded = load(preset, settings)
     except UserError as wrong:
-        return Report([refused(wrong, _culprit(preset, settings))], {})
+        broken = _alone(preset)
+        return Report([refused(broken or wrong, None if broken else _culprit(preset, settings))], {})
     return check(loaded, assume=assume, progress=progress)
+
+
+def _alone(preset: str) -> UserError | None:
+    """What is wrong with a preset without the settings. Raises UserError for one that is not there."""
+    find(preset)
+    try:
+        load(preset)
+    except UserError as wrong:
+        return wrong
+    return None
 
 
 def _culprit(preset: str, settings: Sequence[str]) -> str:

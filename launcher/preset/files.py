@@ -20,6 +20,15 @@ from launcher.text import clean, did_you_mean
 Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
+class WrongValue(UserError):
+    """A value that a field does not take."""
+
+    def __init__(self, text: str, name: str, value: Any) -> None:
+        super().__init__(text)
+        self.name = name
+        self.value = value
+
+
 @dataclass(frozen=True)
 class LoadedPreset:
     """A preset with everything it extends and every setting laid over it."""
@@ -236,10 +245,10 @@ def _validated(layer: Layer) -> Preset:
     try:
         return Preset.model_validate(layers.nest(layer))
     except ValidationError as error:
-        raise UserError(_sentence(layer, error.errors(include_url=False))) from None
+        raise _refusal(layer, error.errors(include_url=False)) from None
 
 
-def _sentence(layer: Layer, errors: Sequence[Any]) -> str:
+def _refusal(layer: Layer, errors: Sequence[Any]) -> WrongValue:
     """The first error for a person: where, what, what is allowed."""
     place = tuple(str(part) for part in errors[0]["loc"])
     path = next(path for path in (place[:2], place[:1]) if path in layer)
@@ -249,4 +258,5 @@ def _sentence(layer: Layer, errors: Sequence[Any]) -> str:
     near = did_you_mean(entry.value, spec.choices) if spec and isinstance(entry.value, str) else ""
     others = len({error["loc"][:2] for error in errors}) - 1
     more = f" (and {others} more)" if others else ""
-    return f"{entry.source}: {name} is {entry.value!r}{near}; allowed: {allowed}{more}"
+    text = f"{entry.source}: {name} is {entry.value!r}{near}; allowed: {allowed}{more}"
+    return WrongValue(text, name, entry.value)

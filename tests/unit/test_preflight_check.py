@@ -105,3 +105,13 @@ def test_a_forced_run_remembers_what_had_been_found(ppo_tui, tmp_path: Path):
     assert {"KEY-1", "P10", "P28"} <= {finding["id"] for finding in forced["findings"]}
     assert "forced: true" in (folder / "run.yaml").read_text()
     ppo_tui("stop", "last", "--wait")
+
+
+def test_a_setting_may_mend_what_the_file_says_wrong(ppo_tui, tmp_path):
+    (tmp_path / "mine.yaml").write_text("extends: toy-cpu\nactor: {lr: '1e-6'}\n")
+    refused = ppo_tui("check", "./mine.yaml", "--json")
+    (finding,) = json.loads(refused.stdout)["findings"]
+    assert (finding["id"], finding["keys"]) == ("PRESET", ["actor_rollout_ref.actor.optim.lr"])
+    assert finding["fix"] == "set actor.lr to 1e-06, or take it out"
+    mended = ppo_tui("check", "./mine.yaml", "actor.lr=1e-6", "--json")
+    assert not [each for each in json.loads(mended.stdout)["findings"] if each["id"] == "PRESET"]
