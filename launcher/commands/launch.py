@@ -63,7 +63,8 @@ def stop(
         say(f"run {found.id} is not going: it is {before}")
         return
     state = ask(found, wait=wait)
-    say(f"run {found.id} is {state}")
+    asked = state in ALIVE and not wait
+    say(f"run {found.id} is asked to end" if asked else f"run {found.id} is {state}")
     if wait and state in ALIVE:
         raise typer.Exit(1)
 

@@ -196,3 +196,11 @@ def test_a_folder_named_presets_on_the_python_path_is_not_ours(ppo_tui: Command,
     (tmp_path / "presets").mkdir()
     (tmp_path / "presets" / "__init__.py").touch()
     assert "toy-cpu" in ppo_tui("presets", PYTHONPATH=str(tmp_path)).stdout
+
+
+def test_stop_says_what_it_did(ppo_tui: Command) -> None:
+    run = ppo_tui("replay", str(LOGS / "cpu-toy.log.gz"), "--speed", "1", "--detach").stdout.strip()
+    said = [ppo_tui("stop", run, *words).stderr for words in ([], ["--wait"], [])]
+    assert said[0] == f"run {run} is asked to end\n"
+    assert said[1] in (f"run {run} is stopped\n", f"run {run} is not going: it is stopped\n")
+    assert said[2] == f"run {run} is not going: it is stopped\n"
