@@ -5,6 +5,7 @@ veRL's own package metadata says what it wants, so that every version is judged 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from launcher.preset import versions
 from launcher.verl_env import VerlEnv
 
 ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
+LIGER = "actor_rollout_ref.model.use_liger"
 NEEDED = (
     "torch", "ray", "transformers", "tensordict", "datasets", "numpy", "pandas", "hydra-core", "peft",
     "torchdata", "accelerate", "codetiming", "dill",
@@ -61,6 +63,18 @@ def checks(subject: Subject) -> Iterable[Finding]:
         env={**os.environ, **subject.loaded.preset.env},
     )
     yield from judge(subject.python, use)
+    if subject.value(LIGER) is True:
+        yield from _liger(subject.python)
+
+
+def _liger(python: str) -> Iterator[Finding]:
+    with contextlib.suppress(UserError):
+        env = verl_env.probe(python)
+        if env.verl and "liger-kernel" not in env.packages:
+            yield _finding(
+                "SW-2", "error", "liger-kernel is missing, and model.use_liger asks for it",
+                f"{_install(env, 'liger-kernel')}, or model.use_liger=false", (LIGER,),
+            )  # fmt: skip
 
 
 def usual(machine: Machine) -> Use:

@@ -266,10 +266,17 @@ def test_tmux(escape: str | None, clipboard: str | None, count: int) -> None:
     assert len(list(login.tmux(escape, clipboard))) == count
 
 
+def test_liger_is_asked_for_where_the_preset_wants_it() -> None:
+    what = subject(load("toy-cpu", ["model.use_liger=true"]))
+    found = [each for each in software.checks(what) if each.keys == (software.LIGER,)]
+    installed = "liger-kernel" in verl_env.probe(what.python).packages
+    assert [each.level for each in found] == ([] if installed or not what.verl else ["error"])
+
+
 def test_the_page_names_every_finding() -> None:
     """docs/preflight-machine.md, against the names in the source."""
     root = Path(__file__).parents[2]
-    modules = ("fitting", "model", "data", "row_rules", "reward", "software", "hardware", "login")
+    modules = ("fitting", "model", "hub", "data", "row_rules", "reward", "software", "hardware", "login")
     source = "".join((root / f"launcher/preflight/{name}.py").read_text() for name in modules)
     used = set(re.findall(r'"((?:[A-Z]+-|P)\d+b?)"', source))
     page = (root / "docs/preflight-machine.md").read_text()

@@ -13,14 +13,27 @@ STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
 def loggers(subject: Subject) -> Findings:
     """P21: trackers have known names; veRL finds out after the models and the engine were loaded."""
     known, value = subject.facts.names.get("loggers", []), subject.value(LOGGER)
+    ours = sorted(set(known) - {"console", "file"})
     for name in [value] if isinstance(value, str) else value or []:
-        if known and name not in known and name != "tracking":
+        if not known or name in known or name == "tracking":
+            continue
+        parts = [part.strip(" '\"") for part in str(name).strip("[]").split(",")]
+        wanted = [part for part in parts if part not in ("console", "file")]
+        if len(parts) > 1 and all(part in known for part in parts):
+            yield error(
+                "P21",
+                [LOGGER],
+                f"{str(name)!r} is one name to veRL and no tracker: it finds out after everything was loaded",
+                f"write a list: trainer.loggers=[{','.join(wanted)}]",
+                {"trainer.loggers": wanted},
+            )
+        else:
             yield error(
                 "P21",
                 [LOGGER],
                 f"'{name}' is not a tracker{did_you_mean(str(name), known)}: veRL finds out "
                 "after everything was loaded",
-                f"trainer.loggers takes {', '.join(sorted(set(known) - {'console', 'file'}))}",
+                f"trainer.loggers takes {', '.join(ours)}",
             )
 
 

@@ -1,0 +1,45 @@
+"""Files that keys name, beside data, models and reward functions: they are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launcher.preflight.config.base import DATA, ROLLOUT, Findings, error
+from launcher.preflight.subject import Subject
+from launcher.text import did_you_mean
+
+CLASS = f"{DATA}.custom_cls"
+MULTI_TURN = f"{ROLLOUT}.multi_turn"
+MANAGER = "reward.reward_manager"
+
+
+def named_files(subject: Subject) -> Findings:
+    """FILE-1: a file that a key names is there; a class of one's own has a name."""
+    used = {
+        f"{CLASS}.path": True,
+        f"{MULTI_TURN}.tool_config_path": subject.value(f"{MULTI_TURN}.enable") is True,
+        f"{MULTI_TURN}.interaction_config_path": subject.value(f"{MULTI_TURN}.enable") is True,
+        f"{MANAGER}.module.path": subject.value(f"{MANAGER}.source") == "importlib",
+    }
+    for key, needed in used.items():
+        path = subject.value(key)
+        if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
+            continue
+        above = Path(path).parent
+        near = [each.name for each in above.glob("*")] if above.is_dir() else []
+        yield error(
+            "FILE-1",
+            [key],
+            f"there is no file {path}{did_you_mean(Path(path).name, near)}, which {key} names",
+            f"correct {key}, or leave it out",
+        )
+    if subject.value(f"{CLASS}.path") and not subject.value(f"{CLASS}.name"):
+        yield error(
+            "FILE-1",
+            [f"{CLASS}.name", f"{CLASS}.path"],
+            "a file with a data set class is given, and the class has no name",
+            f"set {CLASS}.name to the class",
+        )
+
+
+RULES = (named_files,)
