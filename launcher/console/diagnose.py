@@ -315,7 +315,7 @@ def _stopped(scan: Scan, shown: Quote | None) -> Diagnosis:
         )
     saved = scan.marks.get("saved")
     place = (
-        f"from {saved.text}" if saved else "from its newest checkpoint, or from the start when there is none"
+        f"from {saved.text}" if saved else "from its newest checkpoint; without one it can only be run anew"
     )
     return Diagnosis(
         "stopped", "Stopped", meaning, _evidence(quotes), (*fixes, f"`ppo-tui resume RUN` continues {place}")
