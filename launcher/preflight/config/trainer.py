@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from launcher.errors import UserError
 from launcher.preflight.config.base import DATA, TRAINER, Findings, error, has_critic, warning, whole
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
@@ -63,4 +64,14 @@ def enough_samples(subject: Subject) -> Findings:
         )
 
 
-RULES = (loggers, warmup, enough_samples)
+def thresholds(subject: Subject) -> Findings:
+    """HEALTH-1: what `health` sets is a rule, a limit or an alert of ppo-tui's; no run starts otherwise."""
+    from launcher.run.health import check_health
+
+    try:
+        check_health(subject.loaded.preset.health)
+    except UserError as wrong:
+        yield error("HEALTH-1", ["health"], str(wrong), "correct it, or leave it out")
+
+
+RULES = (loggers, warmup, enough_samples, thresholds)
