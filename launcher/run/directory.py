@@ -129,7 +129,8 @@ def all_runs() -> list[RunDir]:
             for e in os.scandir(paths.runs_dir())
             if e.is_dir() and not e.name.startswith(".")
         ]
-        return sorted((r for r in found if r.run_yaml.exists()), key=_created, reverse=True)
+        # a run of somebody else, which we may not read, hides none of ours
+        return sorted((r for r in found if os.access(r.run_yaml, os.R_OK)), key=_created, reverse=True)
     return []
 
 

@@ -1,4 +1,8 @@
+import contextlib
+import os
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +62,34 @@ def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, senten
 def test_without_runs_the_sentence_says_how_to_start_one() -> None:
     with pytest.raises(UserError, match="ppo-tui run toy-cpu"):
         find("last")
+
+
+@contextlib.contextmanager
+def ordinary_user() -> Iterator[None]:
+    """Without the rights of root, which reads everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+def test_a_run_that_we_may_not_read_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        monkeypatch.setenv("PPO_TUI_HOME", home)
+        ours, theirs = create("ours"), create("theirs")
+        for run in (ours, theirs):
+            run.write_info({"name": run.id})
+        for folder in (ours.path.parent.parent, ours.path.parent, ours.path):
+            folder.chmod(0o755)
+        ours.run_yaml.chmod(0o644)
+        theirs.path.chmod(0)
+        with ordinary_user():
+            assert [run.id for run in all_runs()] == [ours.id]
+        theirs.path.chmod(0o700)
 
 
 def test_a_half_line_left_by_a_kill_does_not_swallow_the_next(tmp_path: Path) -> None:
