@@ -55,7 +55,7 @@ class _Printer:
             case "health":
                 change = f"{event['rule']} {event['from']} -> {event['to']}"
                 self._line(f"step {event['step']}: {change}: {event['message']}")
-            case "note":
+            case "note" | "alert":
                 self._line(str(event.get("text")))
 
     def _step(self, step: int) -> None:

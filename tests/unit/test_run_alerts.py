@@ -1,3 +1,4 @@
+import io
 import json
 import sys
 import time
@@ -6,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from launcher import plain
 from launcher.errors import UserError
 from launcher.health.levels import Level
 from launcher.run.alerts import AlertCommand, AlertSettings, StopRule
+from launcher.run.directory import create
+from launcher.run.events import EventLog
+from launcher.run.state import StateFile
 
 CRITICAL, OK = Level.CRITICAL, Level.OK
 
@@ -103,3 +108,14 @@ def test_notify_is_a_list_of_known_ways(notify: object, sentence: str) -> None:
     assert AlertSettings.read({"notify": ["toast"]}).notify == {"toast"}
     with pytest.raises(UserError, match=sentence):
         AlertSettings.read({"notify": notify})
+
+
+def test_plain_lines_tell_an_alert_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    run, out = create("x"), io.StringIO()
+    EventLog(run.events).add("alert", text="on_alert: mail cannot be run: No such file or directory")
+    StateFile(run).write({"state": "finished"})
+    assert plain.follow(run, out) == 0
+    assert out.getvalue().splitlines() == [
+        "on_alert: mail cannot be run: No such file or directory", "finished",
+    ]  # fmt: skip
