@@ -8,7 +8,7 @@ from launcher.run.directory import RunDir
 from launcher.run.state import current
 
 
-def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
+def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:
     """The state of a run once it is as it should be."""
     deadline = time.monotonic() + seconds
     while not good(state := current(run)):

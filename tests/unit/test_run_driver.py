@@ -29,7 +29,7 @@ time.sleep(60)
 def start(tmp_path: Path, kind: str) -> "subprocess.Popen[bytes]":
     console = tmp_path / "console.log"
     process = driver.spawn([sys.executable, "-c", TREE, kind], os.environ, tmp_path, console)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while b"up" not in console.read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -43,7 +43,7 @@ def test_stop_leaves_nothing_of_the_session_and_touches_nobody_else(tmp_path: Pa
     leader = ProcessId.of(process.pid)
     assert leader is not None
     threading.Thread(target=process.wait, daemon=True).start()  # the supervisor reaps its child all the time
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while len(session_members(leader)) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(session_members(leader)) == 3
