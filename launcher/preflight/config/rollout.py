@@ -180,7 +180,7 @@ def engine_words(subject: Subject) -> Findings:
             f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}",
             {"rollout.dtype": "bfloat16"},
         )
-    if isinstance(form, str) and form not in FORMATS and subject.at_least("0.6.0"):
+    if isinstance(form, str) and form not in FORMATS and subject.at_least("0.9.0"):
         yield warning(
             "ENGINE-2",
             [f"{ROLLOUT}.load_format"],
