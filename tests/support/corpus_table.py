@@ -14,8 +14,8 @@ INTRO = f"""# What the preflight knows about a configuration
 `ppo-tui check PRESET`, `ppo-tui run` and the editor judge a preset by the rules below before veRL is started.
 V and P are rules of veRL {VERSION} (V: refused at the start, P: it dies later or learns nothing), the other
 names are ours. Errors refuse a launch unless it is forced; PRESET stands for a value that is refused when the
-preset is read. A change that is offered was tried on all of these rules: where a number would break another one,
-the nearest that breaks none is offered, or what else has to change is changed along.
+preset is read. A change that is offered was tried on all of these rules: where a number would break another
+one, the nearest that breaks none is offered, or what else has to change is changed along.
 
 This page is written by `python tests/support/corpus_table.py`; a test compares it.
 
