@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from launcher.errors import UserError
-from launcher.preflight.config.base import DATA, TRAINER, Findings, error, has_critic, warning, whole
+from launcher.preflight.config.base import (
+    BATCH,
+    DATA,
+    MINI,
+    ROLLOUT,
+    TRAINER,
+    Findings,
+    error,
+    has_critic,
+    is_v1,
+    warning,
+    whole,
+)
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
 
-LOGGER = f"{TRAINER}.logger"
+LOGGER, V1 = f"{TRAINER}.logger", f"{TRAINER}.v1"
 STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
 
 
@@ -64,6 +76,39 @@ def enough_samples(subject: Subject) -> Findings:
         )
 
 
+def engine_apart(subject: Subject) -> Findings:
+    """ASYNC-1: an engine of its own has GPUs, is sent weights, and a batch is whole updates of them (0.9)."""
+    if not is_v1(subject) or subject.value(f"{V1}.trainer_mode") != "separate_async":
+        return
+    step_key, backend_key = f"{V1}.separate_async.parameter_sync_step", f"{ROLLOUT}.checkpoint_engine.backend"
+    batch, mini, step = whole(subject, BATCH), whole(subject, MINI), whole(subject, step_key)
+    if batch is not None and mini is not None and step is not None and batch != mini * step:
+        yield error(
+            "ASYNC-1",
+            [BATCH, MINI, step_key],
+            f"batch {batch} is not mini-batch {mini} x {step} updates ({step_key}) = {mini * step}, as "
+            "separate_async demands",
+            f"set data.train_batch_size to {mini * step}",
+            {"data.train_batch_size": mini * step},
+        )
+    for name in ("nnodes", "n_gpus_per_node"):
+        if whole(subject, f"{ROLLOUT}.{name}") is None:
+            yield error(
+                "ASYNC-1",
+                [f"{ROLLOUT}.{name}"],
+                f"separate_async wants GPUs for the engine alone, and {ROLLOUT}.{name} is "
+                f"{subject.value(f'{ROLLOUT}.{name}')}",
+                f"set {ROLLOUT}.{name} to 1, or trainer.mode to sync",
+            )
+    if subject.value(backend_key) == "naive":
+        yield error(
+            "ASYNC-1",
+            [backend_key],
+            f"separate_async sends weights to other GPUs, which {backend_key} = naive cannot",
+            f"set {backend_key} to nccl, or trainer.mode to sync",
+        )
+
+
 def thresholds(subject: Subject) -> Findings:
     """HEALTH-1: what `health` sets is a rule, a limit or an alert of ppo-tui's; no run starts otherwise."""
     from launcher.run.health import check_health
@@ -74,4 +119,4 @@ def thresholds(subject: Subject) -> Findings:
         yield error("HEALTH-1", ["health"], str(wrong), "correct it, or leave it out")
 
 
-RULES = (loggers, warmup, enough_samples, thresholds)
+RULES = (loggers, warmup, enough_samples, engine_apart, thresholds)
