@@ -19,6 +19,7 @@ from tui.screens.ask import AskScreen
 from tui.screens.choose import ChooseScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
+from tui.screens.paste import PasteScreen
 
 SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
 # How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,
@@ -41,6 +42,7 @@ ROADS: dict[str, tuple[str, ...]] = {
 # or here, where the road is long.
 MAKERS: dict[str, Callable[[], Screen[Any]]] = {
     "AskScreen": lambda: AskScreen("What name?", "mine", lambda text: None if text else "a name is needed"),
+    "PasteScreen": lambda: PasteScreen("Import?", "a text\n" * 9, lambda text: None if text else "nothing"),
     "ChooseScreen": lambda: ChooseScreen("Save?", "two values\n" * 30, [("y", "yes"), ("n", "no")]),
     "EditorScreen": lambda: EditorScreen(open_draft("toy-cpu")),
     "LaunchScreen": lambda: LaunchScreen("toy-cpu"),

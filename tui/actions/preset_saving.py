@@ -52,7 +52,7 @@ def _conflict(draft: Draft, said: str) -> ChooseScreen:
 
 async def save_as(app: App[Any], draft: Draft) -> bool:
     """Asks for a name and writes another file; whether it is saved."""
-    name = await app.push_screen_wait(AskScreen("Save as a preset named", draft.name, _taken))
+    name = await app.push_screen_wait(AskScreen("Save as a preset named", draft.name, taken))
     if name is None:
         return False
     try:
@@ -93,7 +93,8 @@ def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
         app.notify(f"the editor cannot be used: {error}", severity="error", markup=False)
 
 
-def _taken(name: str) -> str | None:
+def taken(name: str) -> str | None:
+    """Why a preset cannot get a name."""
     try:
         path = target(name)
     except UserError as error:

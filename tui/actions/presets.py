@@ -1,12 +1,17 @@
-"""Presets as files, from the list: a copy, another name, or gone. Shipped ones are only copied."""
+"""Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from textual.app import App
 
+from launcher import paths
 from launcher.errors import UserError
+from launcher.text import clean
+from tui.actions.editing import edit_preset
+from tui.actions.preset_saving import taken
 from tui.screens.ask import AskScreen
 from tui.screens.confirm import ConfirmScreen
 
@@ -41,6 +46,52 @@ async def delete_preset(app: App[Any], name: str) -> None:
         return
     again = "; the one that comes with ppo-tui shows again" if shadowed else ""
     app.notify(f"Deleted {name}{again}.", markup=False)
+
+
+async def import_preset(app: App[Any]) -> None:
+    """Asks for a veRL command or a script, makes a preset of it and opens that one."""
+    from launcher.preset.library import add_script
+    from tui.screens.paste import PasteScreen
+
+    said = "Paste a command or a script with veRL overrides, or type the path of one. Nothing of it is run."
+    text = await app.push_screen_wait(PasteScreen("Import a preset", said, _no_script))
+    if text is None:
+        return
+    text, name, folder = _script(text)
+    new = await app.push_screen_wait(AskScreen("Import as a preset named", name, taken))
+    if new is None:
+        return
+    try:
+        path, found = await asyncio.to_thread(add_script, text, new.strip(), folder)
+    except UserError as error:
+        _tell(app, error, "Not imported")
+        return
+    if found.notes:
+        app.notify(
+            "\n".join(map(clean, found.notes)), title="Notes at its beginning", markup=False, timeout=20
+        )
+    edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
+
+
+def _script(text: str) -> tuple[str, str, Path]:
+    """The script that was pasted or named by its path, a name for it, and its folder. Raises UserError."""
+    named = Path(text.strip()).expanduser() if len(text.strip().splitlines()) == 1 else None
+    try:
+        if named is not None and named.is_file():
+            return named.read_text("utf-8", errors="replace"), named.stem, named.absolute().parent
+    except (OSError, ValueError) as error:
+        raise UserError(f"{named} cannot be read: {error}") from None
+    return text, "imported", Path.cwd()
+
+
+def _no_script(text: str) -> str | None:
+    from launcher.preset.importer import from_script
+
+    try:
+        from_script(*_script(text))
+    except (UserError, RuntimeError) as error:  # there is no home folder for ~name
+        return str(error)
+    return None
 
 
 async def _named_anew(

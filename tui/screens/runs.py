@@ -52,6 +52,8 @@ class RunsScreen(Screen[None]):
         Binding("y", "preset('copy')", "copy", id="runs.copy", show=False, tooltip="Copy a preset"),
         Binding("n", "preset('rename')", "rename", id="runs.rename", show=False,
                 tooltip="Give a preset of yours another name"),
+        Binding("i", "import", "import", id="runs.import", show=False,
+                tooltip="A preset out of a pasted veRL command or of a script"),
         Binding("r", "back", "back", id="runs.back", tooltip="Back to the run you came from"),
         Binding("escape", "leave", id="runs.leave", show=False, tooltip="All runs again, or back"),
         Binding("q", "app.quit", "quit", id="runs.quit", tooltip="Close the screen; runs go on"),
@@ -208,6 +210,14 @@ class RunsScreen(Screen[None]):
             self.notify("Watching only: this screen changes no preset.", severity="warning")
         elif (key := self.table.cursor or "").startswith(_PRESET):
             self.run_worker(self._keep_preset(what, key.removeprefix(_PRESET)), exclusive=True, group="keep")
+
+    def action_import(self) -> None:
+        from tui.actions.presets import import_preset
+
+        if self.read_only:
+            self.notify("Watching only: this screen changes no preset.", severity="warning")
+        else:
+            self.run_worker(import_preset(self.app), exclusive=True, group="keep")
 
     async def _keep_preset(self, what: str, name: str) -> None:
         from tui.actions import presets

@@ -1,0 +1,77 @@
+"""A preset made of a pasted command or a script, from the list."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Static, TextArea
+
+from launcher.preset.files import load, users
+from tui.screens.ask import AskScreen
+from tui.screens.editor import EditorScreen
+from tui.screens.paste import PasteScreen
+from tui.screens.runs import RunsScreen
+
+HOME = (80, 24)
+COMMAND = """python3 -m verl.trainer.main_ppo \\
+  data.train_batch_size=32 actor_rollout_ref.actor.optim.lr=2e-6 \\
+  trainer.n_gpus_per_node=1 actor_rollout_ref.rollout.tensor_model_parallel_size=1
+"""
+
+
+async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
+    for _ in range(1200):
+        if found():
+            return
+        await pilot.pause(0.05)
+    raise AssertionError("it never came")
+
+
+async def asked(pilot: Pilot[Any], text: str) -> None:
+    """Opens the question and pastes a text into it."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
+    await pilot.press("i")
+    await until(pilot, lambda: isinstance(pilot.app.screen, PasteScreen))
+    area = pilot.app.screen.query_one(TextArea)
+    area.insert(text)
+    await until(pilot, lambda: area.text == text)
+
+
+async def test_a_pasted_command_becomes_a_preset_and_is_opened(make: SimpleNamespace, home: Path) -> None:
+    async with make.app().run_test(size=HOME) as pilot:
+        await asked(pilot, COMMAND)
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
+        assert load("imported").preset.actor.lr == 2e-6
+        assert load("imported").preset.data.train_batch_size == 32
+
+
+async def test_a_script_is_named_by_its_path(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.sh").write_text(COMMAND)
+    async with make.app().run_test(size=HOME) as pilot:
+        await asked(pilot, f"{tmp_path}/mine.sh")
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: "mine" in users())
+
+
+async def test_what_is_no_command_is_refused_and_kept(make: SimpleNamespace, home: Path) -> None:
+    async with make.app().run_test(size=HOME) as pilot:
+        await asked(pilot, "pip install verl")
+        await pilot.press("f2")
+        said = pilot.app.screen.query_one("#wrong", Static)
+        await until(pilot, lambda: "no veRL overrides" in str(said.content))
+        assert pilot.app.screen.query_one(TextArea).text == "pip install verl"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
+        assert not users()
+
+
+async def test_the_smallest_terminal_can_ask(make: SimpleNamespace, home: Path) -> None:
+    async with make.app().run_test(size=(20, 5)) as pilot:
+        await asked(pilot, COMMAND)

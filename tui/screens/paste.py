@@ -1,0 +1,49 @@
+"""A question that is answered with a text of many lines."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static, TextArea
+
+from launcher.text import clean
+
+_KEYS = "f2  go on    esc  leave it"
+
+
+class PasteScreen(ModalScreen[str | None]):
+    """Answers with the text, None when it was left. What `wrong` says about an answer stands below it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f2", "submit", "go on", id="paste.submit", priority=True, tooltip="Take the text"),
+        Binding("escape", "dismiss(None)", "leave it", id="paste.leave-it", priority=True,
+                tooltip="Answer nothing"),
+    ]  # fmt: skip
+
+    def __init__(self, question: str, details: str, wrong: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._question, self._details, self._wrong = question, details, wrong
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Content(self._question), id="question")
+            yield Static(Content(self._details), id="details")
+            yield TextArea(compact=True, soft_wrap=False)
+            yield Static(Content(_KEYS), id="wrong")
+
+    def on_mount(self) -> None:
+        self.query_one(TextArea).focus()
+
+    def on_text_area_changed(self) -> None:
+        self.query_one("#wrong", Static).update(Content(_KEYS))
+
+    def action_submit(self) -> None:
+        text = self.query_one(TextArea).text
+        if wrong := self._wrong(text):
+            self.query_one("#wrong", Static).update(Content(clean(wrong)))
+        else:
+            self.dismiss(text)
