@@ -25,6 +25,11 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", _ESCAPE.sub("", text)).expandtabs(4)
 
 
+def without_login(text: str) -> str:
+    """`text` without the user and password of the addresses in it."""
+    return re.sub(r"//[^/@\s]+@", "//", text)
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to a mistyped one, or None when nothing is near."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import urllib.error
 import urllib.request
@@ -115,7 +116,9 @@ def ask(name: str, env: Mapping[str, str]) -> int | str:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
-    except (OSError, ValueError) as error:
+    except (ValueError, http.client.HTTPException):  # whose text quotes the address, with a password in it
+        return "HF_ENDPOINT is no valid address"
+    except OSError as error:
         return str(getattr(error, "reason", error)) or type(error).__name__
 
 

@@ -15,6 +15,7 @@ import psutil
 from launcher.format import GIB, duration, gib
 from launcher.preflight.finding import Finding, Group, Level
 from launcher.preflight.subject import Subject
+from launcher.text import without_login
 
 RAY_NAMES = ("raylet", "gcs_server")
 RAY_SESSIONS = Path("/tmp/ray")
@@ -36,9 +37,9 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
     yield from ray_sessions(RAY_SESSIONS)
     if env.get("RAY_ADDRESS") and not joins:
         yield _finding(
-            "LOGIN-2", "info", f"RAY_ADDRESS is set ({env['RAY_ADDRESS']}): ppo-tui takes it out for "
-            f"its runs, "
-            "other commands would join that cluster", "unset RAY_ADDRESS, or name it in cluster.address",
+            "LOGIN-2", "info", f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui takes it "
+            "out for its runs, other commands would join that cluster",
+            "unset RAY_ADDRESS, or name it in cluster.address",
         )  # fmt: skip
     yield from ports(PORTS)
     yield from at_logout(LOGIND, LINGER)

@@ -266,6 +266,9 @@ def test_offline_and_unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     (only,) = checked("me/good", assume=None)
     assert only.id == "MODEL-7" and "cannot be reached" in only.message
+    monkeypatch.setenv("HF_ENDPOINT", "http://me:hunter2@mirror")
+    (only,) = checked("me/good", assume=None)
+    assert only.id == "MODEL-7" and "hunter2" not in only.message
 
 
 @pytest.mark.parametrize(

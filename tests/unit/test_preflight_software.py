@@ -208,6 +208,8 @@ def test_a_stale_ray_address_is_told_and_taken_out() -> None:
     env = {"RAY_ADDRESS": "10.0.0.1:6379"}
     assert ("LOGIN-2", "info") in ids(login.of_login(env))
     assert ("LOGIN-2", "info") not in ids(login.of_login(env, joins=True))
+    told = [found.message for found in login.of_login({"RAY_ADDRESS": "ray://me:hunter2@head:10001"})]
+    assert any("ray://head:10001" in text for text in told) and not any("hunter2" in text for text in told)
 
 
 def test_a_system_that_kills_at_logout(tmp_path: Path) -> None:
