@@ -149,7 +149,6 @@ def test_the_log_tail_skips_what_stands_elsewhere() -> None:
     widget.lines = [
         "one", "", "two", "   ", "(TaskRunnerV1) step:7 - actor/entropy:0.5", "three",
         "(TaskRunnerV1) Training Progress:   7%|▋  | 7/100 [",
-        "(TaskRunnerV1) Dumped generations to /runs/7f3a1c/samples/rollout/7.jsonl",
     ]  # fmt: skip
     assert lines(widget.draw(80, 2)) == [" two", " three"]
 
@@ -161,6 +160,14 @@ def test_the_log_tail_shows_the_newest_state_of_a_progress_bar() -> None:
         "(T) Capturing:   8%|▋  | 8/100 [",
     ]  # fmt: skip
     assert lines(widget.draw(80, 4))[1:] == [f" {line}" for line in widget.lines[2:]]
+
+
+def test_the_log_tail_shows_what_each_step_repeats_once() -> None:
+    widget = LogTail()
+    dumped = [f"(T) Dumped generations to /samples/{step}.jsonl" for step in (8, 9, 10)]
+    step = "(T) step:9 - actor/entropy:0.5"
+    widget.lines = ["one", dumped[0], step, dumped[1], step, dumped[2]]
+    assert lines(widget.draw(80, 4)) == [" one", f" {dumped[2]}"]
 
 
 def test_every_sign_has_an_ascii_twin_of_one_cell(make: SimpleNamespace) -> None:

@@ -7,15 +7,17 @@ from itertools import islice
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
-_KNOWN = re.compile(r"(\(\w+\) )?(?:step:\d+ - |Training Progress: |Dumped generations to )")
+_KNOWN = re.compile(r"(\(\w+\) )?(?:step:\d+ - |Training Progress: )")
 _BAR = re.compile(r"(.*?): +\d+%\|")
+_NUMBER = re.compile(r"\d+")
 
 
 class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
-    Left out are blank lines, what each step repeats (its hundred figures are in the charts, its progress has
-    a line above, its samples a page), and all states of any other progress bar but the newest.
+    Left out are blank lines, step lines, whose hundred figures are in the charts, veRL's own progress, which
+    has a line above, all states of any other progress bar but the newest, and of lines that differ in numbers
+    alone, as each step's "Dumped generations to", all but the last.
     """
 
     lines: Sequence[str] = ()
@@ -32,9 +34,14 @@ class LogTail(Painted):
 def _telling(lines: Sequence[str]) -> Iterator[str]:
     """The lines that say something, newest first."""
     bars: set[str] = set()
+    shape_below = ""
     for line in reversed(lines):
         if not line.strip() or _KNOWN.match(line):
             continue
+        shape = _NUMBER.sub("0", line)
+        if shape == shape_below:
+            continue
+        shape_below = shape
         if bar := _BAR.match(line):
             if bar[1] in bars:
                 continue
