@@ -40,6 +40,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def beside(path: Path) -> list[str]:
+    """What else lies in the folder of a path, by name; nothing where there is no such folder."""
+    return [each.name for each in path.parent.glob("*")] if path.parent.is_dir() else []
+
+
 class Appender:
     """Adds complete lines to a file. A half line that an earlier kill left is ended first.
 

@@ -38,5 +38,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` (did you mean 'x'?)`, or nothing when no known name is near."""
-    near = nearest(name, known)
+    return perhaps(nearest(name, known))
+
+
+def perhaps(near: str | None) -> str:
+    """The same for a name that was found in another way."""
     return f" (did you mean '{near}'?)" if near else ""

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from launcher import paths
-from launcher.files import read_json, write_atomic
+from launcher.files import beside, read_json, write_atomic
 from launcher.preflight import model, models, row_rules, worker
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject
@@ -25,7 +25,7 @@ TIMEOUT = 180.0  # seconds for one file
 def checks(subject: Subject) -> Iterable[Finding]:
     """Everything about the data files."""
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "val": []}
-    drops = subject.value("data.filter_overlong_prompts") is True
+    drops = row_rules.drops(subject)
     for split, key in FILES.items():
         for file in files(subject, key):
             if "://" in file:
@@ -94,7 +94,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
 def _tokenizer(subject: Subject) -> Path | None:
     """The folder of the tokenizer, when it is here."""
     name = subject.value("actor_rollout_ref.model.tokenizer_path") or subject.value(model.PATH)
-    return models.folder_of(str(name), {**os.environ, **subject.loaded.preset.env})
+    return models.folder_of(str(name), subject.env)
 
 
 def _file(subject: Subject, key: str, file: str) -> Finding | None:
@@ -124,7 +124,7 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
             f"write them as a list: [{','.join(parts)}]",
         )  # fmt: skip
     if not path.is_file():
-        siblings = [each.name for each in path.parent.glob("*")] if path.parent.is_dir() else []
+        siblings = beside(path)
         hint = did_you_mean(path.name, siblings) if siblings else f" (there is no folder {path.parent})"
         made = (
             "ppo-tui data gsm8k makes GSM8K" if "gsm8k" in file.lower() else "ppo-tui data makes such files"

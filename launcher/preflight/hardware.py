@@ -37,7 +37,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         yield from driver(subject.python)
     yield from checkpoints(subject)
     yield from limits(subject.gpus > 1)
-    yield from ray_folder({**os.environ, **subject.loaded.preset.env})
+    yield from ray_folder(subject.env)
 
 
 def of_machine(machine: Machine, python: str) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from launcher.files import beside
 from launcher.format import gib
 from launcher.preflight import models
 from launcher.preflight.finding import Finding, Level
@@ -83,7 +84,7 @@ def _nowhere(name: str, key: str) -> Finding:
     if path.is_file():
         message = f"{name} is a file, and a model is a folder"
     elif name.startswith(("/", "~", ".")) or name.count("/") > 1:
-        near = did_you_mean(path.name, [each.name for each in path.parent.glob("*")])
+        near = did_you_mean(path.name, beside(path))
         message = f"there is no folder {name}{near}"
     else:
         message = f"'{name}' is no folder, and no name that a model can have"

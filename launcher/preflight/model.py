@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -30,7 +29,7 @@ Judge = Callable[[Subject, str, str, Path], Iterable[Finding]]
 
 def shape(subject: Subject) -> Iterable[Finding]:
     """What the model's sizes say about the settings; P17, P26 and the division of its heads. Quick."""
-    facts = models.facts(str(subject.value(PATH)), _env(subject))
+    facts = models.facts(str(subject.value(PATH)), subject.env)
     if facts is None:
         return
     yield from _heads(subject, facts)
@@ -49,7 +48,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         yield from _here_or_absent(subject, name, key, _model)
     asked = subject.value(TOKENIZER)
     name, key = (str(asked), TOKENIZER) if asked else (str(subject.value(PATH)), PATH)
-    folder = models.folder_of(name, _env(subject))
+    folder = models.folder_of(name, subject.env)
     if key == TOKENIZER or (folder and (folder / "config.json").is_file()):
         yield from _here_or_absent(subject, name, key, _tokenizer)
     for key, judged in ((CRITIC_TOKENIZER, _any_tokenizer), (CONFIG, _config)):
@@ -59,14 +58,14 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 def _here_or_absent(subject: Subject, name: str, key: str, judged: Judge) -> Iterator[Finding]:
     """What is wrong with a folder; for one that is not here, or not whole in the cache, what the hub says."""
-    folder = models.folder_of(name, _env(subject))
+    folder = models.folder_of(name, subject.env)
     found = list(judged(subject, name, key, folder)) if folder else []
     # what the hub's cache lacks is fetched, as the whole model is
-    fetched = folder is None or (str(folder) != name and not hub.offline(_env(subject)) and _is_broken(found))
+    fetched = folder is None or (str(folder) != name and not hub.offline(subject.env) and _is_broken(found))
     if not fetched:
         yield from found
     elif not subject.machine.assumed and (folder is None or judged is _model):
-        yield from hub.absent(name, key, _env(subject))
+        yield from hub.absent(name, key, subject.env)
 
 
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
@@ -225,7 +224,3 @@ def has_chat_template(folder: Path) -> bool:
 
 def _is_broken(found: list[Finding]) -> bool:
     return any(finding.id == "MODEL-3" for finding in found)
-
-
-def _env(subject: Subject) -> dict[str, str]:
-    return {**os.environ, **subject.loaded.preset.env}

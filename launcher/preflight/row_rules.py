@@ -8,7 +8,7 @@ from typing import Any
 
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject
-from launcher.text import clean, nearest
+from launcher.text import clean, nearest, perhaps
 
 REWARD = "reward.custom_reward_function.path"
 
@@ -56,10 +56,10 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     names = ", ".join(repr(clean(source)) for source in unknown[:3]) + (" ..." if len(unknown) > 3 else "")
     named = {source.rpartition("/")[2].lower(): source for source in SOURCES}
     near = named.get(unknown[0].lower()) or nearest(unknown[0], SOURCES)
-    hint = f" (did you mean '{near}'?)" if near else ""
     yield Finding(
         "P31", "data", "error" if lost_all else "warning", (REWARD,),
-        f"veRL has no reward function for data_source {names}{hint}: {' and '.join(parts)} cannot be scored",
+        f"veRL has no reward function for data_source {names}{perhaps(near)}: {' and '.join(parts)} cannot "
+        "be scored",
         "give reward.path, a Python file with compute_score, or rows with a data_source that veRL knows",
     )  # fmt: skip
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from launcher import verl_env
@@ -97,14 +95,14 @@ class Plan:
 
 def plan(subject: Subject) -> Plan | None:
     """Reads the subject; None when nothing is known about its model."""
-    env = subject.loaded.preset.env
-    facts = models.facts(str(subject.value(f"{MODEL}.path")), env=_environment(env))
+    env = subject.env
+    facts = models.facts(str(subject.value(f"{MODEL}.path")), env=env)
     if facts is None:
         return None
     critic_facts = None
     if has_critic(subject):
         path = str(subject.value("critic.model.path") or facts.name)
-        critic_facts = facts if path == facts.name else models.facts(path, env=_environment(env))
+        critic_facts = facts if path == facts.name else models.facts(path, env=env)
         critic_facts = critic_facts or facts
     longest = _int(subject, "data.max_prompt_length", 512) + _int(subject, "data.max_response_length", 512)
     sharing = sequence_parallel(subject)
@@ -224,7 +222,3 @@ def _trained(
 def _int(subject: Subject, key: str, default: int) -> int:
     """A whole number above 0, else the default: wrong values are told by the checks of the configuration."""
     return whole(subject, key) or default
-
-
-def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    return {**os.environ, **env}

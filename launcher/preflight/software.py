@@ -60,7 +60,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         critic=has_critic(subject),
         attention=subject.value(ATTENTION),
         loggers=tuple(loggers if isinstance(loggers, list) else [loggers]),
-        env={**os.environ, **subject.loaded.preset.env},
+        env=subject.env,
     )
     yield from judge(subject.python, use)
     if subject.value(LIGER) is True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,11 @@ class Subject:
     def at_least(self, version: str) -> bool:
         """Whether this veRL is that version or newer."""
         return defaults.number(self.version) >= defaults.number(version)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of the run: this process's, with the preset's laid over."""
+        return {**os.environ, **self.loaded.preset.env}
 
     @property
     def defaults(self) -> defaults.Tree:

@@ -32,8 +32,7 @@ class _Steps:
 def catch_up(attempt: AttemptDir) -> int | None:
     """Takes them into steps.jsonl; the last one, None when there were none. Raises OSError."""
     known = {found.step: found for line in records(attempt.steps) if (found := StepRecord.from_line(line))}
-    console = attempt.console if attempt.console.exists() else None
-    metrics = attempt.metrics if attempt.metrics.exists() else None
+    console, metrics = attempt.logs()
     if not (console or metrics):
         return None
     sink = _Steps()

@@ -38,6 +38,11 @@ class AttemptDir:
         self.exit = path / "exit.json"
         self.hydra = path / "hydra"
 
+    def logs(self) -> tuple[Path | None, Path | None]:
+        """The console and the metrics of veRL's file logger, each None where there is none."""
+        console, metrics = (path if path.exists() else None for path in (self.console, self.metrics))
+        return console, metrics
+
 
 class RunDir:
     """Paths and plain files of one run; creates nothing by itself."""

@@ -124,12 +124,11 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
     for number in source.attempt_numbers():
         attempt = source.attempt(number)
         launch = read_json(attempt.launch)
-        metrics = attempt.metrics if attempt.metrics.exists() else None
+        console, metrics = attempt.logs()
         monitor = Monitor(
             sink, make, launch.get("keys") or {}, file_logger=metrics is not None, pinned=pinned
         )
         monitor.history(earlier_steps(source, number, launch.get("resume_step")))
-        console = attempt.console if attempt.console.exists() else None
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))
         checklist = monitor.checklist

@@ -4,11 +4,13 @@ import json
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import until as shown
 from terminal import Terminal
 from textual.pilot import Pilot
 
@@ -22,20 +24,14 @@ from tui.screens.dashboard import DashboardScreen
 from tui.screens.events import EventsScreen
 from tui.widgets.away_panel import AwayPanel
 
+until = partial(shown, looks=80)
+
 HOME = (80, 24)
 
 
 async def opened(pilot: Pilot[Any]) -> None:
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-
-
-async def until(pilot: Pilot[Any], found: Any) -> None:
-    for _ in range(80):
-        if found():
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 def add(run: Path, *events: dict[str, Any]) -> None:

@@ -6,11 +6,13 @@ import math
 import shutil
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import until as shown
 from textual.app import App
 from textual.geometry import Region
 from textual.pilot import Pilot
@@ -26,6 +28,8 @@ from tui.widgets.log_tail import LogTail
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 from tui.widgets.progress_line import ProgressLine
+
+until = partial(shown, looks=60)
 
 HOME = (80, 24)
 
@@ -44,15 +48,6 @@ def shown(app: App[Any], kind: type[Painted], which: int = 0) -> str:
 
 def write_state(run: Path, state: dict[str, Any]) -> None:
     RunDir(run).state.write_text(json.dumps(state))
-
-
-async def until(pilot: Pilot[Any], found: Any) -> None:
-    """Waits for the next polls to show it."""
-    for _ in range(60):
-        if found():
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 async def test_a_live_run_shows_all_it_has(make: SimpleNamespace, warned: Path) -> None:

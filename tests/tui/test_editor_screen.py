@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import until
 from terminal import Terminal
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -46,14 +46,6 @@ def mine(home: Path) -> Path:
 
 def editor(preset: str = "mine", field: str | None = None, **more: Any) -> PpoTui:
     return PpoTui(ScreenRequest(preset=preset, field=field, **more))
-
-
-async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
-    for _ in range(1200):
-        if found():
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 async def judged(pilot: Pilot[Any]) -> None:

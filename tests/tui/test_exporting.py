@@ -2,12 +2,13 @@
 
 import csv
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -16,13 +17,7 @@ from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
 
-
-async def until(pilot: Pilot[Any], found: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if found():
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
+until = partial(shown, looks=600)
 
 
 async def asked(pilot: Pilot[Any], *keys: str) -> Input:

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import until as shown
 from textual.pilot import Pilot
 
 from launcher.run.directory import RunDir
@@ -22,6 +24,8 @@ from tui.widgets.lines import Lines
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 
+until = partial(shown, looks=80)
+
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 HOME, LARGE = (80, 24), (160, 48)
 
@@ -29,14 +33,6 @@ HOME, LARGE = (80, 24), (160, 48)
 async def opened(pilot: Pilot[Any]) -> None:
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-
-
-async def until(pilot: Pilot[Any], found: Any) -> None:
-    for _ in range(80):
-        if found():
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 def text(widget: Painted) -> str:

@@ -1,10 +1,10 @@
 """A preset made of a pasted command or a script, from the list."""
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from pilots import until
 from textual.pilot import Pilot
 from textual.widgets import Static, TextArea
 
@@ -19,14 +19,6 @@ COMMAND = """python3 -m verl.trainer.main_ppo \\
   data.train_batch_size=32 actor_rollout_ref.actor.optim.lr=2e-6 \\
   trainer.n_gpus_per_node=1 actor_rollout_ref.rollout.tensor_model_parallel_size=1
 """
-
-
-async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
-    for _ in range(1200):
-        if found():
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 async def asked(pilot: Pilot[Any], text: str) -> None:

@@ -2,12 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -23,20 +24,14 @@ from tui.screens.launch import LaunchScreen
 from tui.screens.runs import RunsScreen
 from tui.widgets.run_table import RunTable
 
+until = partial(shown, looks=80)
+
 HOME = (80, 24)
 
 
 async def opened(pilot: Pilot[Any]) -> None:
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-
-
-async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
-    for _ in range(80):
-        if found():
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 def options(app: Any) -> list[str]:

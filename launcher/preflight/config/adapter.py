@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -126,8 +125,7 @@ def targets(subject: Subject) -> Findings:
             continue
         if wanted is None or wanted == "all-linear":
             continue
-        env = {**os.environ, **subject.loaded.preset.env}
-        there = models.modules(str(path or subject.value(f"{MODEL}.path")), env)
+        there = models.modules(str(path or subject.value(f"{MODEL}.path")), subject.env)
         leaves = sorted({name.rpartition(".")[2] for name in there})
         if there and not _matches(wanted, there):
             hint = did_you_mean(str(wanted), ["all-linear"]) if isinstance(wanted, str) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from launcher.files import beside
 from launcher.preflight.config.base import DATA, ROLLOUT, Findings, error
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
@@ -25,12 +26,10 @@ def named_files(subject: Subject) -> Findings:
         path = subject.value(key)
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
-        above = Path(path).parent
-        near = [each.name for each in above.glob("*")] if above.is_dir() else []
         yield error(
             "FILE-1",
             [key],
-            f"there is no file {path}{did_you_mean(Path(path).name, near)}, which {key} names",
+            f"there is no file {path}{did_you_mean(Path(path).name, beside(Path(path)))}, which {key} names",
             f"correct {key}, or leave it out",
         )
     if subject.value(f"{CLASS}.path") and not subject.value(f"{CLASS}.name"):

@@ -10,7 +10,7 @@ from launcher.preflight.subject import Subject
 from launcher.preset import defaults, hydra, versions
 from launcher.preset.ignored import ignored
 from launcher.preset.schema import BY_KEY, FIELDS
-from launcher.text import did_you_mean, nearest
+from launcher.text import did_you_mean, nearest, perhaps
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
 """Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
@@ -29,9 +29,10 @@ def unknown(subject: Subject) -> Findings:
         if prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version):
             continue
         near = _nearest_key(subject, key)
-        hint = f" (did you mean '{near}'?)" if near else ""
         fix = f"write {near}" if near else f"write +{key} if veRL is to take it all the same"
-        yield error("KEY-1", [key], f"veRL {subject.version} has no key {key}{hint}: Hydra refuses it", fix)
+        yield error(
+            "KEY-1", [key], f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix
+        )
 
 
 def appended(subject: Subject) -> Findings:
@@ -72,7 +73,7 @@ def strange(subject: Subject) -> Findings:
             yield warning(
                 "KEY-3",
                 [key],
-                f"nothing in veRL is called {key} (did you mean '{near}'?): it would do nothing",
+                f"nothing in veRL is called {key}{perhaps(near)}: it would do nothing",
                 f"write {block}.{near}",
             )
 
