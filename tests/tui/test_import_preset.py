@@ -64,6 +64,28 @@ async def test_what_is_no_command_is_refused_and_kept(make: SimpleNamespace, hom
         assert not users()
 
 
+async def test_a_path_that_leads_nowhere_is_named(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.sh").write_text(COMMAND)
+    async with make.app().run_test(size=HOME) as pilot:
+        await asked(pilot, f"{tmp_path}/mime.sh")
+        await pilot.press("f2")
+        said = pilot.app.screen.query_one("#wrong", Static)
+        await until(pilot, lambda: "mime.sh (did you mean 'mine.sh'?)" in str(said.content))
+
+
+async def test_a_refusal_stays_until_the_text_is_another(make: SimpleNamespace, home: Path) -> None:
+    async with make.app().run_test(size=HOME) as pilot:
+        await asked(pilot, "pip install verl")
+        screen, said = pilot.app.screen, pilot.app.screen.query_one("#wrong", Static)
+        area = screen.query_one(TextArea)
+        await pilot.press("f2")
+        screen.post_message(TextArea.Changed(area))  # that of the paste, late
+        await pilot.pause()
+        assert "no veRL overrides" in str(said.content)
+        area.insert("x")
+        await until(pilot, lambda: "go on" in str(said.content))
+
+
 async def test_the_smallest_terminal_can_ask(make: SimpleNamespace, home: Path) -> None:
     async with make.app().run_test(size=(20, 5)) as pilot:
         await asked(pilot, COMMAND)

@@ -1,6 +1,7 @@
 """Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from textual.app import App
 
 from launcher import paths
 from launcher.errors import UserError
-from launcher.text import clean
+from launcher.files import beside
+from launcher.text import clean, did_you_mean
 from tui.actions.editing import edit_preset
 from tui.actions.preset_saving import taken
 from tui.screens.ask import AskScreen
 from tui.screens.confirm import ConfirmScreen
+
+_PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
 
 
 async def copy_preset(app: App[Any], name: str) -> None:
@@ -81,6 +85,8 @@ def _script(text: str) -> tuple[str, str, Path]:
             return named.read_text("utf-8", errors="replace"), named.stem, named.absolute().parent
     except (OSError, ValueError) as error:
         raise UserError(f"{named} cannot be read: {error}") from None
+    if named is not None and _PATH.fullmatch(text.strip()):
+        raise UserError(f"there is no file {named}{did_you_mean(named.name, beside(named))}")
     return text, "imported", Path.cwd()
 
 

@@ -27,6 +27,7 @@ class PasteScreen(ModalScreen[str | None]):
     def __init__(self, question: str, details: str, wrong: Callable[[str], str | None]) -> None:
         super().__init__()
         self._question, self._details, self._wrong = question, details, wrong
+        self._refused: str | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
@@ -38,12 +39,14 @@ class PasteScreen(ModalScreen[str | None]):
     def on_mount(self) -> None:
         self.query_one(TextArea).focus()
 
-    def on_text_area_changed(self) -> None:
-        self.query_one("#wrong", Static).update(Content(_KEYS))
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        if event.text_area.text != self._refused:  # news of a change may come after the answer to it
+            self.query_one("#wrong", Static).update(Content(_KEYS))
 
     def action_submit(self) -> None:
         text = self.query_one(TextArea).text
         if wrong := self._wrong(text):
+            self._refused = text
             self.query_one("#wrong", Static).update(Content(clean(wrong)))
         else:
             self.dismiss(text)
