@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pilots import until
+from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import Static, TextArea
 
@@ -84,6 +85,17 @@ async def test_a_refusal_stays_until_the_text_is_another(make: SimpleNamespace, 
         assert "no veRL overrides" in str(said.content)
         area.insert("x")
         await until(pilot, lambda: "go on" in str(said.content))
+
+
+async def test_going_on_waits_for_what_was_typed_before(make: SimpleNamespace, home: Path) -> None:
+    """A slow line may bring a paste and the key behind it at once."""
+    async with make.app().run_test(size=HOME) as pilot:
+        await asked(pilot, "")
+        screen = pilot.app.screen
+        assert isinstance(screen, PasteScreen)
+        screen.query_one(TextArea).post_message(Paste(COMMAND))
+        screen.action_submit()
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
 
 
 async def test_the_smallest_terminal_can_ask(make: SimpleNamespace, home: Path) -> None:

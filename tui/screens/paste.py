@@ -44,6 +44,9 @@ class PasteScreen(ModalScreen[str | None]):
             self.query_one("#wrong", Static).update(Content(_KEYS))
 
     def action_submit(self) -> None:
+        self.query_one(TextArea).call_later(self._take)  # behind the keys that it has not seen yet
+
+    def _take(self) -> None:
         text = self.query_one(TextArea).text
         if wrong := self._wrong(text):
             self._refused = text
