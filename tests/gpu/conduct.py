@@ -27,7 +27,8 @@ class Experiment:
     settings: tuple[str, ...] = ()
     step: int | None = None  # stopped when this one is done; None: it is expected to end by itself
     patience: float = 360.0  # seconds; more for the sake of a slow start only
-    first: Callable[[Lane, str, dict[str, Any]], None] | None = None  # at the second step
+    at: int = 2  # the step at which `first` is done
+    first: Callable[[Lane, str, dict[str, Any]], None] | None = None
     after: Callable[[Lane, str, dict[str, Any]], None] | None = None  # when it has ended
     without_plugin: bool = False  # as a user without ppo-tui would start it
 
@@ -36,8 +37,11 @@ def mark(text: str) -> None:
     print(f"== {time.strftime('%T')} {text}", flush=True)
 
 
-def conduct(experiment: Experiment, lane: Lane) -> None:
-    """Runs one experiment and writes what came of it; nothing that happens here ends the others."""
+def conduct(experiment: Experiment, lane: Lane) -> bool:
+    """Runs one experiment and writes what came of it; nothing that happens here ends the others.
+
+    Returns whether it was a run as it was meant: one that was to take steps took one.
+    """
     mark(f"{experiment.name}: starts on {lane.gpus or 'the CPU'}")
     result: dict[str, Any] = {"name": experiment.name, "preset": experiment.preset,
                               "settings": list(experiment.settings), "gpus": list(lane.gpus)}  # fmt: skip
@@ -47,6 +51,7 @@ def conduct(experiment: Experiment, lane: Lane) -> None:
         result["broken"] = traceback.format_exc()
     (RESULTS / f"{experiment.name}.json").write_text(json.dumps(result, indent=1))
     mark(f"{experiment.name}: {_outcome(result)}")
+    return experiment.step is None or bool(result.get("figures", {}).get("steps"))
 
 
 def _outcome(result: dict[str, Any]) -> str:
@@ -71,7 +76,7 @@ def _through_the_product(experiment: Experiment, lane: Lane, result: dict[str, A
     result |= {"run": run, "dir": str(folder)}
     deadline = time.monotonic() + experiment.patience
     if experiment.first:
-        wait(lane, run, 2, experiment.patience)
+        wait(lane, run, experiment.at, experiment.patience)
         experiment.first(lane, run, result)
     state = wait(lane, run, experiment.step, max(5.0, deadline - time.monotonic()))
     result["memory_during"] = lane.memory()
@@ -111,13 +116,17 @@ def _alone(experiment: Experiment, lane: Lane, result: dict[str, Any]) -> None:
     result["diagnosis"] = told(lane, "diagnose", str(log))
 
 
-def watched(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """Captures of the screens, then what watching costs."""
+def looked_at(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """Captures of the screens, live."""
     for key in KEYS:
-        look(lane, run, "learning", CAPTURES, key)
+        look(lane, run, result["name"], CAPTURES, key)
+
+
+def watched(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """What watching costs."""
     state = status(lane, run)
     meter = Watching(lane, Path(result["dir"]), state["supervisor"]["pid"])
-    result["watching"] = meter.measure(int(os.environ.get("WATCHED_STEPS", "36")), 500)
+    result["watching"] = meter.measure(int(os.environ.get("WATCHED_STEPS", "54")), 420)
 
 
 def resumed(lane: Lane, run: str, result: dict[str, Any]) -> None:
@@ -133,7 +142,3 @@ def resumed(lane: Lane, run: str, result: dict[str, Any]) -> None:
     folder = Path(result["dir"])
     result["resume"] |= {"state": state["state"], "step": state.get("step"), "figures": figures(folder, 2)}
     ppo_tui(lane, "export", run, "--to", str(RESULTS / "resumed.svg"))
-
-
-def finished(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    look(lane, run, result["name"], CAPTURES)

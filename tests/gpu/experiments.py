@@ -1,6 +1,8 @@
-"""What is tried on the GPUs, in queues by worth: the first of each queue go side by side, one run a GPU."""
+"""What is tried on the GPUs, in queues by worth, one queue a GPU."""
 
-from conduct import KIT, Experiment, finished, resumed, watched
+from collections.abc import Sequence
+
+from conduct import KIT, Experiment, looked_at, resumed, watched
 
 SMALL = f"model.path={KIT}/model"  # 135M parameters, real weights
 HALF, ONE_AND_A_HALF = f"model.path={KIT}/qwen-0.5b", f"model.path={KIT}/qwen-1.5b"  # random ones
@@ -9,33 +11,40 @@ HOST = (
     "model.use_remove_padding=false",  # there is no flash-attn on the host
     "rollout.enforce_eager=true",  # half a minute less of start-up
     "rollout.gpu_memory_utilization=0.3", "trainer.validate_every=20",
+    "cluster.cpus=16",  # Ray starts a process for each, and several runs share the host
     "data.train_batch_size=32", "actor.ppo_mini_batch_size=16",  # 128 take half a minute a step here
 )  # fmt: skip
+# vLLM measures the free memory when it starts, which a run beside it changes: one that is told does not.
+BESIDE = "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=8589934592"
 BRIEF = (*HOST, "trainer.validate_every=-1", "trainer.save_every=-1")
 REWARDED, PPO = "gsm8k-format-reward", "gsm8k-0.5b-24gb"
 LORA, GRPO, ONE_AND_A_HALF_PPO = "gsm8k-1.5b-lora-24gb", "gsm8k-grpo-24gb", "gsm8k-1.5b-24gb"
 
 LEARNING = Experiment(
-    "learning", REWARDED, (SMALL, *HOST, "trainer.save_every=20"), step=42, patience=780,
-    first=watched, after=resumed,
+    "learning", REWARDED, (SMALL, *HOST, "trainer.save_every=20"), step=42, patience=900,
+    at=24, first=looked_at, after=resumed,
+)  # fmt: skip
+# A model of random weights never ends an answer: each step is the same work, so that little is a lot to see.
+SIZE_HALF = Experiment(
+    "size-0.5b", PPO, (HALF, *BRIEF, "rollout.gpu_memory_utilization=0.4", "data.max_response_length=128"),
+    step=58, patience=560, at=3, first=watched,
 )  # fmt: skip
 BLOW_UP = Experiment(
-    "blow-up", REWARDED, (SMALL, *BRIEF, "actor.lr=1e-4"), step=25, patience=540, after=finished
-)
-COLLAPSE = Experiment(
-    "collapse", REWARDED, (SMALL, *BRIEF, "actor.entropy_coeff=-0.02", "actor.lr=1e-5"),
-    step=25, patience=540, after=finished,
+    "blow-up", REWARDED, (SMALL, *BRIEF, BESIDE, "actor.lr=1e-4"), step=25, patience=600,
+    at=18, first=looked_at,
 )  # fmt: skip
-LORA_RUN = Experiment("lora", LORA, (SMALL, *BRIEF), step=4, patience=420)
+COLLAPSE = Experiment(
+    "collapse", REWARDED,
+    (SMALL, *BRIEF, BESIDE, "actor.entropy_coeff=-0.2", "actor.lr=2e-5"),
+    step=25, patience=600, at=18, first=looked_at,
+)  # fmt: skip
+LORA_RUN = Experiment("lora", LORA, (ONE_AND_A_HALF, *BRIEF, "trainer.save_every=3"), step=4, patience=420)
 GRPO_RUN = Experiment(
     "grpo", GRPO,
     (SMALL, *BRIEF, "rollout.n=4",
      "data.max_response_length=256"),
-    step=12, patience=360,
+    step=10, patience=360,
 )  # fmt: skip
-SIZE_HALF = Experiment(
-    "size-0.5b", PPO, (HALF, *BRIEF, "rollout.gpu_memory_utilization=0.4"), step=4, patience=300
-)
 SIZE_ONE_AND_A_HALF = Experiment(
     "size-1.5b", ONE_AND_A_HALF_PPO, (ONE_AND_A_HALF, *BRIEF, "rollout.gpu_memory_utilization=0.4"),
     step=3, patience=300,
@@ -52,32 +61,33 @@ OUT_OF_MEMORY = Experiment(
      "ref.log_prob_micro_batch_size_per_gpu=512", "rollout.log_prob_micro_batch_size_per_gpu=512"),
     patience=300,
 )  # fmt: skip
+TWO_GPUS = Experiment("two-gpus", REWARDED, (SMALL, *BRIEF, "trainer.gpus=2"), step=5, patience=300)
 PACKED = Experiment(
     "remove-padding", PPO, (SMALL, *BRIEF, "model.use_remove_padding=true"), step=3, patience=240
 )
-TWO_GPUS = Experiment("two-gpus", REWARDED, (SMALL, *BRIEF, "trainer.gpus=2"), step=8, patience=300)
+GRAPHS = Experiment("cuda-graphs", PPO, (SMALL, *BRIEF, "rollout.enforce_eager=false"), step=4, patience=300)
 
-QUEUES = (
-    (LEARNING,),
-    (BLOW_UP, OUT_OF_MEMORY, SIZE_HALF),
-    (COLLAPSE, NO_KV_CACHE, NO_FLASH_ATTENTION),
-    (LORA_RUN, GRPO_RUN, SIZE_ONE_AND_A_HALF, PACKED),
+Queue = Sequence[Sequence[Experiment]]  # one after the other, those of a stage side by side on one GPU
+
+QUEUES: Sequence[Queue] = (
+    ((LEARNING,), (SIZE_HALF,), (NO_KV_CACHE, NO_FLASH_ATTENTION)),
+    ((BLOW_UP, COLLAPSE), (LORA_RUN,), (GRPO_RUN,), (SIZE_ONE_AND_A_HALF,), (OUT_OF_MEMORY,)),
 )
+TOGETHER = (TWO_GPUS,)  # when the queues are done, on the first two GPUs
+SPARE: Sequence[Queue] = (((PACKED,),), ((GRAPHS,),))  # if there is time left
 
-REHEARSAL = (
+REHEARSAL: Queue = (
     (
         Experiment(
-            "learning",
-            "toy-cpu",
-            ("trainer.steps=60", "trainer.save_every=4"),
-            step=14,
-            patience=300,
-            first=watched,
-            after=resumed,
+            "learning", "toy-cpu", ("trainer.steps=60", "trainer.save_every=4"), step=14, patience=300,
+            at=3, first=looked_at, after=resumed,
         ),
+    ),
+    (Experiment("size", "toy-cpu", ("trainer.steps=60",), step=13, patience=300, first=watched),),
+    (
         Experiment("fail-missing-parquet", "toy-cpu", ("data.train=/nowhere/train.parquet",), patience=120),
         Experiment(
             "alone", "toy-cpu", ("data.val=/nowhere/test.parquet",), patience=120, without_plugin=True
         ),
     ),
-)
+)  # fmt: skip

@@ -5,8 +5,8 @@
 #   tests/gpu/run.sh rehearse   the same flow on this machine's CPU with toy-cpu, in about five minutes
 #
 # Results, as they come: $KIT/results/*.json, captures/*.txt and runs.tgz; `python tests/gpu/report.py` makes
-# the tables of docs/gpu.md of them. One run a GPU, side by side; what does not come off is recorded, and the
-# rest goes on. Four cold starts side by side take four to five minutes to their first step.
+# the tables of docs/gpu.md of them. A queue a GPU, side by side; what does not come off is recorded, tried once
+# more at the end, and the rest goes on. Four cold starts side by side take four to five minutes to their first step.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export KIT=${KIT:-$HOME/kit} PYTHONUNBUFFERED=1
@@ -20,8 +20,11 @@ if [ ! -e "$KIT/installed" ]; then
     # a fresh host reads torch and CUDA from a cold disk: minutes of every start, unless they are read ahead
     find "$(python3 -c 'import torch; print(torch.__path__[0])')/.." \( -name '*.so*' -o -name '*.py*' \) -print0 |
         xargs -0 -P 16 -n 64 cat > /dev/null 2>&1 &
+    # some hosts show little memory until it was used once, and Ray ends workers when that little is full
+    python3 -c 'b"x" * (64 << 30)' &
     echo "== veRL, the model and the data ($(date +%T))"
     [ -e "$KIT/test.parquet" ] || bash "$KIT/parts/boot.sh"
+    python3 -m compileall -q -j 0 "$KIT/site" > /dev/null & # else each of the first runs does it
     echo "== ppo-tui from its own wheel, in a virtual environment of its own ($(date +%T))"
     python3 -m venv "$KIT/app"
     "$KIT/app/bin/pip" -q install --no-index --find-links "$KIT/parts" ppo-tui pyte py-spy

@@ -12,15 +12,16 @@ import os
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, mark
-from experiments import QUEUES, REHEARSAL, TWO_GPUS
+from experiments import QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
 from host import PPO_TUI, Lane, told
 
 
@@ -35,33 +36,39 @@ def main(words: Sequence[str]) -> None:
     mark(f"suite: {len(lanes)} lanes")
     (RESULTS / "host.json").write_text(json.dumps(host, indent=1))
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
-    queues: Sequence[Sequence[Experiment]] = REHEARSAL if rehearse else QUEUES
-    if words and not rehearse:
-        queues = [[each] for each in (*chain(*QUEUES), TWO_GPUS) if each.name in words]
-    work: list[list[Experiment]] = [[] for _ in lanes]
-    for index, experiments in enumerate(queues):
-        work[index % len(lanes)] += experiments
-    threads = [start(experiments, lane) for experiments, lane in zip(work, lanes, strict=True)]
-    if len(lanes) >= 4 and not words:
-        threads[1].join()
-        threads[3].join()
-        conduct(TWO_GPUS, Lane((1, 3)))
-    for thread in threads:
-        thread.join()
+    if rehearse:
+        side_by_side([REHEARSAL], lanes)
+    elif words:
+        everything = chain(*chain(*QUEUES, *SPARE), TOGETHER)
+        side_by_side([[[each]] for each in everything if each.name in words], lanes)
+    else:
+        side_by_side(QUEUES, lanes)
+        if len(lanes) > 1:
+            for experiment in TOGETHER:
+                conduct(experiment, Lane((0, 1)))
+        side_by_side(SPARE, lanes)
     keep()
     mark("suite: done")
 
 
-def start(experiments: Sequence[Experiment], lane: Lane) -> threading.Thread:
-    """A thread that conducts experiments one after the other."""
+def side_by_side(queues: Sequence[Queue], lanes: Sequence[Lane]) -> None:
+    """Conducts the queues, dealt out to the lanes."""
+    work: list[list[Sequence[Experiment]]] = [[] for _ in lanes]
+    for index, queue in enumerate(queues):
+        work[index % len(lanes)] += queue
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        list(pool.map(through, work, lanes))
 
-    def work() -> None:
-        for experiment in experiments:
-            conduct(experiment, lane)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    return thread
+def through(queue: Queue, lane: Lane) -> None:
+    """Conducts a queue; what did not come to its first step has a second chance, alone, at the end."""
+    again = []
+    for stage in queue:
+        with ThreadPoolExecutor(len(stage)) as pool:
+            went = list(pool.map(lambda experiment: conduct(experiment, lane), stage))
+        again += [experiment for experiment, well in zip(stage, went, strict=True) if not well]
+    for experiment in again:
+        conduct(replace(experiment, name=f"{experiment.name}-again"), lane)
 
 
 def keep() -> None:
