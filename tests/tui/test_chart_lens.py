@@ -114,7 +114,7 @@ def test_the_ends_of_the_x_axis() -> None:
         shown = look(view, store, total=1160)
         return shown.first, shown.last
 
-    assert ends(View()) == (0, 1160)
+    assert ends(View()) == (0, 300)
     assert ends(View(fitted=True)) == (1, 220)
     assert ends(View(window=(50, 150))) == (50, 150)
     assert ends(View(window=(50, 150), across=TIME)) == (49, 149)

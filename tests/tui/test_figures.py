@@ -47,9 +47,10 @@ def test_before_the_first_step_no_figure_is_called_missing(make: SimpleNamespace
     assert plot(KL, store([]), make.ended("failed"), []).note == "no step was reached"
 
 
-def test_the_axis_ends_at_the_planned_steps(make: SimpleNamespace) -> None:
+def test_the_axis_ends_at_the_planned_steps_where_they_are_near(make: SimpleNamespace) -> None:
     steps = store(make.recorded(30))
-    assert plot(REWARD, steps, make.running(total=1160), []).last == 1160
+    assert plot(REWARD, steps, make.running(total=80), []).last == 80
+    assert plot(REWARD, steps, make.running(total=1160), []).last == 60
     assert plot(REWARD, steps, make.running(total=None), []).last == 30
 
 

@@ -1,6 +1,7 @@
 """Axes: ranges contain their values, ticks are round, labels are short."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -48,19 +49,31 @@ def test_ticks_are_round(low: float, high: float, rows: int, written: list[str])
     assert labels(value_scale(low, high, rows).ticks) == written
 
 
-def test_the_step_axis_ends_at_the_plan_or_at_a_rung() -> None:
-    assert step_limit(62, 80) == 80
-    assert step_limit(90, 80) == 100  # a resumed run may go beyond its first plan
-    assert [step_limit(last, None) for last in (0, 10, 11, 16, 27, 99, 2100)] == [
-        10,
-        10,
-        15,
-        20,
-        30,
-        100,
-        3000,
-    ]
-    assert step_limit(0, None) == 10
+@pytest.mark.parametrize(
+    ("total", "ends"),
+    [
+        (80, {0: 80, 62: 80, 90: 100}),  # a resumed run may go beyond its first plan
+        (4660, {0: 60, 24: 60, 60: 60, 61: 80, 1001: 1500, 3000: 3000, 3001: 4660, 4660: 4660}),
+        (None, {0: 10, 10: 10, 11: 15, 16: 20, 27: 30, 99: 100, 2100: 3000}),
+    ],
+)
+def test_the_step_axis_ends_at_a_rung_or_at_the_plan(total: int | None, ends: dict[int, int]) -> None:
+    assert {last: step_limit(last, total) for last in ends} == ends
+
+
+@given(st.integers(91, 10**6), st.integers(25, 10**6))
+def test_the_steps_of_a_long_run_fill_much_of_the_axis_long_before_its_plan(total: int, last: int) -> None:
+    last = min(last, total)
+    limit = step_limit(last, total)
+    assert last <= limit <= total
+    assert last >= 0.4 * limit
+
+
+@pytest.mark.parametrize("total", [7, 80, 100, 130, 300, 1160, 4660, 6000])
+def test_the_step_axis_of_a_planned_run_is_seldom_another_one(total: int) -> None:
+    ends = sorted({step_limit(last, total) for last in range(total + 1)})
+    assert ends[-1] == total and len(ends) <= 14
+    assert all(b - a >= 20 for a, b in pairwise(ends))
 
 
 @given(st.integers(0, 10**9))

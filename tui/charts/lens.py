@@ -33,7 +33,7 @@ class Lens:
         self._axes: dict[tuple[int, str], _Known] = {}  # by the identity of the store, and what x is
 
     def whole(self, store: SeriesStore, total: Any) -> Stretch:
-        """The steps that a run has, or is to have."""
+        """The steps that a run has, usually with room for those to come."""
         newest = store.last_step or 0
         if self.view.fitted:
             return (store.steps[0] if store.steps else 0), fit_limit(newest)

@@ -15,7 +15,7 @@ class View:
     """A view is always of steps, whatever x is: so charts agree, and x can be changed in the middle.
 
     `window`: the steps shown, None for all. `at_end`: the window moves on with the run. `fitted`: all means
-    the steps that were trained, not those that were planned. `cursor`: the step whose values are told.
+    the steps that were trained, without the room for more of them. `cursor`: the step whose values are told.
     """
 
     window: Stretch | None = None

@@ -1,6 +1,6 @@
 """A line chart as rows of text: title, curves in braille, axes with short labels.
 
-Stable by design: the step axis ends at the planned total (or a rung of a ladder) and the value axis at round
+Stable by design: the step axis ends at a rung of a ladder or the planned total, and the value axis at round
 numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value.
 A value that is not finite leaves a gap.
 """

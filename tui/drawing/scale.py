@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 LABEL = 6  # cells of a label
 _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+_BEGINNING = 50  # steps that a planned run has room for from its start
+_REACH = 1.5  # times the rung that the plan may be: the data then fill 4/9 of the chart at least
 _TICKS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _HUGE, _TINY = 1e300, 1e-300  # beyond them distances are not finite, or not above 0
 # Rows of text -> numbers of intervals whose ticks fall on whole rows, the preferred one first; larger charts
@@ -85,12 +87,18 @@ def share(value: float, low: float, high: float, *, log: bool) -> float:
 
 
 def step_limit(last: int, total: int | None) -> int:
-    """The right end of the step axis: the planned total, else the next rung of a ladder above `last`.
+    """The right end of the step axis, a rung of a ladder above `last`, or the planned `total`.
 
-    A fixed end keeps every column where it is, so that one more step paints a few cells.
+    The end is fixed for many steps, so that one more of them paints a few cells. The plan is the end once it
+    is within reach of the rung: a run of thousands of steps shows its first hours on the whole chart, too.
     """
-    if total is not None and total >= max(last, 1):
-        return total
+    if total is None or total < max(last, 1):
+        return _rung(last)
+    rung = _rung(max(last, _BEGINNING))
+    return total if total <= _REACH * rung else rung
+
+
+def _rung(last: int) -> int:
     last = max(last, 10)
     power: int = 10 ** math.floor(math.log10(last))
     rungs = [round(rung * scale) for scale in (power, power * 10) for rung in _STEPS]

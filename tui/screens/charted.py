@@ -40,7 +40,7 @@ def chart_keys(*, shown: bool = False) -> list[Binding]:
         key("w", "smooth", "smooth", "smooth", "w", "Curves as averages: not, 0.6, 0.9, 0.97", footer=shown),
         key("y", "log_scale", "log scale", "log", "y", "A logarithmic value axis"),
         key("t", "across", "x axis", "x-axis", "t", "Steps, training time or tokens on the x axis"),
-        key("f", "fit", "fit", "fit", "f", "The steps that were trained, or all that are planned"),
+        key("f", "fit", "fit", "fit", "f", "To the newest step, or with room for the next ones"),
         key("0,home", "usual_view", "usual charts", "usual", "0", "Charts as usual again"),
     ]
 
