@@ -126,7 +126,7 @@ def watched(lane: Lane, run: str, result: dict[str, Any]) -> None:
     """What watching costs."""
     state = status(lane, run)
     meter = Watching(lane, Path(result["dir"]), state["supervisor"]["pid"])
-    result["watching"] = meter.measure(int(os.environ.get("WATCHED_STEPS", "54")), 420)
+    result["watching"] = meter.measure(int(os.environ.get("WATCHED_STEPS", "64")), 540)
 
 
 def resumed(lane: Lane, run: str, result: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from terminal import Terminal
 
 GIB = 2**30
 START = 3  # seconds in which a screen is up
-BLOCK = 3  # steps with the screen and the supervisor, as many without; the first of each block is mixed
+BLOCK = 4  # steps with the screen and the supervisor, as many without; the first of each block is mixed
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

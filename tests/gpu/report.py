@@ -1,6 +1,6 @@
 """The tables of docs/gpu.md, from the results of run.sh.
 
-python tests/gpu/report.py RESULTS
+PYTHONPATH=tests/support python tests/gpu/report.py RESULTS
 """
 
 import json
@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from experiments import HOST
 
 GIB = 2**30
 
@@ -54,7 +56,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def _run(run: dict[str, Any]) -> tuple[object, ...]:
     found, state = run.get("figures", {}), run.get("state", {})
-    own = ", ".join(setting for setting in run["settings"] if "/" not in setting)
+    own = ", ".join(setting for setting in run["settings"] if setting not in HOST and "/" not in setting)
     end = state.get("state", f"exit {run.get('exit')}")
     first = found.get("first_step_seconds")
     return (
@@ -95,7 +97,7 @@ def _watching(found: dict[str, Any]) -> str:
     tokens, steps = found["tokens_per_second"], found["steps"]
     return (
         f"Median {tokens['watched']} tok/s in {steps['watched']} steps with the supervisor and a screen, "
-        f"{tokens['alone']} in {steps['alone']} steps with both standing still, in turns of two. "
+        f"{tokens['alone']} in {steps['alone']} steps with both standing still, in turns. "
         f"Mean difference {100 * (_mean_ratio(rates['watched'], rates['alone']) - 1):+.1f} % "
         f"(95 % interval {low:+.1f} to {high:+.1f} %). CPU: supervisor {found['supervisor_cpu_percent']} %, "
         f"screen {found['screen_cpu_percent']} % of one core."

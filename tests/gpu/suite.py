@@ -16,7 +16,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +37,19 @@ def main(words: Sequence[str]) -> None:
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
     if rehearse:
         side_by_side([REHEARSAL], lanes)
-    elif words:
-        everything = chain(*chain(*QUEUES, *SPARE), TOGETHER)
-        side_by_side([[[each]] for each in everything if each.name in words], lanes)
     else:
-        side_by_side(QUEUES, lanes)
+        side_by_side([chosen(queue, words) for queue in QUEUES], lanes)
         if len(lanes) > 1:
-            for experiment in TOGETHER:
-                conduct(experiment, Lane((0, 1)))
-        side_by_side(SPARE, lanes)
+            through(chosen([TOGETHER], words), Lane((0, 1)))
+        side_by_side([chosen(queue, words) for queue in SPARE], lanes)
     keep()
     mark("suite: done")
+
+
+def chosen(queue: Queue, names: Sequence[str]) -> Queue:
+    """The experiments of these names, all without any."""
+    stages = [[each for each in stage if not names or each.name in names] for stage in queue]
+    return [stage for stage in stages if stage]
 
 
 def side_by_side(queues: Sequence[Queue], lanes: Sequence[Lane]) -> None:
