@@ -172,6 +172,7 @@ def diagnose(source: Source, json: Json = False) -> None:
         put_json(result.to_json())
         return
     put(f"{result.cause}: {result.title}")
+    put(f"  {result.meaning}")
     for evidence in result.evidence:
         put(f"  line {evidence.line}: {evidence.text}")
     for fix in result.fixes:

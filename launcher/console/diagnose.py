@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.console.causes import CATALOGUE, Cause, Level
+from launcher.console.causes.frames import Owner
 from launcher.console.causes.scan import Quote, Scan, Sighting
 from launcher.console.lines import Line
 
@@ -162,11 +163,11 @@ def _explained(scan: Scan, cause: Cause, sighting: Sighting) -> Diagnosis:
     """The diagnosis of a catalogue entry: its line, then others that say more, then the symptom it caused."""
     shown = [sighting]
     names = {_name(sighting)}
-    keys = [sighting.full_key]
+    same = [sighting]
     symptom = None
     for other in scan.block:
         if cause in other.causes and other.shows(cause):
-            keys.append(other.full_key)
+            same.append(other)
             if _name(other) not in names and len(shown) < 3:
                 names.add(_name(other))
                 shown.append(other)
@@ -175,12 +176,24 @@ def _explained(scan: Scan, cause: Cause, sighting: Sighting) -> Diagnosis:
     quotes = [item.quote for item in shown]
     if cause.level is Level.SYMPTOM:
         quotes = [item.quote for item in scan.strangers if re.search(cause.hides, item.source)][:1] + quotes
-    own = sighting.frame if sighting.own_frame else None
-    method = sighting.method if cause.where and own is None else None
+    # an exception that was raised and caught in a library shows no line of veRL; the one that followed does
+    place = next((item for item in same if item.owner is not Owner.LIBRARY), None)
+    method = sighting.method if cause.where and sighting.owner is not Owner.USER else None
     if method is not None and "TaskRunner" in method.text:  # says nothing
         method = None
-    quotes += [extra for extra in (own, method, next(filter(None, keys), None), symptom) if extra is not None]
-    return _told(cause, quotes, sighting.message)
+    key = next((item.full_key for item in same if item.full_key), None)
+    extras = (place.frame if place else None, method, key, symptom)
+    told = _told(cause, quotes + [extra for extra in extras if extra is not None], sighting.message)
+    return replace(told, meaning=told.meaning + _others_on_the_gpu(scan, sighting.message))
+
+
+def _others_on_the_gpu(scan: Scan, message: str) -> str:
+    """Who else held memory of the GPU: torch names the others by their pid only."""
+    held = [
+        f"{scan.processes.get(int(pid), 'not a process of this log')} (pid {pid}) {size}"
+        for pid, size in re.findall(r"Process (\d{1,9}) has ([\d.]+ .iB) memory in use", message)
+    ]
+    return f" Beside it on the GPU: {', '.join(held)}." if held else ""
 
 
 def _name(sighting: Sighting) -> str:
@@ -214,7 +227,8 @@ def _unexplained(scan: Scan, code: int | None) -> Diagnosis:
         return Diagnosis(
             "unknown",
             f"Unknown failure: {root.message[:160]}",
-            "No entry of the catalogue fits. This is the innermost exception, and where it was raised.",
+            "No entry of the catalogue fits. This is the innermost exception, and the line of your code or "
+            "veRL's that led to it.",
             _evidence([root.quote, root.frame, root.full_key]),
             (
                 "read the log around this line",

@@ -160,6 +160,7 @@ def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path
     log.write_text("Traceback (most recent call last):\nValueError: größer\n", "utf-8")
     done = ppo_tui("diagnose", str(log), PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and "ValueError: gr??er" in done.stdout, done.stderr
+    assert "No entry of the catalogue fits." in done.stdout
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

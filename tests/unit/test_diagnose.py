@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.console.causes import CATALOGUE
+from launcher.console.causes.frames import Folders, Owner
 from launcher.console.causes.scan import CACHED, KEPT, WRITERS, Scan
 from launcher.console.diagnose import LONGEST, Diagnosis, diagnose
 from launcher.console.lines import Line, LineSplitter
@@ -44,6 +45,13 @@ FAILURES = [
     ("fail-no-flash-attn", "flash-attn-missing", 1064, "FlashAttention2 has been toggled on"),
     ("fail-kv-cache", "kv-cache", 1110, "0.18 GiB KV cache is needed"),
     ("fail-oom", "gpu-oom-update", 1364, "CUDA out of memory. Tried to allocate 2.00 MiB"),
+    ("fail-oom-log-prob", "gpu-oom-log-prob", 1194, "CUDA out of memory. Tried to allocate 139.39 GiB"),
+    (
+        "fail-lora-critic",
+        "lora-critic-adapter",
+        1085,
+        "'Qwen2ForTokenClassification' object has no attribute",
+    ),
     ("fail-missing-parquet", "parquet-missing", 1028, "Unable to find '/data/nope.parquet'"),
     ("fail-missing-model", "model-missing", 1002, "LocalEntryNotFoundError"),
     ("fail-broken-reward", "reward-raises", 1217, "IndexError: list index out of range"),
@@ -89,8 +97,33 @@ def test_evidence_names_the_users_code_and_the_symptom() -> None:
     assert found.evidence[1].text == 'File "/data/reward.py", line 15, in broken'
     assert [item.line for item in read(stored("fail-no-flash-attn")).evidence] == [1064, 1098]
     oom = read(stored("fail-oom"))
-    assert "actor_rollout_ref_update_actor()" in oom.evidence[1].text
-    assert any("gpu_memory_utilization ↓" in fix for fix in oom.fixes)
+    assert "in logprobs_from_logits_v2" in oom.evidence[1].text
+    assert "actor_rollout_ref_update_actor()" in oom.evidence[2].text
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "place"),
+    [
+        ("fail-oom-log-prob", 1188, 'verl/utils/torch_functional.py", line 243, in entropy_from_logits'),
+        ("fail-lora-critic", 1071, 'fsdp/transformer_impl.py", line 368, in _build_lora_module'),
+        # caught and raised again: the first exception's traceback has no line of veRL
+        ("real-save-proc", 1123, 'verl/utils/fs.py", line 303, in local_mkdir_safe'),
+        ("real-lora-hang", 23, 'vllm_rollout/utils.py", line 384, in _update_weights'),
+    ],
+)
+def test_evidence_names_where_in_verl_it_was_raised(name: str, line: int, place: str) -> None:
+    """Also where the packages lie in a folder of any name (`/opt/kit/site`)."""
+    found = read(stored(name)).evidence[1]
+    assert found.line == line and found.text.endswith(place)
+
+
+def test_memory_that_others_hold_is_named_by_the_process_and_lowering_its_share_is_no_fix() -> None:
+    found = read(stored("fail-oom-log-prob"), exit_code=1)
+    assert found.meaning.endswith("Beside it on the GPU: Worker (pid 15922) 914.00 MiB.")
+    assert "rollout.log_prob_micro_batch_size_per_gpu ↓" in found.fixes[0]
+    assert not any("gpu_memory_utilization" in fix or ".ref." in fix for fix in found.fixes)
+    strange = JOB + "torch.OutOfMemoryError: CUDA out of memory. Process 77 has 60.00 GiB memory in use.\n"
+    assert "not a process of this log (pid 77) 60.00 GiB" in read(strange).meaning
 
 
 @pytest.mark.parametrize("name", ["learning", "resume", "two-gpus", "grpo", "kl-blowup", "nan"])
@@ -313,6 +346,33 @@ def test_unknown_names_the_innermost_exception_and_the_users_frame() -> None:
     ]
 
 
+def test_a_library_is_known_by_its_folder_or_by_what_lies_in_it() -> None:
+    folders = Folders()
+    assert folders.owner("/home/ray/my_reward.py") is Owner.USER
+    assert folders.owner("/work/verl/my_reward.py") is Owner.USER
+    assert folders.owner("/work/verl/verl/trainer/ppo/core_algos.py") is Owner.VERL
+    assert folders.owner("/opt/kit/site/verl/protocol.py") is Owner.VERL
+    assert folders.owner("/opt/kit/site/ray/_private/worker.py") is Owner.LIBRARY
+    assert folders.owner("/opt/kit/site/tensordict/base.py") is Owner.LIBRARY
+    assert folders.owner("/usr/lib/python3.12/json/decoder.py") is Owner.LIBRARY
+    assert folders.owner("<frozen os>") is Owner.LIBRARY
+    assert folders.owner("/work/ppo-tui/launcher/verl_plugin/lora.py") is Owner.LIBRARY
+    assert folders.owner("/opt/kit/my_reward.py") is Owner.USER
+
+
+def test_unknown_without_a_line_of_verl_names_the_last_frame_of_the_innermost_call() -> None:
+    text = (
+        JOB
+        + '  File "/home/me/train.py", line 3, in main\n'
+        + "ray.exceptions.RayTaskError(OddError): ray::WorkerDict.work() (pid=1, ip=10.0.0.2)\n"
+        + '  File "/opt/venv/lib/python3.12/site-packages/peft/peft_model.py", line 7, in __init__\n'
+        + '  File "/opt/venv/lib/python3.12/site-packages/torch/nn/modules/module.py", line 9, in call\n'
+        + "peft.OddError: never seen\n"
+    )
+    lines = [item.line for item in read(text, exit_code=1).evidence]
+    assert lines == [7, 6]
+
+
 def test_rows_that_the_filter_dropped_because_of_the_template() -> None:
     template = "ValueError: Cannot use chat template functions because tokenizer.chat_template is not set\n"
     dropped = (
@@ -367,6 +427,7 @@ def test_memory_is_bounded() -> None:
     scan = Scan()
     scan.read(endless())
     assert len(scan._writers) <= WRITERS and len(scan._known) <= CACHED
+    assert len(scan.processes) <= WRITERS
     assert len(scan.block) <= KEPT and len(scan.strangers) <= 16 and len(scan.seen) <= len(CATALOGUE)
 
 

@@ -68,6 +68,16 @@ CAUSES = (
         raised=r"has no attribute 'disable_adapter'",
     ),
     Cause(
+        "lora-critic-adapter",
+        "The critic's LoRA adapter cannot be built",
+        "veRL builds every adapter as one of a language model that writes text, the critic's as well (seen "
+        "with veRL 0.9.1). A critic writes none, and lacks what peft asks such a model for. ppo-tui's plugin "
+        "mends it in the runs that ppo-tui starts.",
+        ("start it with `ppo-tui run`", "or train all of the critic's weights: critic.model.lora_rank=0"),
+        raised=r"'(?!LoraModel')\w+' object has no attribute 'prepare_inputs_for_generation'",
+        where=r"critic_(?:reset|init_model)",
+    ),
+    Cause(
         "max-model-len",
         "rollout.max_model_len does not fit the model or the lengths",
         "The engine's context must not exceed what the model was made for, and must hold prompt plus answer.",

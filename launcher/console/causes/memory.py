@@ -8,7 +8,18 @@ OFFLOAD = (
     "actor_rollout_ref.actor.fsdp_config.param_offload=True and .optimizer_offload=True",
     "critic.fsdp.param_offload=True critic.fsdp.optimizer_offload=True",
 )
+AWAKE = (
+    "actor_rollout_ref.rollout.free_cache_engine=True: the engine gives its share back while the models train"
+)
+CHUNKING = (
+    "actor_rollout_ref.actor.entropy_from_logits_with_chunking=True (veRL 0.9.1: only with "
+    "model.use_remove_padding=True)"
+)
 ESTIMATE = "see the estimate of every phase: `ppo-tui check PRESET`"
+LOGITS = (
+    "The logits of one micro-batch (tokens, without use_remove_padding=True the padding too, times the "
+    "vocabulary) do not fit. The engine sleeps meanwhile: a lower gpu_memory_utilization changes nothing."
+)
 FEWER_PROCESSES = (
     "actor_rollout_ref.rollout.agent.num_workers ↓ (e.g. 2), reward.num_workers ↓, "
     "data.dataloader_num_workers ↓",
@@ -36,7 +47,7 @@ CAUSES = (
             "+critic.ppo_infer_max_token_len_per_gpu ↓ (e.g. 8192)",
             "critic.model.enable_gradient_checkpointing=True",
             OFFLOAD[1],
-            UTILISATION,
+            AWAKE,
             ESTIMATE,
         ),
         raised=CUDA_OOM,
@@ -52,26 +63,41 @@ CAUSES = (
             "actor_rollout_ref.actor.ppo_max_token_len_per_gpu ↓",
             "actor_rollout_ref.model.enable_gradient_checkpointing=True",
             OFFLOAD[0],
-            "actor_rollout_ref.actor.entropy_from_logits_with_chunking=True",
-            UTILISATION,
+            CHUNKING,
+            AWAKE,
             ESTIMATE,
         ),
         raised=CUDA_OOM,
         where=r"update_actor|update_policy",
     ),
     Cause(
-        "gpu-oom-log-prob",
-        "The GPU ran out of memory while log-probabilities were computed",
-        "The logits of one micro-batch (tokens times vocabulary) do not fit.",
+        "gpu-oom-ref",
+        "The GPU ran out of memory while the reference's log-probabilities were computed",
+        LOGITS,
         (
-            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu ↓ (e.g. 1)",
-            "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu ↓ (e.g. 1)",
-            "with dynamic batches actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu ↓",
-            UTILISATION,
+            "actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu ↓ (e.g. 8, then 1), or with dynamic "
+            "batches actor_rollout_ref.ref.log_prob_max_token_len_per_gpu ↓",
+            *OFFLOAD,
+            AWAKE,
             ESTIMATE,
         ),
         raised=CUDA_OOM,
-        where=r"compute_(?:ref_|old_)?log_prob|infer_batch",
+        where=r"compute_ref_log_prob",
+    ),
+    Cause(
+        "gpu-oom-log-prob",
+        "The GPU ran out of memory while log-probabilities were computed",
+        LOGITS,
+        (
+            "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu ↓ (e.g. 8, then 1), or with dynamic "
+            "batches actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu ↓",
+            CHUNKING,
+            *OFFLOAD,
+            AWAKE,
+            ESTIMATE,
+        ),
+        raised=CUDA_OOM,
+        where=r"compute_(?:old_)?log_prob|infer_batch",
     ),
     Cause(
         "gpu-oom-engine-start",

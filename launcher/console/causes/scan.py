@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from launcher.console.causes import CATALOGUE, Cause
+from launcher.console.causes.frames import Folders, Owner
 from launcher.console.lines import Line
 from launcher.console.marks import SAMPLE
 
@@ -68,8 +69,8 @@ class Sighting:
     source: str
     around: str
     method: Quote | None  # the remote call it came out of
-    frame: Quote | None  # where it was raised
-    own_frame: bool  # that is the user's code
+    frame: Quote | None  # where it was raised: the last frame of the highest owner
+    owner: Owner  # of the frame
     causes: tuple[Cause, ...]
     raised: bool
     full_key: Quote | None = None
@@ -86,10 +87,14 @@ class Writer:
     near: int = -NEAR  # its last line that belongs to a traceback
     code: str = ""
     method: Quote | None = None
-    frame: Quote | None = None
-    own_frame: bool = False  # the frame is in code that is no installed package
+    frame: Quote | None = None  # the one that tells most, so far
+    owner: Owner = Owner.LIBRARY
     sample: int = 0  # printing an answer, until this line at most
     skip: bool = False  # the traceback that follows was ignored by Python itself
+
+    def begin(self, method: Quote | None) -> None:
+        """Frames follow, of this process or of the remote call that it waited for."""
+        self.code, self.method, self.frame, self.owner = "", method, None, Owner.LIBRARY
 
 
 class Scan:
@@ -115,6 +120,9 @@ class Scan:
         self._repeated = False
         self._dumping = False  # the configuration is being printed
         self._writers: dict[tuple[str, int], Writer] = {}
+        self._folders = Folders()
+        self.processes: dict[int, str] = {}
+        """Who wrote to the log, by pid."""
 
     def read(self, lines: Iterable[Line]) -> None:
         for line in lines:
@@ -125,6 +133,8 @@ class Scan:
 
     def feed(self, line: Line) -> None:
         text = line.text
+        if line.pid not in self.processes and len(self.processes) < WRITERS:
+            self.processes[line.pid] = line.source
         writer = self._writers.get((line.source, line.pid))
         if writer is not None and writer.sample:
             ended = text.startswith("[score]") or (not line.source and text.startswith("Error executing job"))
@@ -157,7 +167,7 @@ class Scan:
             writer = self._writer(line)
             writer.near = line.number
             writer.context.append(method[1])
-            writer.method = quote(line)
+            writer.begin(quote(line))
             if text.startswith(("ray::", "ray.exceptions.RayTaskError")) or "creation task" in text:
                 return
         if near and _is_exception(text):
@@ -182,13 +192,12 @@ class Scan:
                 writer.code = text.strip()[:300]
             return
         path, function = frame.groups()
-        _, package, inside = path.rpartition("-packages/")
+        inside = path.rpartition("-packages/")[2]
         writer.context.append(f"{inside}:{function}")
         writer.code = ""
-        verl = inside.startswith("verl/") or "/verl/" in inside
-        own = path.startswith("/") and not package and not verl and "/lib/python" not in path
-        if own or (verl and not writer.own_frame):
-            writer.frame, writer.own_frame = Quote(number, text.strip()), own
+        owner = self._folders.owner(path)
+        if owner >= writer.owner:
+            writer.frame, writer.owner = Quote(number, text.strip()), owner
 
     def _step(self, line: Line, text: str) -> None:
         found = _STEP.match(text)
@@ -251,7 +260,7 @@ class Scan:
         writer = self._writer(line)
         writer.near = line.number
         writer.context.clear()
-        writer.code, writer.method, writer.frame, writer.own_frame = "", None, None, False
+        writer.begin(None)
         if name == "target":
             writer.context.append("Error in call to target")
         skip, writer.skip = writer.skip and name == "traceback", False
@@ -279,10 +288,10 @@ class Scan:
     def _sighting(self, line: Line, text: str, causes: tuple[Cause, ...], raised: bool) -> Sighting:
         writer = self._writers.get((line.source, line.pid))
         around = [f"from {line.source or 'driver'} {'stepping' if self.ready else 'starting'}"]
-        found = Sighting(quote(line), text, line.source, "", None, None, False, causes, raised)
+        found = Sighting(quote(line), text, line.source, "", None, None, Owner.LIBRARY, causes, raised)
         if writer is not None and raised:
             around += [*writer.context, writer.code]
-            found.method, found.frame, found.own_frame = writer.method, writer.frame, writer.own_frame
+            found.method, found.frame, found.owner = writer.method, writer.frame, writer.owner
         found.around = "\n".join(around)
         return found
 
