@@ -70,8 +70,9 @@ def test_a_file_cannot_stall() -> None:
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB.", Level.CRITICAL),
         (
             "\x1b[36m(TaskRunner pid=12)\x1b[0m ray.exceptions.RayTaskError(ValueError): ray::f()",
-            Level.CRITICAL,
+            Level.WARN,
         ),
+        ("ray.exceptions.RayTaskError(QuotaGone): ray::f() (pid=3)", Level.CRITICAL),
         (
             "(vLLMHttpServer pid=1, ip=10.0.0.2) (EngineCore pid=2) Traceback (most recent call last):",
             Level.WARN,
@@ -119,6 +120,29 @@ def test_the_last_exception_of_a_block_is_the_message_and_brings_its_fixes() -> 
     assert (found.level, found.since) == (Level.CRITICAL, 3)
     assert found.message == f"{block[-1]} (line 43)"
     assert any("max_actor_ckpt_to_keep" in fix for fix in checklist.explain("ERR-1").fixes)
+
+
+def test_critical_waits_for_the_exception_that_a_heading_announces() -> None:
+    checklist = Checklist()
+    heading = "ray.exceptions.RayTaskError(KeyError): ray::f() (pid=3)"
+    told = [
+        checklist.log_line(line, number)
+        for number, line in enumerate(
+            ["Error executing job with overrides: ['a=b']", heading, "KeyError: 'x'"]
+        )
+    ]
+    assert [[(change.after, change.message) for change in changes] for changes in told] == [
+        [(Level.WARN, "Error executing job (line 0)")],
+        [],
+        [(Level.CRITICAL, "KeyError: 'x' (line 2)")],
+    ]
+
+
+def test_an_interrupt_of_the_driver_is_no_critical_error() -> None:
+    checklist = Checklist()
+    checklist.log_line("Error executing job with overrides: []", 1)
+    checklist.log_line("KeyboardInterrupt", 9)
+    assert row(checklist, "ERR-1").level == Level.WARN
 
 
 def test_an_exception_long_after_a_block_is_none_of_it() -> None:

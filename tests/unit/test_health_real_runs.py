@@ -91,6 +91,8 @@ def test_logs_of_running_runs_hold_no_errors(name: str) -> None:
     ("name", "message"),
     [
         ("fail-oom", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB."),
+        ("fail-oom-log-prob", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 139.39 GiB."),
+        ("fail-lora-critic", "AttributeError: 'Qwen2ForTokenClassification' object has no attribute"),
         ("fail-missing-parquet", "FileNotFoundError: Unable to find '/data/nope.parquet'"),
         ("fail-kv-cache", "RuntimeError: Engine core initialization failed."),
     ],
@@ -99,6 +101,7 @@ def test_a_run_that_died_shows_the_innermost_exception(name: str, message: str) 
     changes, shown = log_flags(name)
     assert [change.after for change in changes] == [Level.WARN, Level.CRITICAL]
     assert shown.startswith(message)
+    assert "RayTaskError" not in changes[1].message and "overrides" not in changes[0].message
 
 
 def log_flags(name: str) -> tuple[list[Change], str]:

@@ -19,14 +19,17 @@ _FATAL = re.compile(
     r"(?:\[rank\d+\]: )?(?:\w+\.)*(?:OutOfMemoryError|RayTaskError|ActorDiedError|RayActorError"
     r"|ActorUnavailableError|WorkerCrashedError|NodeDiedError|DistBackendError)(?=[:(]|\s*$)"
 )
+_JOB = "Error executing job"
+# The driver's last words, and Ray's of an exception in another process: the exception itself follows.
+_HEADING = re.compile(
+    _JOB + r"|ray\.exceptions\.RayTaskError\([A-Z]\w*(?:Error|Exception|Interrupt|Exit)\): "
+)
 _FATAL_ANYWHERE = re.compile(
     r"CUDA out of memory\. Tried|CUDA error: |NCCL error|Watchdog caught collective operation timeout"
     r"|Segmentation fault|core dumped|device-side assert|No space left on device|PytorchStreamWriter failed"
     r"|killed due to the node running low on memory"
 )
-_SUSPECT = re.compile(
-    r"(?:\[rank\d+\]: )?Traceback \(most recent call last\):|Error executing job|\(?Spilled \d"
-)
+_SUSPECT = re.compile(r"(?:\[rank\d+\]: )?Traceback \(most recent call last\):|\(?Spilled \d")
 _SUSPECT_ANYWHERE = re.compile(
     r"grad_norm is not finite|\b[Pp]reempt(?:ed|ion)\b|ObjectStoreFull"
     r"|\b[Oo]bject store\b.*\b(?:full|spill(?:ed|ing)?)\b|Failed to (?:save|load)\b"
@@ -50,6 +53,7 @@ class LogErrors(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._steps_since: dict[Level, int] = {}
+        self._headed = False  # the exception of a heading is still to come
         self._message = ""
         self._cause: str | None = None
 
@@ -61,22 +65,26 @@ class LogErrors(Rule):
         for before in (_PREFIX, _LOGGED):
             if found := before.match(text):
                 text = text[found.end() :]
-        level = _level(text)
-        exception = _EXCEPTION.match(text) is not None
+        heading = _HEADING.match(text) is not None
+        exception = not heading and _EXCEPTION.match(text) is not None
+        level = Level.WARN if heading else _level(text)
+        if exception and self._headed and not text.startswith("KeyboardInterrupt"):
+            level = Level.CRITICAL  # now, with the words that say what happened
+        self._headed = heading or (self._headed and not exception)
         goes_on = 0 in self._steps_since.values()  # a block that began since the last step
         if level is not None:
             self._steps_since[level] = 0
         elif not (exception and goes_on):
             return None
-        if (
-            exception or not goes_on
-        ):  # the last exception of a block is the innermost cause; headings give way
-            self._message = f"{text[:_LONGEST].strip()} (line {line})"
+        if exception or not goes_on:  # the last exception of a block is the innermost; headings give way
+            said = _JOB if text.startswith(_JOB) else text[:_LONGEST].strip()  # the overrides say nothing
+            self._message = f"{said} (line {line})"
         cause = next((name for name, pattern in _KNOWN if pattern.search(text)), None)
         self._cause = cause or (self._cause if goes_on else None)
         return Reading(self._now(), self._message)
 
     def judge(self, frame: Frame) -> Reading:
+        self._headed = False
         for level in self._steps_since:
             self._steps_since[level] += 1
         now = self._now()
