@@ -38,7 +38,7 @@ VIEWS = st.builds(
     window=st.one_of(
         st.none(), st.tuples(st.integers(0, 300), st.integers(4, 300)).map(lambda w: (w[0], w[0] + w[1]))
     ),
-    at_end=st.booleans(),
+    follows=st.booleans(),
     fitted=st.booleans(),
     smoothing=st.sampled_from(SMOOTHINGS),
     log=st.booleans(),

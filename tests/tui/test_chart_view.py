@@ -6,29 +6,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.charts.view import TOKENS, View
+from tui.charts.view import TOKENS, View, Whole
 
-WHOLE = (0, 1160)
+WHOLE = Whole(0, 1160, newest=290)
 
 
 def test_zooming_keeps_the_newest_step_in_its_place() -> None:
-    once = View().zoomed(0.5, WHOLE, newest=290)
+    once = View().zoomed(0.5, WHOLE)
     assert once.window == (145, 725)
     assert (290 - 145) / 580 == 290 / 1160
-    assert once.zoomed(2, WHOLE, newest=290) == View()
+    assert once.zoomed(2, WHOLE) == View()
 
 
 def test_zooming_goes_around_the_cursor() -> None:
-    found = View(cursor=1000).zoomed(0.5, WHOLE, newest=290).window
+    found = View(cursor=1000).zoomed(0.5, WHOLE).window
     assert found == (500, 1080)
     assert (1000 - 500) / 580 == 1000 / 1160
 
 
-def test_a_window_at_the_end_moves_on_with_the_run_and_others_stay() -> None:
-    view = View(cursor=200).zoomed(0.25, (0, 200), newest=200)
-    assert view.window == (150, 200) and view.at_end
-    assert view.shown((0, 300)) == (250, 300)
-    assert view.panned(-0.5, (0, 200)).shown((0, 300)) == (125, 175)
+def test_a_window_with_the_newest_step_moves_on_with_the_run_and_others_stay() -> None:
+    view = View().zoomed(0.5, Whole(0, 60, newest=24))
+    assert view.window == (12, 42) and view.follows
+    assert [view.shown(Whole(0, 80, newest)) for newest in (42, 43, 57, 58)] == [
+        (12, 42), (27, 57), (27, 57), (42, 72),
+    ]  # fmt: skip
+    assert view.shown(Whole(0, 75, newest=75)) == (45, 75)  # never out of the chart
+    assert not view.panned(-0.5, Whole(0, 60, newest=42)).follows
+
+
+def test_reading_values_holds_the_window_where_it_is() -> None:
+    later = Whole(0, 80, newest=50)
+    reading = View(window=(12, 42), follows=True).pointing(50, later)
+    assert reading.shown(later) == reading.shown(Whole(0, 80, newest=70)) == (27, 57)
+    assert replace(reading, cursor=None).shown(Whole(0, 80, newest=70)) == (42, 72)
 
 
 def test_panning_ends_at_the_ends() -> None:
@@ -74,21 +84,21 @@ MOVES = st.lists(
 )
 
 
-@given(st.integers(1, 5000), MOVES)
-def test_no_keys_lead_out_of_the_run(last: int, moves: list[tuple[str, float]]) -> None:
-    view, whole = View(), (0, last)
+@given(st.integers(0, 4999), st.integers(1, 500), MOVES)
+def test_no_keys_lead_out_of_the_run(newest: int, room: int, moves: list[tuple[str, float]]) -> None:
+    view, whole = View(), Whole(0, newest + room, newest)
     for move, by in moves:
         if move == "zoom":
-            view = view.zoomed(by, whole, newest=whole[1])
+            view = view.zoomed(by, whole)
         elif move == "pan":
             view = view.panned(by, whole)
         elif move == "point":
-            view = view.pointing(min(int(by), whole[1]), whole)
+            view = view.pointing(min(int(by), whole.last), whole)
         elif move == "grow":
-            whole = (0, whole[1] + int(by))
+            whole = Whole(0, whole.last + int(by), whole.newest + int(by))
         else:
             view = replace(view, cursor=None)
         first, final = view.shown(whole)
-        assert whole[0] <= first < final <= whole[1]
+        assert whole.first <= first < final <= whole.last
         if move == "point":
             assert view.cursor is not None and first <= view.cursor <= final

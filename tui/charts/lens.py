@@ -8,7 +8,7 @@ from launcher.format import number
 from launcher.metrics.store import Series, SeriesStore
 from tui.charts.axes import SpentAxis, time_axis, time_limit, token_axis
 from tui.charts.smoothing import Smoothing
-from tui.charts.view import STEP, TIME, TOKENS, Stretch, View
+from tui.charts.view import STEP, TIME, TOKENS, View, Whole
 from tui.drawing.axis import STEPS
 from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row
@@ -32,12 +32,12 @@ class Lens:
         self._smoothing = Smoothing()
         self._axes: dict[tuple[int, str], _Known] = {}  # by the identity of the store, and what x is
 
-    def whole(self, store: SeriesStore, total: Any) -> Stretch:
+    def whole(self, store: SeriesStore, total: Any) -> Whole:
         """The steps that a run has, usually with room for those to come."""
         newest = store.last_step or 0
         if self.view.fitted:
-            return (store.steps[0] if store.steps else 0), fit_limit(newest)
-        return 0, step_limit(newest, total if isinstance(total, int) else None)
+            return Whole(store.steps[0] if store.steps else 0, fit_limit(newest), newest)
+        return Whole(0, step_limit(newest, total if isinstance(total, int) else None), newest)
 
     def axis(self, store: SeriesStore, across: str) -> SpentAxis | None:
         """The axis of time or tokens of a run; None when it has no such figures."""

@@ -11,7 +11,7 @@ from launcher.format import duration, number
 from launcher.metrics.store import SeriesStore
 from tui.charts.axes import TOKENS_KEY
 from tui.charts.lens import Lens
-from tui.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, Stretch, View
+from tui.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
 from tui.drawing.chart import GUTTER
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.view_line import ViewLine
@@ -80,8 +80,7 @@ class ChartScreen(Screen[None]):
 
     def action_zoom(self, factor: float) -> None:
         if found := self._moving():
-            store, whole = found
-            self._look(self.lens.view.zoomed(factor, whole, store.steps[-1]))
+            self._look(self.lens.view.zoomed(factor, found[1]))
 
     def action_pan(self, direction: int) -> None:
         if found := self._moving():
@@ -108,7 +107,7 @@ class ChartScreen(Screen[None]):
     def action_fit(self) -> None:
         view = self.lens.view
         self._look(
-            replace(view, window=None, at_end=False, fitted=not view.fitted or view.window is not None)
+            replace(view, window=None, follows=False, fitted=not view.fitted or view.window is not None)
         )
 
     def action_usual_view(self) -> None:
@@ -138,7 +137,7 @@ class ChartScreen(Screen[None]):
                 else f"This run logs no {TOKENS_KEY}: no x axis of tokens."
             )
 
-    def _moving(self) -> tuple[SeriesStore, Stretch] | None:
+    def _moving(self) -> tuple[SeriesStore, Whole] | None:
         """The figures and their stretch, when there are steps to move over."""
         found = self.charted()
         if found is None or not found[0].steps:

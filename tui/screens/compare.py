@@ -69,6 +69,7 @@ class CompareScreen(ChartScreen):
         self._show_facts()
         if any(changed):
             self.show_charts()
+            self.show_view()
 
     def on_resize(self) -> None:
         if self.runs:
