@@ -303,11 +303,11 @@ def _finished(scan: Scan) -> Diagnosis:
 
 def _stopped(scan: Scan, shown: Quote | None) -> Diagnosis:
     fixes: list[str] = []
-    reached = "before its first step" if scan.step is None else f"after step {scan.step}"
+    reached = f"after step {scan.step}" if scan.step else "before its first step"  # 0: validated only
     meaning = f"It was asked to end {reached}."
     quotes = [shown]
     waiting = _waiting(scan)
-    if waiting is not None and scan.step is None:
+    if waiting is not None and not scan.step:
         quotes.append(waiting)
         meaning += " The start-up stood where Ray waits for CPUs: it may have been stalled."
         fixes.append(f"if it stood there for minutes, it was stalled: {_BY_ID['ray-cpus'].fixes[0]}")
@@ -317,7 +317,7 @@ def _stopped(scan: Scan, shown: Quote | None) -> Diagnosis:
         quotes.append(sighting.quote)
         meaning += f" It stood still before that: {cause.title[0].lower()}{cause.title[1:]}."
         fixes.extend(cause.fixes)
-    if scan.failed_prompts and scan.step is None:
+    if scan.failed_prompts and not scan.step:
         quotes.append(scan.marks["prompt"])
         meaning += f" {scan.failed_prompts} prompts had failed and no step was done."
         fixes.append("`ppo-tui reward test FILE`: a reward function that always raises never lets a step end")

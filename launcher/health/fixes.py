@@ -66,6 +66,7 @@ _LENGTH_PENALTY = _say("penalise overlong answers in the reward function")
 _GPU_MEMORY = (
     _lower(f"{_ACTOR}.ppo_micro_batch_size_per_gpu"),
     _lower("critic.ppo_micro_batch_size_per_gpu", fits="critic"),
+    _lower(f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu"),
     _lower(f"{_ROLLOUT}.gpu_memory_utilization"),
     _lower("data.max_response_length"),
     _set(f"{_ACTOR}.fsdp_config.param_offload", "True"),

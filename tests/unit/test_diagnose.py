@@ -136,6 +136,12 @@ def test_a_stopped_run_is_no_failure(name: str, exit_code: int | None) -> None:
     assert found.exit_code == (None if exit_code is None else 134)
 
 
+def test_a_run_that_had_only_validated_was_stopped_before_its_first_step() -> None:
+    stopped = TASK + "step:0 - val-core/a/acc/mean@1:0.1\n*** SIGTERM received at time=1 on cpu 4 ***\n"
+    assert read(stopped).meaning == "It was asked to end before its first step."
+    assert read(stopped.replace("step:0", "step:1")).meaning == "It was asked to end after step 1."
+
+
 def test_stopped_says_what_to_resume_from_and_warns_of_nan() -> None:
     assert "global_step_20" in read(stored("learning")).fixes[-1]
     poisoned = read(stored("nan"))
