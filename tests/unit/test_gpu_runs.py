@@ -1,0 +1,78 @@
+"""What the product recorded of veRL on an H200 (tests/data/gpu, docs/gpu.md), without the consoles.
+
+A run that learned, stopped after 42 steps and resumed from the checkpoint of step 40; one whose entropy
+collapsed, one whose KL blew up.
+"""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from launcher.health.levels import Level
+from launcher.run.directory import RunDir
+from launcher.run.offline import judge
+from launcher.run.reader import RunReader
+
+LEARNED, COLLAPSED, BLEW_UP = (f"{start}-gsm8k-format-reward" for start in ("674db1", "d3d9b9", "07dc01"))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gpu")
+    with tarfile.open(Path(__file__).parents[1] / "data/gpu/runs.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "runs"
+
+
+def flagged_live(run: Path) -> list[tuple[str, int, str]]:
+    """The flags that rose while the run went on."""
+    reader = RunReader(run)
+    reader.poll()
+    changes = [event for event in reader.events if event["kind"] == "health"]
+    return [(c["rule"], c["step"], c["to"]) for c in changes if c["to"] in ("WARN", "CRITICAL")]
+
+
+def flagged_now(run: Path) -> list[tuple[str, int, str]]:
+    """The flags that today's rules raise on the same steps."""
+    _, changes = judge(RunDir(run), [])
+    high = [change for change in changes if change.after >= Level.WARN and change.after > change.before]
+    return [(change.rule, change.step, change.after.name) for change in high]
+
+
+def test_a_run_that_learns_is_let_alone(runs: Path) -> None:
+    assert flagged_live(runs / LEARNED) == flagged_now(runs / LEARNED) == []
+
+
+@pytest.mark.parametrize(
+    ("run", "flags"),
+    [
+        (COLLAPSED, [("KL-1", 8, "WARN"), ("ENT-1", 9, "WARN"), ("ENT-1", 10, "CRITICAL"), ("KL-4", 11, "WARN"),
+                     ("KL-1", 14, "CRITICAL"), ("TRUNC-1", 21, "WARN")]),
+        (BLEW_UP, [("KL-4", 9, "WARN"), ("KL-4", 12, "CRITICAL"), ("LEN-1", 25, "WARN")]),
+    ],
+)  # fmt: skip
+def test_a_run_that_goes_wrong_is_flagged_at_the_same_steps_as_on_the_gpu(
+    runs: Path, run: str, flags: list[tuple[str, int, str]]
+) -> None:
+    assert flagged_live(runs / run) == flags
+    assert flagged_now(runs / run) == flags
+
+
+def scores(run: Path, attempt: int) -> dict[int, float]:
+    """What veRL's own file logger wrote in one attempt."""
+    lines = (run / f"attempts/{attempt}/metrics.jsonl").read_text().splitlines()
+    records = [(record["step"], record["data"]) for record in map(json.loads, lines)]
+    return {step: data["critic/score/mean"] for step, data in records if "critic/score/mean" in data}
+
+
+def test_the_curves_of_both_attempts_are_one(runs: Path) -> None:
+    """Steps 41 and 42 were done twice; the second time counts."""
+    reader = RunReader(runs / LEARNED)
+    reader.poll()
+    series = reader.series.get("critic/score/mean")
+    first, second = scores(runs / LEARNED, 1), scores(runs / LEARNED, 2)
+    assert (max(first), min(second), max(second)) == (42, 41, 46) and first[41] != second[41]
+    assert series is not None
+    assert dict(zip(series.steps, series.values, strict=True)) == {**first, **second}
