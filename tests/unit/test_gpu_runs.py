@@ -48,8 +48,8 @@ def test_a_run_that_learns_is_let_alone(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "flags"),
     [
-        (COLLAPSED, [("KL-1", 8, "WARN"), ("ENT-1", 9, "WARN"), ("ENT-1", 10, "CRITICAL"), ("KL-4", 11, "WARN"),
-                     ("KL-1", 14, "CRITICAL"), ("TRUNC-1", 21, "WARN")]),
+        (COLLAPSED, [("KL-1", 8, "WARN"), ("ENT-1", 9, "WARN"), ("ENT-1", 10, "CRITICAL"),
+                     ("KL-4", 11, "WARN"), ("KL-1", 14, "CRITICAL"), ("TRUNC-1", 21, "WARN")]),
         (BLEW_UP, [("KL-4", 9, "WARN"), ("KL-4", 12, "CRITICAL"), ("LEN-1", 25, "WARN")]),
     ],
 )  # fmt: skip
