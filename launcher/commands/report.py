@@ -9,7 +9,7 @@ from launcher.commands.output import Json, put, put_json, put_table, say
 from launcher.format import duration, number, roughly
 from launcher.run import directory
 from launcher.run.directory import RunDir
-from launcher.run.state import current
+from launcher.run.state import ALIVE, current
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 _SHOWN = ("critic/score/mean", "actor/reward_kl_penalty", "actor/kl_loss", "actor/entropy", "perf/throughput")
@@ -87,11 +87,13 @@ def status(run: Run, json: Json = False) -> None:
         put(f"stalled  {state['stall']}")
     if state.get("step") is not None:
         pace = f", {duration(state['step_seconds'])} a step" if state.get("step_seconds") else ""
-        put(f"step     {state['step']} of {state.get('total') or '?'}{pace}, ETA {roughly(state.get('eta'))}")
+        left = f", ETA {roughly(state.get('eta'))}" if state["state"] in ALIVE else ""
+        put(f"step     {state['step']} of {state.get('total') or '?'}{pace}{left}")
     put(f"verdict  {state.get('verdict', '–')}")
     for check in state.get("checks") or []:
         if check["rule"] in (state.get("flags") or []):
-            put(f"         {check['level']} {check['rule']} {check['question']} {check['message']}")
+            since = f" (since step {check['since']})" if check.get("since") is not None else ""
+            put(f"         {check['level']} {check['rule']} {check['question']} {check['message']}{since}")
     put(f"folder   {found.path}")
 
 
@@ -148,7 +150,8 @@ def health(
     from launcher.run.offline import judge
     from launcher.run.source import resolve
 
-    checklist, changes = judge(resolve(source), config or [])
+    found = resolve(source)
+    checklist, changes = judge(found, config or [])
     rows = checklist.rows()
     if json:
         for change in changes:
@@ -158,7 +161,8 @@ def health(
     for change in changes:
         put(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
     put_table([(str(row.level), row.rule, f"{row.question} {row.message}") for row in rows])
-    put(checklist.sentence())
+    state = current(found) if isinstance(found, RunDir) else {}  # a stop that was asked for is no failure
+    put(checklist.sentence(state.get("outcome") or state.get("state")))
 
 
 def diagnose(source: Source, json: Json = False) -> None:

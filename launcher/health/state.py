@@ -12,7 +12,6 @@ class Reading:
 
     `raw` comes from the raise limits, `hold` from the looser release limits (the same as `raw` where a rule
     has none). A `raw` of WARM or N-A means that the step could not be judged, and `message` says why.
-    `{since}` in the message becomes the step at which the present state came on.
     """
 
     raw: Level
@@ -63,7 +62,7 @@ class State:
         elif level <= Level.OK < self.level:
             self.since, self.cleared = None, step
         self.level = level
-        self.message = message.replace("{since}", f"step {self.since if self.since is not None else step}")
+        self.message = message
 
     def _raised(self) -> Level:
         """The highest level that enough of the recent raw levels reach."""

@@ -5,7 +5,9 @@ collapsed, one whose KL blew up.
 """
 
 import json
+import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from launcher.run.directory import RunDir
 from launcher.run.offline import judge
 from launcher.run.reader import RunReader
 
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 LEARNED, COLLAPSED, BLEW_UP = (f"{start}-gsm8k-format-reward" for start in ("674db1", "d3d9b9", "07dc01"))
 
 
@@ -76,3 +79,11 @@ def test_the_curves_of_both_attempts_are_one(runs: Path) -> None:
     assert (max(first), min(second), max(second)) == (42, 41, 46) and first[41] != second[41]
     assert series is not None
     assert dict(zip(series.steps, series.values, strict=True)) == {**first, **second}
+
+
+def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, ppo_tui: Command) -> None:
+    told = ppo_tui("health", LEARNED, PPO_TUI_HOME=str(runs.parent)).stdout
+    assert told.splitlines()[-1].startswith("WATCH — 27 of 31 rules judged")
+    told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
+    assert "step     25 of 4660, 13s a step\n" in told
+    assert "(since step 10)\n" in told

@@ -75,8 +75,6 @@ class Runaway(_ReferenceRule):
         usual = f" vs usual {number(self._usual.median)}" if len(self._usual) else ""
         shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
         reading = self.compare(x, f"KL {shown}{usual}")
-        if reading.raw > Level.OK:
-            reading = Reading(reading.raw, f"{reading.message}; since {{since}}", reading.hold)
         self._usual.add(x, refused=reading.raw >= Level.WARN)
         return reading
 
