@@ -3,9 +3,10 @@
 import math
 from types import SimpleNamespace
 
+from launcher.health.levels import Bound, Level
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from tui.charts.figures import ENTROPY, FIGURES, KL, REWARD, THROUGHPUT, headline, plot, trend
+from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, headline, plot, trend
 from tui.charts.marks import rises
 
 
@@ -45,6 +46,22 @@ def test_a_run_without_kl_says_which_keys_would_show_it(make: SimpleNamespace) -
 def test_before_the_first_step_no_figure_is_called_missing(make: SimpleNamespace) -> None:
     assert plot(KL, store([]), make.running(state="starting"), []).note == "no step yet"
     assert plot(KL, store([]), make.ended("failed"), []).note == "no step was reached"
+
+
+def test_a_limit_says_which_side_of_it_is_bad(make: SimpleNamespace) -> None:
+    bounds = [Bound(level=Level.WARN, side="<", value=-0.05), Bound(level=Level.NOTICE, side=">=", value=0.5)]
+    steps = store(make.made_up(3, actor__reward_kl_penalty=0.1))
+    shown = plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": bounds})
+    assert [limit.label for limit in shown.limits] == ["WARN <", "NOTICE ≥"]
+
+
+def test_the_longest_answers_are_told_with_their_share(make: SimpleNamespace) -> None:
+    def told(share: float) -> str:
+        lengths = {"response_length__mean": 229.0, "response_length__max": 256.0}
+        steps = store(make.made_up(3, **lengths, response_length__clip_ratio=share))
+        return said(plot(LENGTH, steps, make.running(), [])).split("  ")[-1].strip()
+
+    assert [told(share) for share in (0.004, 0.71875)] == ["longest 256 (0.400 %)", "longest 256 (72 %)"]
 
 
 def test_the_axis_ends_at_the_planned_steps_where_they_are_near(make: SimpleNamespace) -> None:

@@ -63,7 +63,10 @@ def _longest(_: Sequence[float], store: SeriesStore) -> str:
     """The share is of answers as long as the longest: cut off only where that is the limit (TRUNC-1)."""
     last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
     found = [value for series in last if series for value in finite(series.values[-1:])]
-    return f"longest {number(found[0])} ({number(100 * found[1])} %)" if len(found) == 2 else ""
+    if len(found) < 2:
+        return ""
+    percent = 100 * found[1]
+    return f"longest {number(found[0])} ({f'{percent:.0f}' if percent >= 10 else number(percent)} %)"
 
 
 REWARD = Figure(

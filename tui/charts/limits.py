@@ -21,13 +21,17 @@ def strictest(bounds: Iterable[Bound]) -> list[Bound]:
 
 def bound_words(bound: Bound) -> str:
     """`WARN > 0.151`."""
+    return f"{_side(bound)} {number(bound.value)}"
+
+
+def _side(bound: Bound) -> str:
+    """`WARN >`: a line that a curve is above of may be one that it must not fall below."""
     side = {">=": "≥", "<=": "≤"}.get(bound.side, bound.side)
-    return f"{bound.level} {side} {number(bound.value)}"
+    return f"{bound.level} {side}"
 
 
 def lines(bounds: Sequence[Bound]) -> list[Limit]:
     """The limits as lines where the curve comes near them, the worst first."""
     return [
-        Limit(bound.value, LEVELS[str(bound.level)][2], str(bound.level))
-        for bound in reversed(strictest(bounds))
+        Limit(bound.value, LEVELS[str(bound.level)][2], _side(bound)) for bound in reversed(strictest(bounds))
     ]
