@@ -122,6 +122,8 @@ class Sampler:
             if slowed := sorted({word for bit, word in _SLOWED.items() if bits & bit}):
                 gpu["slowed"] = slowed
         if detailed:
+            with contextlib.suppress(nvml.NVMLError):  # in `used` and `total`, and no program can have it
+                gpu["reserved"] = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).reserved)
             with contextlib.suppress(nvml.NVMLError):
                 gpu["power_limit"] = round(nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1000)
             with contextlib.suppress(nvml.NVMLError):

@@ -8,14 +8,16 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.format import GIB, gib
-from launcher.preflight import models
+from launcher.preflight import models, rollout_memory
 from launcher.preflight.finding import Finding
-from launcher.preflight.memory import Estimate, Phase, engine_weights, estimate, kv_bytes
+from launcher.preflight.memory import Estimate, Phase, estimate
+from launcher.preflight.sizing import Plan
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
 from launcher.preset.schema import FIELDS
 
 _UTILISATION = "actor_rollout_ref.rollout.gpu_memory_utilization"
+_KV_CACHE = "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes"
 _MODEL = "actor_rollout_ref.model.path"
 ENGINE_WORK = GIB  # what vLLM needs beside weights and KV cache: its own activations and buffers
 
@@ -56,7 +58,8 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
         change, fix = _what_helps(subject, certain=True)
         yield Finding(
             "FIT-1", "hardware", "error", _keys(surely),
-            f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB on a GPU of {gib(total)} GiB: "
+            f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the {gib(total)} GiB that "
+            "programs can have of the GPU: "
             f"{_sum(surely, certain=True)}",
             fix, change,
         )  # fmt: skip
@@ -64,24 +67,27 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
         change, fix = _what_helps(subject, certain=False)
         yield Finding(
             "FIT-2", "hardware", "warning", _keys(likely),
-            f"phase '{likely.name}' may need {gib(likely.gpu)} to {gib(likely.gpu_high)} GiB on a GPU of "
-            f"{gib(total)} GiB{_when(likely)}: {_sum(likely, certain=False)}",
+            f"phase '{likely.name}' may need {gib(likely.gpu)} to {gib(likely.gpu_high)} GiB of the "
+            f"{gib(total)} GiB that programs can have of the GPU{_when(likely)}: "
+            f"{_sum(likely, certain=False)}",
             fix, change,
         )  # fmt: skip
 
 
 def _start(subject: Subject, found: Estimate) -> Iterator[Finding]:
-    """vLLM wants its whole share free at its start."""
-    utilisation, start = found.plan.utilisation, found.phases[0]
-    if subject.machine.assumed or utilisation is None:
+    """vLLM wants its whole share free at its start, even where its KV cache is told to be small."""
+    plan = found.plan
+    if subject.machine.assumed or plan.utilisation is None:
         return
     for index, gpu in enumerate(subject.machine.gpus[: subject.gpus]):
-        if start.gpu <= gpu.total and start.gpu > gpu.total - gpu.used:
+        trained = found.phases[0].gpu - rollout_memory.share(plan, found.gpu_total or 0)
+        wanted = trained + rollout_memory.asked(plan, gpu.usable)
+        if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
             holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
             yield Finding(
                 "FIT-3", "hardware", "error", (_UTILISATION,),
                 f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
-                f"{gib(gpu.total)}{holders}, and models and engine take {gib(start.gpu)} GiB there",
+                f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there",
                 "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES",
             )  # fmt: skip
 
@@ -91,13 +97,20 @@ def _cache(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     plan = found.plan
     if plan.utilisation is None:
         return
-    room = int(plan.utilisation * total) - engine_weights(plan)
-    wanted = kv_bytes(plan) * plan.max_model_len
-    if room - ENGINE_WORK >= wanted:
+    weights, row = rollout_memory.weights(plan), rollout_memory.kv_bytes(plan)
+    room, wanted, shorter = _room(plan, total), row * plan.max_model_len, row * plan.longest
+    if room - _work(plan) >= wanted:
         return
-    shorter = kv_bytes(plan) * plan.longest
+    if plan.kv_cache is not None:
+        yield Finding(
+            "FIT-4", "hardware", "error", (_KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
+            f"kv_cache_memory_bytes is {gib(room)} GiB, and one row of {plan.max_model_len} tokens needs "
+            f"{gib(wanted)} GiB of KV cache",
+            f"make it at least {shorter} and set rollout.max_model_len to {plan.longest}, or take it out",
+        )  # fmt: skip
+        return
     fix, change = "use a smaller model, or more GPUs with rollout.tensor_model_parallel_size", None
-    needed = (engine_weights(plan) + shorter + ENGINE_WORK) / total
+    needed = (weights + shorter + ENGINE_WORK) / total
     share = next((step / 20 for step in range(1, 19) if step / 20 > max(needed, plan.utilisation)), None)
     if plan.max_model_len > plan.longest and room - ENGINE_WORK >= shorter:
         fix = f"set rollout.max_model_len to {plan.longest}, the longest prompt and response"
@@ -166,11 +179,21 @@ def _what_helps(subject: Subject, *, certain: bool) -> tuple[Change | None, str]
 
 
 def _row_room(found: Estimate) -> int:
-    """Bytes left in the engine's share beside its weights and the longest row; negative: it cannot start."""
+    """Bytes left for KV cache beside the longest row; negative: the engine cannot start."""
     plan, total = found.plan, found.gpu_total
     if plan.utilisation is None or total is None:
         return 0
-    return int(plan.utilisation * total) - engine_weights(plan) - kv_bytes(plan) * plan.longest - ENGINE_WORK
+    return _room(plan, total) - rollout_memory.kv_bytes(plan) * plan.longest - _work(plan)
+
+
+def _room(plan: Plan, total: int) -> int:
+    """Bytes of the engine beside its weights."""
+    return rollout_memory.share(plan, total) - rollout_memory.weights(plan)
+
+
+def _work(plan: Plan) -> int:
+    """What has to be left of them when the KV cache is taken: nothing where that was given in bytes."""
+    return ENGINE_WORK if plan.kv_cache is None else 0
 
 
 def candidates(subject: Subject) -> Iterator[Change]:
@@ -234,8 +257,8 @@ def _sum(phase: Phase, *, certain: bool) -> str:
 
 def _when(phase: Phase) -> str:
     """What the upper end supposes."""
-    engine = phase.name in ("engine start", "rollout", "checkpoint")
-    return "" if engine else ", when its micro-batches are full of the longest rows"
+    always = phase.name in ("engine start", "rollout", "weights to engine", "checkpoint")
+    return "" if always else ", when its micro-batches are full of the longest rows"
 
 
 def _keys(phase: Phase) -> tuple[str, ...]:
@@ -243,6 +266,8 @@ def _keys(phase: Phase) -> tuple[str, ...]:
     actor = "actor_rollout_ref.actor"
     if phase.name in ("engine start", "rollout"):
         return _UTILISATION, f"{actor}.fsdp_config.param_offload", f"{actor}.fsdp_config.optimizer_offload"
+    if phase.name == "weights to engine":
+        return ("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",)
     if phase.name == "update critic":
         return "critic.ppo_infer_max_token_len_per_gpu", "critic.fsdp.param_offload"
     if phase.name == "log-probabilities":

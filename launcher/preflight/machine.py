@@ -14,17 +14,27 @@ from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
+_RESERVED = 0.00215  # and 0.3 GiB: the driver keeps 0.35 GiB of an RTX 4090 and 0.60 of an H200
 _ASSUMED = re.compile(r"(\d{1,3})x(\d{1,4}(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU; `total` and `used` in bytes. `others` says who holds memory there ("python (pid 4711)")."""
+    """One GPU, in bytes as NVML and nvidia-smi count: the driver's `reserved` share is in `total` and `used`.
+
+    `others` says who holds memory there ("python (pid 4711)").
+    """
 
     name: str
     total: int
     used: int
     others: tuple[str, ...] = ()
+    reserved: int = 0
+
+    @property
+    def usable(self) -> int:
+        """What CUDA calls its total: what programs can have, and what vLLM takes its share of."""
+        return self.total - self.reserved
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,8 @@ def assumed(text: str) -> Machine:
     match = _ASSUMED.fullmatch(text.strip().lower())
     if match is None or not int(match[1]) or not float(match[2]):
         raise UserError(f"'{text}' is no machine: write GPUs x GiB of each, such as 1x24")
-    gpu = Gpu(f"{match[2]} GiB GPU", int(float(match[2]) * GIB), 0)
+    total = int(float(match[2]) * GIB)
+    gpu = Gpu(f"{match[2]} GiB GPU", total, 0, reserved=int(0.3 * GIB + _RESERVED * total))
     return Machine((gpu,) * int(match[1]), 0, 0, 0, assumed=True)
 
 
@@ -71,9 +82,12 @@ def _gpus() -> tuple[Gpu, ...]:
     sampler = Sampler(visible)
     try:
         return tuple(
-            Gpu(gpu["name"], gpu["total"] or 0, gpu["used"] or 0, _others(gpu.get("holders") or []))
+            Gpu(
+                gpu["name"], gpu["total"] or 0, gpu["used"] or 0, _others(gpu.get("holders") or []),
+                gpu.get("reserved") or 0,
+            )
             for gpu in sampler.sample()["gpus"]
-        )
+        )  # fmt: skip
     finally:
         sampler.close()
 

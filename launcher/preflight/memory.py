@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from launcher.format import GIB, gib, number
+from launcher.preflight import rollout_memory
 from launcher.preflight.models import Architecture
+from launcher.preflight.rollout_memory import layer_bytes
 from launcher.preflight.sizing import Plan, Trained, plan
 from launcher.preflight.subject import Subject
 
-CONTEXT = int(1.3 * GIB)  # CUDA context, cuBLAS and NCCL of the training process (an H200 run)
-BEYOND = int(0.9 * GIB)  # what the engine's process takes beside its share (NVML during the same runs)
-ASLEEP_EAGER = int(0.85 * GIB)  # what the process of a sleeping vLLM keeps (same run)
-ASLEEP = 2 * GIB  # with CUDA graphs
-PROCESS = int(0.7 * GIB)  # a Python process that imported torch
-TRAINER = 3 * GIB  # a worker that trains, or an engine
+FRESH = int(1.2 * GIB)  # CUDA context and NCCL of the training process before its first pass (H200 runs)
+CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels of all passes
+PROCESS = int(0.45 * GIB)  # a Python process that imported torch
+TRAINER = 3 * GIB  # a worker that trains
+ENGINE = int(6.6 * GIB)  # vLLM's server, core and worker
 
 
 class Part(NamedTuple):
@@ -55,7 +56,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes on each GPU by phase and on the host; `gpu_total` is the smallest GPU, None without one."""
+    """Bytes on each GPU by phase and on the host.
+
+    `gpu_total` is what programs can have of the smallest GPU, None without one.
+    """
 
     plan: Plan
     phases: tuple[Phase, ...]
@@ -96,20 +100,9 @@ def estimate(subject: Subject) -> Estimate | None:
     if sizes is None:
         return None
     gpus = subject.machine.gpus[: subject.gpus]
-    total = min((gpu.total for gpu in gpus), default=None)
+    total = min((gpu.usable for gpu in gpus), default=None)
     phases = () if subject.cpu else _phases(sizes, total)
     return Estimate(sizes, phases, _host(subject, sizes), total, _formula(sizes, total))
-
-
-def kv_bytes(sizes: Plan) -> int:
-    """Bytes that the engine keeps for one token, on one GPU."""
-    shape = sizes.facts.sizes
-    return 2 * 2 * shape.layers * shape.kv // min(sizes.tensor_parallel, max(1, shape.kv_heads))
-
-
-def engine_weights(sizes: Plan) -> int:
-    """The engine's copy of the model, in bf16, on one GPU."""
-    return 2 * sizes.facts.parameters // sizes.tensor_parallel
 
 
 def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
@@ -118,13 +111,14 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     awake = []
     if sizes.utilisation is not None and total is not None:
         awake = [
-            Part("engine", int(sizes.utilisation * total), True),
-            Part("engine beyond its share", BEYOND, False),
+            Part("engine", rollout_memory.share(sizes, total), True),
+            Part("engine beyond its share", rollout_memory.beyond(sizes), False),
         ]
     asleep = awake
     if sizes.sleeps:
-        asleep = [Part("engine asleep", ASLEEP_EAGER if sizes.eager else ASLEEP, False)] if awake else []
+        asleep = [Part("engine asleep", rollout_memory.asleep(sizes), False)] if awake else []
     context = Part("CUDA context", CONTEXT, False)
+    resumed = Part("reference, after a resume", sizes.reference_first, False)
     shape = sizes.facts.sizes
 
     def working(model: Trained, activations: int, logits: int) -> tuple[Part, ...]:
@@ -147,13 +141,14 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
 
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
+    start.append(Part("reference, not yet moved off", sizes.reference_first, True))
     moved = actor.param_offload and not actor.offload_policy
     loaded = Part("actor weights back", actor.weights * moved, True)
     phases = [
-        Phase("engine start", (*start, *awake, context)),
-        Phase("rollout", (*idle, *awake, context)),
+        Phase("engine start", (*start, *awake, Part("CUDA context", FRESH, False))),
+        Phase("rollout", (*idle, *awake, resumed, context)),
         Phase("log-probabilities", (
-            *idle, loaded,
+            *idle, loaded, resumed,
             Part("logits and layers", max(
                 logits(shape, sizes.log_prob_tokens, sizes.log_prob_logit),
                 sizes.log_prob_tokens * layer_bytes(shape),
@@ -168,20 +163,25 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     scores = logits(shape, sizes.update_tokens, sizes.update_logit)
     phases += [
         Phase("update actor", working(actor, kept, scores)),
+        *([Phase("weights to engine", (*idle, loaded, *_sending(sizes), *asleep, context))] if awake else []),
         Phase("checkpoint", (*idle, *asleep, context)),
     ]
     return tuple(phases)
 
 
+def _sending(sizes: Plan) -> tuple[Part, ...]:
+    """What the engine's new weights take on their way to it, before its KV cache is back."""
+    embedding = 0 if sizes.actor.fsdp2 else 2 * 4 * sizes.facts.sizes.embedding  # the largest one, gathered
+    return (
+        Part("engine weights", rollout_memory.weights(sizes) * sizes.sleeps, True),
+        Part("bucket of weights", sizes.bucket, False),
+        Part("copy of the weights", 0 if sizes.actor.fsdp2 else sizes.actor.weights + embedding, False),
+    )
+
+
 def logits(shape: Architecture, tokens: int, bytes_each: float) -> int:
     """Bytes of one micro-batch's logits with all their copies."""
     return int(tokens * shape.vocab * bytes_each)
-
-
-def layer_bytes(shape: Architecture) -> int:
-    """Bytes that one layer works with for one token: bf16, the two norms in fp32 too."""
-    bf16 = 6 * shape.hidden + 2 * shape.query + 2 * shape.kv + 4 * shape.intermediate
-    return 2 * bf16 + 4 * 4 * shape.hidden
 
 
 def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
@@ -215,7 +215,7 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
     count = 4 + sum(each for each in workers if isinstance(each, int))
     parts.append(Part(f"{count} processes of Ray, rewards and data", count * PROCESS, False))
     if not subject.cpu:
-        parts.append(Part("trainers and engines", 2 * on_node * TRAINER, False))
+        parts.append(Part("trainers and engines", on_node * (TRAINER + ENGINE), False))
     return tuple(parts)
 
 
@@ -233,8 +233,10 @@ def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
                 f"{gib(model.adam)} + {gib(model.gradients)} GiB"
             )
     if sizes.utilisation is not None and total is not None:
-        share = int(sizes.utilisation * total)
-        lines.append(f"engine: {sizes.utilisation:g} x {gib(total)} = {gib(share)} GiB")
+        said = f"{sizes.utilisation:g} x {gib(total)}"
+        if sizes.kv_cache is not None:
+            said = f"{gib(rollout_memory.weights(sizes))} weights + {gib(sizes.kv_cache)} KV cache"
+        lines.append(f"engine: {said} = {gib(rollout_memory.share(sizes, total))} GiB")
     for name, tokens, each in (
         ("log-probabilities", sizes.log_prob_tokens, sizes.log_prob_logit),
         ("update", sizes.update_tokens, sizes.update_logit),

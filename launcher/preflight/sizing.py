@@ -41,6 +41,7 @@ class Trained:
     param_offload: bool
     optimizer_offload: bool
     offload_policy: bool
+    fsdp2: bool
 
     @property
     def weights(self) -> int:
@@ -77,6 +78,7 @@ class Plan:
     critic: Trained | None
     critic_facts: ModelFacts | None
     reference: int  # parameters of the reference policy, which lies in host memory; 0 without one
+    reference_first: int  # bytes of it on the GPU until its first pass, when FSDP moves it off
     gpus: int
     longest: int  # tokens of the longest prompt and response together
     update_tokens: int
@@ -87,6 +89,10 @@ class Plan:
     checkpointing: bool  # activations are computed again instead of kept
     activation_offload: bool
     utilisation: float | None  # None: no engine that reserves
+    kv_cache: int | None  # bytes that vLLM was told to take for it; then its share does not count
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    bucket: int  # bytes in which veRL hands the engine its weights; 0 when they lie elsewhere
     sleeps: bool  # the engine gives its memory back outside of rollouts
     eager: bool
     tensor_parallel: int
@@ -131,16 +137,22 @@ def plan(subject: Subject) -> Plan | None:
     utilisation = subject.value(f"{ROLLOUT}.gpu_memory_utilization", 0.5)
     reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.cpu
     update_logit, log_prob_logit = logit_bytes(subject)
+    actor = _trained(subject, "actor", facts, facts.parameters, f"{ACTOR}.fsdp_config", lora)
+    # with LoRA the reference is the base model without its adapter
+    reference = facts.parameters if has_reference(subject) and not has_lora(subject) else 0
+    kv_cache = subject.value(f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes")
+    told = reserves and engine == "vllm" and isinstance(kv_cache, int) and kv_cache > 0
+    together = subject.value(f"{ROLLOUT}.checkpoint_engine.backend", "naive") == "naive"
     return Plan(
         facts=facts,
-        actor=_trained(subject, "actor", facts, facts.parameters, f"{ACTOR}.fsdp_config", lora),
+        actor=actor,
         critic=_trained(
             subject, "critic", critic_facts, critic_facts.critic_parameters, "critic.fsdp",
             _int(subject, "critic.model.lora_rank", 0),
         ) if critic_facts else None,
         critic_facts=critic_facts,
-        # with LoRA the reference is the base model without its adapter
-        reference=facts.parameters if has_reference(subject) and not has_lora(subject) else 0,
+        reference=reference,
+        reference_first=0 if actor.fsdp2 else 4 * reference // actor.shards,
         gpus=subject.gpus,
         longest=longest,
         update_tokens=tokens(
@@ -159,6 +171,11 @@ def plan(subject: Subject) -> Plan | None:
         checkpointing=bool(subject.value(f"{MODEL}.enable_gradient_checkpointing", True)),
         activation_offload=bool(subject.value(f"{MODEL}.enable_activation_offload", False)),
         utilisation=float(utilisation) if reserves else None,
+        kv_cache=kv_cache if told else None,
+        max_num_seqs=_int(subject, f"{ROLLOUT}.max_num_seqs", 1024),
+        max_num_batched_tokens=_int(subject, f"{ROLLOUT}.max_num_batched_tokens", 8192),
+        bucket=_int(subject, f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes", 2048) << 20
+        if reserves and together else 0,
         sleeps=bool(subject.value(f"{ROLLOUT}.free_cache_engine", True)),
         eager=bool(subject.value(f"{ROLLOUT}.enforce_eager", False)),
         tensor_parallel=max(1, _int(subject, f"{ROLLOUT}.tensor_model_parallel_size", 1)),
@@ -181,7 +198,7 @@ def logit_bytes(subject: Subject) -> tuple[float, float]:
         subject.value(f"{ACTOR}.entropy_coeff", 0) or subject.value(f"{ACTOR}.calculate_entropy", False)
     )
     if not subject.value(f"{MODEL}.use_remove_padding", False):
-        return (18 if entropy else 8) + scaled, 14 + scaled
+        return (24 if entropy else 8) + scaled, 14 + scaled
     update = (4 if entropy else 2) if _flash_attn(subject) else 6
     lean = subject.value(f"{ACTOR}.fsdp_config.use_torch_compile", True) or subject.value(
         f"{ACTOR}.fsdp_config.entropy_from_logits_with_chunking", False
@@ -216,6 +233,7 @@ def _trained(
         param_offload=bool(subject.value(f"{config}.param_offload", False)),
         optimizer_offload=bool(subject.value(f"{config}.optimizer_offload", False)),
         offload_policy=policy and strategy == "fsdp2",
+        fsdp2=strategy == "fsdp2",
     )
 
 

@@ -19,6 +19,7 @@ class FakeGpu:
     name: str = "NVIDIA H200"
     used: int | None = 0
     total: int = 144 << 30
+    reserved: int | None = 0
     util: int | None = 0
     power: int | None = 120_000
     limit: int | None = 700_000
@@ -35,6 +36,7 @@ class FakeNvml:
     """Stands for the module `pynvml`."""
 
     NVMLError = NVMLError
+    nvmlMemory_v2 = 0x02000028
     NVML_TEMPERATURE_GPU = 0
     NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1
 
@@ -67,8 +69,9 @@ class FakeNvml:
     def nvmlDeviceGetName(self, gpu: FakeGpu) -> str:
         return gpu.name
 
-    def nvmlDeviceGetMemoryInfo(self, gpu: FakeGpu) -> Any:
-        return SimpleNamespace(used=_told(gpu.used), total=gpu.total)
+    def nvmlDeviceGetMemoryInfo(self, gpu: FakeGpu, version: int | None = None) -> Any:
+        told = {"reserved": _told(gpu.reserved)} if version == self.nvmlMemory_v2 else {}
+        return SimpleNamespace(used=_told(gpu.used), total=gpu.total, **told)
 
     def nvmlDeviceGetUtilizationRates(self, gpu: FakeGpu) -> Any:
         return SimpleNamespace(gpu=_told(gpu.util))
