@@ -14,7 +14,17 @@ from host import PPO_TUI, Lane
 from terminal import Terminal
 
 GIB = 2**30
+STARTING = ("start", "config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first")
 START = 3  # seconds in which a screen is up
+EDGE = 0.4  # seconds about a change of phase in which a sample may belong to either
+TIMERS = (
+    ("gen", "rollout"), ("reward", "rollout"), ("old_log_prob", "log-probabilities"),
+    ("ref", "log-probabilities"), ("values", "log-probabilities"), ("adv", "log-probabilities"),
+    ("update_critic", "update critic"), ("update_actor", "update actor"), ("save_checkpoint", "checkpoint"),
+    ("update_weights", "weights to engine"),
+)  # fmt: skip
+"""What veRL times within a step, in its order, and the phase of the memory estimate that it is."""
+
 BLOCK = 4  # steps with the screen and the supervisor, as many without; the first of each block is mixed
 
 
@@ -30,16 +40,43 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def peaks(run: Path) -> dict[str, float]:
-    """The most GPU memory (GiB, of the fullest GPU; of the host where there is none) in each phase."""
+    """The most memory that the run held (GiB, on its fullest GPU; of the host without one) in each phase.
+
+    The console names the phases up to the first step; within steps veRL's timers tell them. The allocator
+    keeps what an earlier phase of the step needed, so a later one may seem to need it too.
+    """
     changes = [
         (event["t"], event["phase"]) for event in lines(run / "events.jsonl") if event.get("kind") == "phase"
     ]
+    timed = [span for file in run.glob("attempts/*/steps.jsonl") for span in spans(lines(file))]
     most: dict[str, float] = {}
     for sample in lines(run / "gpu.jsonl"):
         phase = next((name for t, name in reversed(changes) if t <= sample["t"]), "start")
-        used = [gpu["used"] or 0 for gpu in sample["gpus"]] or [sample["run"]["rss"] or 0]
+        if phase not in STARTING:
+            phase = next((name for a, b, name in timed if a + EDGE <= sample["t"] <= b - EDGE), "step")
+        held = [gpu["used"] if gpu["run_used"] is None else gpu["run_used"] for gpu in sample["gpus"]]
+        used = [each or 0 for each in held or [sample["run"]["rss"]]]
         most[phase] = max(most.get(phase, 0.0), round(max(used) / GIB, 2))
     return most
+
+
+def spans(steps: list[dict[str, Any]]) -> list[tuple[float, float, str]]:
+    """Begin, end and phase of everything that veRL timed, by the clock of the samples.
+
+    A step's line is written when it and the validation after it are over.
+    """
+    found: list[tuple[float, float, str]] = []
+    for step in steps:
+        seconds = {key[9:]: value for key, value in step["data"].items() if key.startswith("timing_s/")}
+        at = step["t"] - seconds.get("testing", 0) - seconds.get("step", 0)
+        for timer, phase in TIMERS:
+            end = at + seconds.get(timer, 0)
+            if found and found[-1][1:] == (at, phase):
+                at = found.pop()[0]
+            found.append((at, end, phase))
+            at = end
+        found.append((step["t"] - seconds.get("testing", 0), step["t"], "validate"))
+    return found
 
 
 def figures(run: Path, attempt: int = 1) -> dict[str, Any]:
@@ -53,7 +90,10 @@ def figures(run: Path, attempt: int = 1) -> dict[str, Any]:
 
     began = json.loads((run / f"attempts/{attempt}/launch.json").read_text())["created"]
     paces, speeds = last_of("perf/time_per_step")[1:], last_of("perf/throughput")[1:]
-    kinds = ("perf/max_memory_allocated_gb", "perf/max_memory_reserved_gb", "perf/cpu_memory_used_gb")
+    kinds = {
+        name: [value for model in ("actor", "critic") for value in last_of(f"{model}/perf/{name}")]
+        for name in ("max_memory_allocated_gb", "max_memory_reserved_gb", "cpu_memory_used_gb")
+    }
     flags = [
         {"step": event["step"], "rule": event["rule"], "to": event["to"], "message": event["message"]}
         for event in events
@@ -65,7 +105,7 @@ def figures(run: Path, attempt: int = 1) -> dict[str, Any]:
         "first_step_seconds": round(steps[0]["t"] - began, 1) if steps else None,
         "seconds_per_step": round(statistics.median(paces), 2) if paces else None,
         "tokens_per_second": round(statistics.median(speeds)) if speeds else None,
-        "verl_peaks": {key: round(max(last_of(key)), 2) for key in kinds if last_of(key)},
+        "verl_peaks": {name: round(max(values), 2) for name, values in kinds.items() if values},
         "peaks": peaks(run),
         "flags": flags,
     }

@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
     print("\n## Flags\n")
     table(("run", "first flags: step, rule, level"), map(_flags, runs))
     print("\n## Memory: estimate and measured peak, GiB\n")
-    table(("run", "estimate by phase", "peak in use by phase (NVML)", "veRL's own"), map(_memory, runs))
+    table(("run", "estimate by phase", "most held by phase (NVML)", "veRL's own"), map(_memory, runs))
     print("\n## Stop\n")
     table(("run", "stop", "GPU free after", "MiB before, during, after", "processes during, after"),
           (_stop(run) for run in runs if "stop_seconds" in run))  # fmt: skip
@@ -80,7 +80,7 @@ def _memory(run: dict[str, Any]) -> tuple[object, ...]:
     found = run.get("figures", {})
     peaks = ", ".join(f"{name} {value}" for name, value in found.get("peaks", {}).items())
     own = found.get("verl_peaks", {})
-    return run["name"], words, peaks, ", ".join(f"{key.split('/')[-1]} {value}" for key, value in own.items())
+    return run["name"], words, peaks, ", ".join(f"{name} {value}" for name, value in own.items())
 
 
 def _stop(run: dict[str, Any]) -> tuple[object, ...]:
