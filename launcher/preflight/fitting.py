@@ -97,32 +97,28 @@ def _cache(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     plan = found.plan
     if plan.utilisation is None:
         return
-    weights, row = rollout_memory.weights(plan), rollout_memory.kv_bytes(plan)
-    room, wanted, shorter = _room(plan, total), row * plan.max_model_len, row * plan.longest
+    weights, token = rollout_memory.weights(plan), rollout_memory.kv_bytes(plan)
+    room, wanted, shorter = _room(plan, total), token * plan.max_model_len, token * plan.longest
     if room - _work(plan) >= wanted:
-        return
-    if plan.kv_cache is not None:
-        yield Finding(
-            "FIT-4", "hardware", "error", (_KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
-            f"kv_cache_memory_bytes is {gib(room)} GiB, and one row of {plan.max_model_len} tokens needs "
-            f"{gib(wanted)} GiB of KV cache",
-            f"make it at least {shorter} and set rollout.max_model_len to {plan.longest}, or take it out",
-        )  # fmt: skip
         return
     fix, change = "use a smaller model, or more GPUs with rollout.tensor_model_parallel_size", None
     needed = (weights + shorter + ENGINE_WORK) / total
     share = next((step / 20 for step in range(1, 19) if step / 20 > max(needed, plan.utilisation)), None)
-    if plan.max_model_len > plan.longest and room - ENGINE_WORK >= shorter:
+    if plan.max_model_len > plan.longest and room - _work(plan) >= shorter:
         fix = f"set rollout.max_model_len to {plan.longest}, the longest prompt and response"
         change = {"rollout.max_model_len": plan.longest}
+    elif plan.kv_cache is not None:
+        fix = f"make it at least {shorter}, and rollout.max_model_len {plan.longest}; or take it out"
     elif share:
         fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
+    row = f"one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
     yield Finding(
         "FIT-4", "hardware", "error" if room < wanted else "warning",
-        (_UTILISATION, "actor_rollout_ref.rollout.max_model_len"),
+        (_UTILISATION if plan.kv_cache is None else _KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
         f"the engine's share, {plan.utilisation:g} x {gib(total)} GiB, leaves {gib(max(0, room))} GiB beside "
-        f"its weights, and one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache "
-        f"and about {gib(ENGINE_WORK)} GiB to work in",
+        f"its weights, and {row} and about {gib(ENGINE_WORK)} GiB to work in"
+        if plan.kv_cache is None
+        else f"kv_cache_memory_bytes is {gib(room)} GiB, and {row}",
         fix, change,
     )  # fmt: skip
 

@@ -32,7 +32,7 @@ def sample(t: float, run: float | None, used: float) -> dict[str, Any]:
 def test_samples_within_a_step_go_to_the_phase_that_verl_timed(measure: ModuleType, tmp_path: Path) -> None:
     """Step 1 took 10 s from t=100 on, and its validation 5; its line came at 115."""
     timers = {"step": 10, "gen": 4, "old_log_prob": 1, "ref": 1, "update_actor": 3, "testing": 5}
-    data = {f"timing_s/{name}": seconds for name, seconds in timers.items()}
+    data: dict[str, float] = {f"timing_s/{name}": seconds for name, seconds in timers.items()}
     data |= {"actor/perf/max_memory_allocated_gb": 3.0, "critic/perf/max_memory_allocated_gb": 4.126}
     write(tmp_path / "attempts/1/steps.jsonl", [{"step": 1, "t": 115.0, "data": data}])
     (tmp_path / "attempts/1/launch.json").write_text('{"created": 90.0}')

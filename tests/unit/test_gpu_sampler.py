@@ -208,3 +208,13 @@ def test_recorded_figures_of_a_real_run_come_out_as_they_went_in(monkeypatch: py
         assert abs(found["used"] - held) < 2 * GIB  # asked one after the other: either may be ahead
         busy += bool(held)
     assert busy > 400
+
+
+@pytest.mark.parametrize(("reserved", "usable"), [(615 << 20, 142_741 << 20), (None, 143_356 << 20)])
+def test_what_the_driver_keeps_is_not_usable(
+    monkeypatch: pytest.MonkeyPatch, reserved: int | None, usable: int
+) -> None:
+    """An older driver does not tell it: then all of the GPU counts."""
+    FakeNvml([FakeGpu(total=143_356 << 20, used=700 << 20, reserved=reserved)]).install(monkeypatch)
+    (gpu,) = machine.here().gpus
+    assert (gpu.usable, gpu.total, gpu.used) == (usable, 143_356 << 20, 700 << 20)

@@ -78,7 +78,8 @@ def test_a_kv_cache_in_bytes_too_small_for_one_row() -> None:
     row = 2 * 2 * 24 * 128  # Qwen2.5-0.5B: keys and values of 24 layers in bf16
     finding = found(assumed("1x24", f"{key}={row * 32_767}"), "FIT-4")  # its context is 32,768
     assert finding.level == "error" and finding.keys[0] == key
-    assert f"at least {row * 768}" in finding.fix
+    assert finding.change == {"rollout.max_model_len": 768}
+    assert f"at least {row * 768}" in found(assumed("1x24", f"{key}={row * 767}"), "FIT-4").fix
     assert not [
         each for each in fitting.checks(assumed("1x24", f"{key}={row * 32_768}")) if each.id == "FIT-4"
     ]
