@@ -102,7 +102,7 @@ def figures(run: Path, attempt: int = 1) -> dict[str, Any]:
     return {
         "steps": len(steps),
         "last_step": steps[-1]["step"] if steps else None,
-        "first_step_seconds": round(steps[0]["t"] - began, 1) if steps else None,
+        "first_step_seconds": next((round(step["t"] - began, 1) for step in steps if step["step"]), None),
         "seconds_per_step": round(statistics.median(paces), 2) if paces else None,
         "tokens_per_second": round(statistics.median(speeds)) if speeds else None,
         "verl_peaks": {name: round(max(values), 2) for name, values in kinds.items() if values},
