@@ -204,7 +204,7 @@ def tmux(env: dict[str, str]) -> Iterator[Tmux]:
 def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: Path) -> None:
     def whole(seen: str) -> bool:
         """With the limits of the rules, which come after the first frame."""
-        return all(part in seen for part in ("▲ WARNING KL-4", "NOTICE ╌", "reward", "leave running"))
+        return all(part in seen for part in ("▲ WARNING KL-4", "NOTICE ≥ ╌", "reward", "leave running"))
 
     def charts(seen: str) -> list[str]:
         return seen.splitlines()[2:15]
@@ -230,7 +230,7 @@ def test_behind_mosh_the_picture_is_the_same(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:
     plain = attach(terminals, warned, env)
-    plain.wait_for(lambda text: "NOTICE ╌" in text)
+    plain.wait_for(lambda text: "NOTICE ≥ ╌" in text)
     env = {**env, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
     server = ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "--"]
     told = subprocess.run(
