@@ -99,7 +99,8 @@ def test_the_old_trainer_of_the_newest_version_reads_what_it_always_did():
 
 def test_shipped_presets_set_nothing_that_is_ignored_but_what_is_demanded():
     for name in shipped():
-        keys = {spec.key: value_of(load(name).preset, spec) for spec in FIELDS.values() if spec.key}
+        preset = load(name).preset
+        keys = {spec.key: value_of(preset, spec) for spec in FIELDS.values() if spec.key}
         set_here = {key: value for key, value in keys.items() if value is not None}
         assert {key for key, _ in ignored(set_here, "0.9.1")} <= {"critic.ppo_micro_batch_size_per_gpu"}
 
