@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from launcher.commands.output import Json, Settings, put, put_json, say
+from launcher.commands.output import Json, Preset, Settings, put, put_json, say
 from launcher.format import gib
 from launcher.preflight.finding import GROUPS, LEVELS, Finding
 from launcher.text import clean
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
+    preset: Preset,
     settings: Settings = None,
     assume: Annotated[
         str | None,
@@ -30,7 +30,7 @@ def check(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say whether a preset would run: configuration, data, model, memory, hardware, software."""
+    """Say what would stop a preset. Looked at are configuration, data, model, memory, hardware, software."""
     from launcher.preflight.reading import report
 
     found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from launcher.commands.launch import Force, Run, refusals
-from launcher.commands.output import Json, Settings, put, put_json, put_table, say
+from launcher.commands.output import Detach, Json, Settings, put, put_json, put_table, say
 from launcher.format import number
 from launcher.run.directory import find
 
@@ -28,7 +28,7 @@ def merge(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Turn a checkpoint into a model in Hugging Face format; prints its folder."""
+    """Turn a checkpoint into a Hugging Face model. Prints its folder."""
     from launcher.run.merge import MergeError
     from launcher.run.merge import merge as make
 
@@ -47,11 +47,11 @@ def eval_(
     run: Run,
     settings: Settings = None,
     step: Step = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
+    detach: Detach = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Score a checkpoint on the test split: a run of its own, which trains nothing."""
+    """Score a checkpoint on the test split. That is a run of its own, which trains nothing."""
     from launcher.metrics.records import jsonable
     from launcher.plain import follow
     from launcher.run.evaluate import SCORES, evaluate, scores

@@ -60,7 +60,10 @@ def math(
 
 @app.command()
 def jsonl(
-    file: Annotated[Path, typer.Argument(help="Table of questions and answers: .jsonl, .jsonl.gz or .csv.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Table of questions and answers: .jsonl, .jsonl.gz or .csv."),
+    ],
     prompt: Annotated[str, typer.Option(help="Column of the question.")],
     answer: Annotated[str, typer.Option(help="Column of the right answer.")],
     reward: Annotated[
@@ -72,7 +75,7 @@ def jsonl(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a table of your own, with a tenth of its rows as the test set."""
+    """Write a table of your own. A tenth of its rows becomes the test set."""
     from launcher.data import table
 
     name = file.name.removesuffix(".gz").rpartition(".")[0]

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(json: Json = False) -> None:
-    """Look over this machine and its software, as 'check' does for a preset."""
+    """Look over this machine and its packages."""
     from launcher import verl_env
     from launcher.commands.check import told, verdict
     from launcher.preflight import hardware, login, software

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.commands.report import Source
 
 
@@ -23,10 +23,10 @@ def export(
             metavar="FILE", help="Ends in .csv, .jsonl, .parquet, .svg or .tfevents; or a TensorBoard folder."
         ),
     ],
-    key: Annotated[list[str] | None, typer.Option("--key", help="Only this key; may be repeated.")] = None,
+    key: Keys = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
-    """Write the figures of a run or a log to a file; its ending is the format."""
+    """Write the figures of a run or a log to a file. Its ending is the format."""
     from launcher.export.formats import export as write
     from launcher.run.source import resolve
 
@@ -35,11 +35,11 @@ def export(
 
 def compare(
     ctx: typer.Context,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN RUN...", help="Two to four runs.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Two to four runs.")],
     plain: Annotated[bool, typer.Option("--plain", help="No screen: print tables.")] = False,
     json: Json = False,
 ) -> None:
-    """Put runs side by side: their charts, how they went, and which settings differ."""
+    """Put runs side by side, with the settings in which they differ."""
     from launcher.run import compare as core
 
     found = core.find_runs(runs)

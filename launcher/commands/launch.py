@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, Settings, put, put_json, say
+from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, say
 from launcher.errors import UserError
 from launcher.run.directory import RunDir, find
 from launcher.run.state import ALIVE, current
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
-Plain = Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one for each flag.")]
 Force = Annotated[bool, typer.Option("--force", help="Start although the preflight finds an error.")]
 
 
@@ -25,14 +24,14 @@ def register(app: typer.Typer) -> None:
 
 def run(
     ctx: typer.Context,
-    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
+    preset: Preset,
     settings: Settings = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
+    detach: Detach = False,
     plain: Plain = False,
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """Check a preset and start a run; it outlives this terminal."""
+    """Check a preset and start a run, which outlives this terminal."""
     from launcher.run.launch import start
 
     with refusals():
@@ -46,7 +45,7 @@ def attach(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
 
 
 def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
-    """Open the dashboard on a run, without a key that could change it."""
+    """Open the dashboard on a run, with no key that changes it."""
     _show(ctx, find(run), plain, read_only=True)
 
 
@@ -54,7 +53,7 @@ def stop(
     run: Run,
     wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of the run is left.")] = False,
 ) -> None:
-    """Ask a run to end; its driver, Ray and the rollout engine go with it."""
+    """Ask a run to end. Its driver, Ray and the rollout engine go with it."""
     from launcher.run.launch import stop as ask
 
     found = find(run)
@@ -71,7 +70,7 @@ def stop(
 
 def resume(
     ctx: typer.Context, run: Run, settings: Settings = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
+    detach: Detach = False,
     plain: Plain = False, json: Json = False, force: Force = False,
 ) -> None:  # fmt: skip
     """Continue a run from its newest checkpoint."""

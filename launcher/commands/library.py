@@ -6,20 +6,19 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.commands.output import Json, Preset, put, put_json, put_table, say
 from launcher.errors import UserError
 
 app = typer.Typer(
     help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Name = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset, one of yours, or a file.")]
 Own = Annotated[str, typer.Argument(metavar="PRESET", help="A preset of yours.")]
 New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
 
 
 @app.command()
-def show(preset: Name, json: Json = False) -> None:
+def show(preset: Preset, json: Json = False) -> None:
     """Print what a preset sets, and where each value comes from."""
     from launcher.preset.files import load
     from launcher.preset.yaml_text import text_of
@@ -36,8 +35,8 @@ def show(preset: Name, json: Json = False) -> None:
 
 
 @app.command()
-def copy(preset: Name, new: New) -> None:
-    """Write a preset of yours that starts as a copy of another, comments included."""
+def copy(preset: Preset, new: New) -> None:
+    """Copy a preset, comments included, to one of yours."""
     from launcher.preset import library
 
     put(str(library.copy(preset, new)))
@@ -55,7 +54,7 @@ def rename(preset: Own, new: New) -> None:
 def delete(
     preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
 ) -> None:
-    """Remove a preset of yours; a shipped one of the same name shows again."""
+    """Remove a preset of yours. A shipped one of the same name shows again."""
     from launcher.preset import library
 
     if not yes:
@@ -74,7 +73,7 @@ def import_(
     name: Annotated[str | None, typer.Option(help="Name of the preset; the script's when not given.")] = None,
     json: Json = False,
 ) -> None:
-    """Make a preset of a shell script of veRL overrides, or of a command line; nothing is run."""
+    """Make a preset of a script of veRL overrides or a command. Nothing is run."""
     from launcher.preset import library
 
     if script == "-":
@@ -98,13 +97,13 @@ def import_(
 
 @app.command()
 def export(
-    preset: Name,
+    preset: Preset,
     to: Annotated[Path | None, typer.Option(help="File to write; printed when not given.")] = None,
     verl: Annotated[
         str | None, typer.Option("--verl", help="veRL version to write it for; the installed one else.")
     ] = None,
 ) -> None:
-    """Write a preset as a shell script of veRL overrides, which runs without ppo-tui's screen."""
+    """Write a preset as a shell script of veRL overrides. It runs without ppo-tui's screen."""
     from launcher.preset.shell import script
 
     text = script(preset, verl, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))

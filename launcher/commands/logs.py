@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from launcher.commands.launch import follow
-from launcher.commands.output import Json, put, put_json
+from launcher.commands.output import Detach, Json, Plain, put, put_json
 from launcher.errors import UserError
 
 
@@ -17,11 +17,11 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     logs: Annotated[
-        list[str], typer.Argument(metavar="LOG...", help="Console logs or metrics.jsonl, plain or .gz.")
+        list[str], typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz.")
     ],
     json: Json = False,
 ) -> None:
-    """Take in runs made elsewhere: attempts of one run where steps continue, else a run each."""
+    """Take in runs made elsewhere. Logs whose steps go on become attempts of one run, others a run each."""
     from launcher.run.importer import import_logs
 
     for run in import_logs(logs):
@@ -37,8 +37,8 @@ def replay(
         str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")
     ],
     speed: Annotated[float, typer.Option(help="How many times faster than the run was.")] = 20.0,
-    detach: Annotated[bool, typer.Option("--detach", help="Print the id and return.")] = False,
-    plain: Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one a flag.")] = False,
+    detach: Detach = False,
+    plain: Plain = False,
     json: Json = False,
 ) -> None:
     """Play a log as if it were a live run."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put_json, put_table, say
+from launcher.commands.output import Json, Preset, Settings, put_json, put_table, say
 from launcher.errors import UserError
 
 
@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def presets(json: Json = False) -> None:
-    """List the presets, yours and those that come with ppo-tui, and the one for this machine."""
+    """List the presets, yours and the shipped ones. Names the one to start with here."""
     from launcher.preflight import machine
     from launcher.preset.files import available, summary
     from launcher.preset.recommend import recommend
@@ -41,13 +41,11 @@ def presets(json: Json = False) -> None:
 
 
 def command(
-    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
-    settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Preset fields or veRL keys.")
-    ] = None,
+    preset: Preset,
+    settings: Settings = None,
     json: Json = False,
 ) -> None:
-    """Print the exact command of a run, ready to be pasted into a shell."""
+    """Print the exact command of a run, for a shell."""
     from launcher.preset.shell import command_line
     from launcher.run.launch import preview
 
@@ -61,12 +59,10 @@ def command(
 
 def edit(
     ctx: typer.Context,
-    preset: Annotated[str, typer.Argument(help="A shipped preset, one of yours, or a file.")],
-    field: Annotated[
-        str | None, typer.Argument(metavar="[KEY]", help="A field or veRL key to go to.")
-    ] = None,
+    preset: Preset,
+    field: Annotated[str | None, typer.Argument(metavar="KEY", help="A field or veRL key to go to.")] = None,
 ) -> None:
-    """Edit a preset on the screen; a shipped one as a preset of yours that lies over it."""
+    """Edit a preset on the screen. Of a shipped one a preset of yours is made that lies over it."""
     from launcher.preset.drafts import open_draft
     from launcher.preset.edit import field_named
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from launcher.commands.launch import Run
-from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.format import duration, number, roughly
 from launcher.run import directory
 from launcher.run.directory import RunDir
@@ -113,7 +113,7 @@ def _phase(state: dict[str, Any]) -> str:
 
 def metrics(
     source: Source,
-    key: Annotated[list[str] | None, typer.Option("--key", help="Only this key; may be repeated.")] = None,
+    key: Keys = None,
     json: Json = False,
 ) -> None:
     """Print every step of a run or a log."""
@@ -142,7 +142,11 @@ def health(
     source: Source,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", help="KEY=VALUE for a bare log: veRL keys, gpu_total_gb, host_total_gb."),
+        typer.Option(
+            "--config",
+            metavar="KEY=VALUE",
+            help="For a bare log; may be repeated: veRL keys, gpu_total_gb, host_total_gb.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

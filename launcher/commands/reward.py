@@ -18,14 +18,14 @@ def root() -> None:
 
 @app.command()
 def test(
-    file: Annotated[Path, typer.Argument(help="Python file with the function.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Python file with the function.")],
     data: Annotated[
         Path | None, typer.Option(help="Data file to take eight rows from; made-up sums without.")
     ] = None,
     name: Annotated[str, typer.Option(help="The function.")] = "compute_score",
     json: Json = False,
 ) -> None:
-    """Score right, wrong and empty answers in a process of its own; exit 1 when it fails."""
+    """Score right, wrong and empty answers. In a process of its own; exit 1 when it fails."""
     from launcher import verl_env
     from launcher.format import number
     from launcher.preflight import reward, worker
