@@ -105,7 +105,7 @@ class _Text:
     def put(self, path: Path, value: Any, order: Sequence[str], about: str) -> str:
         holder, key, node, rest = self._find(path)
         if node is not None and not rest:
-            return self._replace(holder, key, node, value)
+            return self._replace(key, node, value)
         if node is not None and node.tag.endswith(":null"):  # `env:` with nothing below it
             inner = self._nested(rest, value, " " * (key.start_mark.column + 2), about)
             return self._insert(self._line_end(self._colon(key)), inner)
@@ -155,7 +155,7 @@ class _Text:
             key, node = pairs[-1]
         return holder, key, node, ()
 
-    def _replace(self, holder: Any, key: Any, node: Any, value: Any) -> str:
+    def _replace(self, key: Any, node: Any, value: Any) -> str:
         colon = self._colon(key)
         empty = node.tag.endswith(":null") and not node.value
         end = colon if empty else self._end(key, node)

@@ -163,7 +163,7 @@ class Form:
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:
             limits.append(f"{self._parent} has {shown(_from_home(self.reading.base[where].value))}")
-        if spec and spec.key and (default := _verl_default(spec, self.seen)) is not None:
+        if spec and spec.key and (default := _verl_default(spec)) is not None:
             limits.append(f"veRL's default {shown(default)}")
         text = [(line, "critical") for line in wrap(clean(self._wrong(where)), columns - 2)]
         text += [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
@@ -185,7 +185,7 @@ def _is_field(where: Where) -> bool:
     return ".".join(where) in FIELDS
 
 
-def _verl_default(spec: Spec, seen: Effective) -> Any:
+def _verl_default(spec: Spec) -> Any:
     from launcher.preset.defaults import default_of
 
     value = default_of(spec.key)

@@ -2,7 +2,6 @@
 
 from launcher.console.causes.entry import Cause, Level
 
-PER_GPU = "trainer.n_gpus_per_node, trainer.nnodes"
 STORAGE_UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units=1"
 
 CAUSES = (
