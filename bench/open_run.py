@@ -3,7 +3,7 @@
     python bench/open_run.py                a run of 10,000 steps of 100 keys: open, and draw four charts
     python bench/open_run.py --million      `import` of a metrics.jsonl of a million steps of ten keys
 
-Prints one line a figure. Budgets (design.md): open <= 1.5 s, <= 80 MB for the screen, redraw <= 30 ms.
+Prints one line a figure. Budgets: open <= 1.5 s, <= 80 MB for the screen, redraw <= 30 ms.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The figures that people look at first, each with its names in order of preference (health-rules.md 3)."""
+"""The figures that people look at first, each with its names in order of preference."""
 
 SCORE = ("critic/score/mean", "critic/rewards/mean")
 KL = ("actor/reward_kl_penalty", "critic/kl", "actor/kl_loss")

@@ -1,7 +1,7 @@
 """The way of a batch: prompts, responses, mini- and micro-batches, optimizer steps; what a run comes to.
 
-Formulas as in verl.md (P6 to P13, section 8.2): batch sizes count prompts, `rollout.n` makes responses of
-them, and only then are they shared out to GPUs.
+Counted as veRL counts (rules P6 to P13 of docs/preflight.md): batch sizes are prompts, `rollout.n` makes
+responses of them, and only then are they shared out to GPUs.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _has_critic(seen: Effective) -> bool:
 def _updates(seen: Effective, model: str, prompts: int, n: int, ranks: int, longest: int) -> Updates:
     mini = seen.whole(f"{model}.ppo_mini_batch_size", prompts)
     per_gpu = mini * n / ranks
-    # From 0.8 on the critic fills its micro-batches by tokens, whatever is set (verl.md, fact 6).
+    # From 0.8 on the critic fills its micro-batches by tokens, whatever is set.
     if model == "critic":
         tokens: int | None = seen.whole("critic.ppo_infer_max_token_len_per_gpu", 32768)
     else:

@@ -42,7 +42,7 @@ def step(spec: Spec, value: Any, up: bool, seen: Effective) -> Any:
 
 
 def allowed(name: str, seen: Effective) -> list[int]:
-    """The values of a "divisor" field that the rest of the preset allows (verl.md P2, P8 to P13)."""
+    """The values of a "divisor" field that the rest of the preset allows (rules P2, P8 to P13)."""
     whole = _WHOLE.get(name)
     return divisors(whole(seen)) if whole else []
 

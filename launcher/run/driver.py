@@ -10,7 +10,7 @@ from pathlib import Path
 
 from launcher.run.process import ProcessId, kill_session, session_members
 
-PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs 4 (verl.md 7)
+PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs 4 to 5.5
 
 
 def spawn(argv: list[str], env: Mapping[str, str], cwd: Path, console: Path) -> "subprocess.Popen[bytes]":

@@ -144,7 +144,7 @@ def _note_force(run: RunDir, preflight: dict[str, Any]) -> None:
 def _refuse_complete(
     run: RunDir, step: int, planned: int | None, state: dict[str, Any], settings: Sequence[str]
 ) -> None:
-    """veRL would go through its whole start-up and end without a step (verl.md P35)."""
+    """veRL would go through its whole start-up and end without a step."""
     total = planned or (None if settings else state.get("total"))  # settings may make the run longer
     if total is not None and step >= total:
         raise UserError(

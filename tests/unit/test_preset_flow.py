@@ -1,4 +1,4 @@
-"""The way of a batch, against verl.md's formulas and the tutorials' numbers."""
+"""The way of a batch, against veRL's own formulas and the tutorials' numbers."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from launcher.preset.completion import keys
 from launcher.preset.defaults import NEWEST, default_of
 from launcher.preset.schema import BY_KEY, FIELDS, GENERAL, GROUPS, TITLES, Preset, fields_of
 
-# Keys of verl.md's tables that stay under overrides: megatron's, multi-modal, deprecated and internal ones.
+# Keys that people meet and that stay under overrides: megatron's, multi-modal, deprecated and internal ones.
 APPENDED = {
     "actor_rollout_ref.model.override_config.attn_implementation",
     "critic.model.override_config.attn_implementation",

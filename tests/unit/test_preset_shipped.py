@@ -155,7 +155,7 @@ KNOWN = {
         "critic.model.lora_rank": 16,
         "data.train_batch_size": 64,
         f"{ACTOR}.ppo_mini_batch_size": 16,
-        f"{ACTOR}.optim.lr": 1e-5,  # verl.md 8.1: about ten times the rate of full fine-tuning
+        f"{ACTOR}.optim.lr": 1e-5,  # about ten times the rate of full fine-tuning
         "critic.optim.lr": 5e-5,
         f"{ACTOR}.ppo_max_token_len_per_gpu": 8192,
         f"{ROLLOUT}.log_prob_max_token_len_per_gpu": 8192,
@@ -163,7 +163,7 @@ KNOWN = {
         "critic.ppo_infer_max_token_len_per_gpu": 8192,
         f"{ACTOR}.fsdp_config.param_offload": True,
         "critic.fsdp.param_offload": True,
-        f"{ROLLOUT}.load_format": "safetensors",  # verl.md 8.1: dummy leaves random weights in the engine
+        f"{ROLLOUT}.load_format": "safetensors",  # dummy leaves random weights in the engine
         f"{ACTOR}.strategy": "fsdp2",  # seen on an H200: FSDP 1 hands the engine an empty adapter
         "critic.strategy": "fsdp2",
         f"{REF}.strategy": "fsdp2",
