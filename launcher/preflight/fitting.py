@@ -53,7 +53,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
 def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     """One error or one warning, for the phase that is worst."""
     surely = max(found.phases, key=lambda phase: phase.gpu)
-    likely = max(found.phases, key=lambda phase: phase.gpu_high)
+    # what a new run lacks comes before what is too much after a resume only
+    likely = max(found.phases, key=lambda phase: (phase.gpu_fresh > total, phase.gpu_high))
     if surely.gpu > total:
         change, fix = _what_helps(subject, certain=True)
         yield Finding(
@@ -68,7 +69,7 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
         yield Finding(
             "FIT-2", "hardware", "warning", _keys(likely),
             f"phase '{likely.name}' may need {gib(likely.gpu)} to {gib(likely.gpu_high)} GiB of the "
-            f"{gib(total)} GiB that programs can have of the GPU{_when(likely)}: "
+            f"{gib(total)} GiB that programs can have of the GPU{_when(likely, total)}: "
             f"{_sum(likely, certain=False)}",
             fix, change,
         )  # fmt: skip
@@ -251,8 +252,10 @@ def _sum(phase: Phase, *, certain: bool) -> str:
     return " + ".join(f"{part.label} {gib(part.bytes)}" for part in parts)
 
 
-def _when(phase: Phase) -> str:
+def _when(phase: Phase, total: int) -> str:
     """What the upper end supposes."""
+    if phase.gpu_fresh <= total:
+        return f" in the first step after a resume ({gib(phase.gpu_fresh)} in others)"
     always = phase.name in ("engine start", "rollout", "weights to engine", "checkpoint")
     return "" if always else ", when its micro-batches are full of the longest rows"
 

@@ -22,6 +22,7 @@ CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels o
 PROCESS = int(0.45 * GIB)  # a Python process that imported torch
 TRAINER = 3 * GIB  # a worker that trains
 ENGINE = int(6.6 * GIB)  # vLLM's server, core and worker
+RESUMED = "reference, after a resume"
 
 
 class Part(NamedTuple):
@@ -46,6 +47,11 @@ class Phase:
     @property
     def gpu_high(self) -> int:
         return sum(part.bytes for part in self.parts)
+
+    @property
+    def gpu_fresh(self) -> int:
+        """The upper end where the run was not just resumed."""
+        return sum(part.bytes for part in self.parts if part.label != RESUMED)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -118,7 +124,9 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     if sizes.sleeps:
         asleep = [Part("engine asleep", rollout_memory.asleep(sizes), False)] if awake else []
     context = Part("CUDA context", CONTEXT, False)
-    resumed = Part("reference, after a resume", sizes.reference_first, False)
+    first = sizes.reference_first
+    # it is gone before the kernels of all passes are there
+    resumed = Part(RESUMED, max(0, first - (CONTEXT - FRESH)), False)
     shape = sizes.facts.sizes
 
     def working(model: Trained, activations: int, logits: int) -> tuple[Part, ...]:
@@ -141,14 +149,14 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
 
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
-    start.append(Part("reference, not yet moved off", sizes.reference_first, True))
+    start.append(Part("reference, not yet moved off", first, True))
     moved = actor.param_offload and not actor.offload_policy
     loaded = Part("actor weights back", actor.weights * moved, True)
     phases = [
         Phase("engine start", (*start, *awake, Part("CUDA context", FRESH, False))),
         Phase("rollout", (*idle, *awake, resumed, context)),
         Phase("log-probabilities", (
-            *idle, loaded, resumed,
+            *idle, loaded, Part(RESUMED, first, False),
             Part("logits and layers", max(
                 logits(shape, sizes.log_prob_tokens, sizes.log_prob_logit),
                 sizes.log_prob_tokens * layer_bytes(shape),
@@ -202,7 +210,7 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
         elif model and model.host():
             parts.append(Part(f"{model.name} moved off the GPUs", model.host() * on_node, True))
     if sizes.reference:
-        parts.append(Part("reference", sizes.reference * 4, True))
+        parts.append(Part("reference", sizes.reference, True))
     largest = max(model.weights + model.adam for model in (sizes.actor, sizes.critic) if model) * on_node
     if int(subject.value("trainer.save_freq", -1) or -1) > 0:
         parts.append(Part("copy for a checkpoint", largest, False))

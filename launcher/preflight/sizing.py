@@ -10,6 +10,7 @@ from launcher.preflight import models
 from launcher.preflight.config.base import (
     ACTOR,
     MODEL,
+    REF,
     ROLLOUT,
     data_parallel,
     has_critic,
@@ -77,7 +78,7 @@ class Plan:
     actor: Trained
     critic: Trained | None
     critic_facts: ModelFacts | None
-    reference: int  # parameters of the reference policy, which lies in host memory; 0 without one
+    reference: int  # bytes of the reference policy, which lies in host memory; 0 without one
     reference_first: int  # bytes of it on the GPU until its first pass, when FSDP moves it off
     gpus: int
     longest: int  # tokens of the longest prompt and response together
@@ -140,6 +141,7 @@ def plan(subject: Subject) -> Plan | None:
     actor = _trained(subject, "actor", facts, facts.parameters, f"{ACTOR}.fsdp_config", lora)
     # with LoRA the reference is the base model without its adapter
     reference = facts.parameters if has_reference(subject) and not has_lora(subject) else 0
+    reference *= _element(subject, f"{REF}.fsdp_config")
     kv_cache = subject.value(f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes")
     told = reserves and engine == "vllm" and isinstance(kv_cache, int) and kv_cache > 0
     together = subject.value(f"{ROLLOUT}.checkpoint_engine.backend", "naive") == "naive"
@@ -152,7 +154,7 @@ def plan(subject: Subject) -> Plan | None:
         ) if critic_facts else None,
         critic_facts=critic_facts,
         reference=reference,
-        reference_first=0 if actor.fsdp2 else 4 * reference // actor.shards,
+        reference_first=_reference_first(subject, reference),
         gpus=subject.gpus,
         longest=longest,
         update_tokens=tokens(
@@ -219,8 +221,6 @@ def _flash_attn(subject: Subject) -> bool:
 def _trained(
     subject: Subject, name: str, facts: ModelFacts, parameters: int, config: str, lora: int
 ) -> Trained:
-    size = subject.value(f"{config}.fsdp_size", -1)
-    shards = size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
     adapter = facts.lora_parameters(lora)
     policy = bool(subject.value(f"{config}.offload_policy", False))
     strategy = subject.value("critic.strategy" if name == "critic" else f"{ACTOR}.strategy", "fsdp")
@@ -228,13 +228,37 @@ def _trained(
         name=name,
         parameters=parameters + adapter,
         trainable=adapter or parameters,
-        element=_BYTES.get(str(subject.value(f"{config}.model_dtype", "fp32")), 4),
-        shards=shards,
+        element=_element(subject, config),
+        shards=_shards(subject, config),
         param_offload=bool(subject.value(f"{config}.param_offload", False)),
         optimizer_offload=bool(subject.value(f"{config}.optimizer_offload", False)),
         offload_policy=policy and strategy == "fsdp2",
         fsdp2=strategy == "fsdp2",
     )
+
+
+def _reference_first(subject: Subject, reference: int) -> int:
+    """What FSDP 1 leaves of the reference on the GPU until its first pass; nothing of one cut into shards.
+
+    Where nothing is cut, or under the original names (`use_orig_params`), the model's own views hold the
+    memory on the GPU after its flat parameter has been moved off.
+    """
+    config = f"{REF}.fsdp_config"
+    shards = _shards(subject, config)
+    if subject.value(f"{REF}.strategy", "fsdp") == "fsdp2":
+        return 0
+    return reference // shards if shards == 1 or subject.value(f"{config}.use_orig_params", False) else 0
+
+
+def _shards(subject: Subject, config: str) -> int:
+    """GPUs that share one copy of a model."""
+    size = subject.value(f"{config}.fsdp_size", -1)
+    return size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
+
+
+def _element(subject: Subject, config: str) -> int:
+    """Bytes of one master weight."""
+    return _BYTES.get(str(subject.value(f"{config}.model_dtype", "fp32")), 4)
 
 
 def _int(subject: Subject, key: str, default: int) -> int:

@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 PEAKS = json.loads((ROOT / "tests/data/memory/peaks.json").read_text())
 SUITE = PEAKS["suite"]
 NOT_TORCH = ("CUDA context", "engine", "engine beyond its share", "engine asleep", "engine weights")
-RESUMED = "reference, after a resume"
 
 
 def assumed(preset: str, machine: str, *settings: str) -> Subject:
@@ -27,7 +26,7 @@ def assumed(preset: str, machine: str, *settings: str) -> Subject:
 
 def allocated(phase: memory.Phase, *, resumed: bool = False) -> float:
     """What torch's allocator sees of a phase, in GiB."""
-    left_out = NOT_TORCH if resumed else (*NOT_TORCH, RESUMED)
+    left_out = NOT_TORCH if resumed else (*NOT_TORCH, memory.RESUMED)
     return sum(part.bytes for part in phase.parts if part.label not in left_out) / GIB
 
 
@@ -84,7 +83,7 @@ def of_suite(row: dict[str, Any]) -> dict[str, memory.Phase]:
 
 def upper(phase: memory.Phase, row: dict[str, Any]) -> float:
     """The upper end of a phase in GiB, without what only a resumed run has."""
-    extra = sum(part.bytes for part in phase.parts if part.label == RESUMED and not row.get("resumed"))
+    extra = sum(part.bytes for part in phase.parts if part.label == memory.RESUMED and not row.get("resumed"))
     return (phase.gpu_high - extra) / GIB
 
 
@@ -239,6 +238,26 @@ def test_offload_and_width_move_the_states(settings: tuple[str, ...], phase: str
     certain = next(each for each in found.phases if each.name == phase)
     states = sum(part.bytes for part in certain.parts if part.certain and part.label != "engine")
     assert states == pytest.approx(expected * 494_032_768, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("machine", "settings", "left"),
+    [
+        ("1x24", (), 4),
+        ("1x24", ("+actor_rollout_ref.ref.fsdp_config.model_dtype=bf16",), 2),
+        ("1x24", ("actor.strategy=fsdp2",), 0),
+        ("4x24", ("trainer.gpus=4",), 0),  # a shard is moved off at once
+        ("4x24", ("trainer.gpus=4", "actor_rollout_ref.ref.fsdp_config.use_orig_params=true"), 1),
+        ("1x24", ("kl.in_reward=false",), 0),
+    ],
+)
+def test_the_reference_stays_until_its_first_pass(machine: str, settings: tuple[str, ...], left: int) -> None:
+    """Bytes a parameter on the GPU; beside the rollout only after a resume, when few kernels are loaded."""
+    found = memory.estimate(assumed("gsm8k-0.5b-24gb", machine, *settings))
+    assert found is not None
+    assert found.plan.reference_first == left * 494_032_768
+    (part,) = [part for part in found.phases[1].parts if part.label == memory.RESUMED]
+    assert part.bytes == max(0, left * 494_032_768 - (memory.CONTEXT - memory.FRESH)) and not part.certain
 
 
 def test_what_left_the_gpu_is_in_host_memory() -> None:

@@ -58,6 +58,12 @@ def test_a_warning_gives_the_range() -> None:
     assert "may need 11.0 to 81.3 GiB" in finding.message
 
 
+def test_what_is_too_much_after_a_resume_only_is_said_so() -> None:
+    assert "in the first step after a resume (23.5 in others)" in found(assumed("1x24"), "FIT-2").message
+    close = found(assumed("1x24", preset="gsm8k-grpo-24gb"), "FIT-2")  # too much for a new run too
+    assert "in others" not in close.message
+
+
 def test_what_no_change_can_save_is_said_so() -> None:
     finding = found(assumed("1x8", "model.path=Qwen/Qwen2.5-7B-Instruct"), "FIT-1")
     assert finding.change is None and finding.fix.startswith("no single change")
