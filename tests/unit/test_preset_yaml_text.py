@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from launcher.preset.files import shipped
@@ -126,10 +126,15 @@ def test_any_document_can_be_edited(data: dict[str, Any], flow: bool, path: list
     import io
 
     from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     yaml, out = YAML(typ="safe", pure=True), io.StringIO()
     yaml.default_flow_style = flow
     yaml.dump(data, out)
+    try:
+        read(out.getvalue())
+    except YAMLError:  # ruamel writes {a: ?0}, and does not read it
+        assume(False)
     names = tuple(path)
     new = put(out.getvalue(), names, "v")
     found = read(new)
