@@ -21,7 +21,8 @@ from launcher.errors import UserError
 from launcher.health.levels import Level
 from launcher.text import clean, did_you_mean
 
-STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")  # what a run may be ended for: rules that are seldom wrong
+STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
+"""What a run may be ended for: rules that are seldom wrong."""
 NOTICES = ("toast", "bell", "osc9")
 AT_ONCE = frozenset({"NUM-1", "ERR-1"})
 TIME_LIMIT = 30.0  # seconds an on_alert command may take
