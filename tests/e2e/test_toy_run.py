@@ -166,6 +166,23 @@ def test_a_checkpoint_is_scored_and_nothing_is_trained(env: dict[str, str], run:
     assert not any(key.startswith("actor/") for key in steps[0])
 
 
+def test_with_adapters_actor_and_critic_learn(env: dict[str, str]) -> None:
+    """LoRA: the reference is the actor without its adapter."""
+    words = ["model.lora_rank=4", "critic.lora_rank=4", "trainer.steps=3", "trainer.validate_first=false"]
+    started = ppo_tui(env, "run", "toy-cpu", *words, "--detach", "--json")
+    assert started.returncode == 0, started.stderr
+    found = json.loads(started.stdout)
+    deadline = time.monotonic() + PATIENCE
+    while (state := status(env, found["run"]))["state"] not in ("finished", "failed"):
+        assert time.monotonic() < deadline, state
+        time.sleep(1)
+    assert state["state"] == "finished", state
+    first, _, third = (logged(found)[step] for step in (1, 2, 3))
+    assert all(step[f"{model}/grad_norm"] > 0 for step in (first, third) for model in ("actor", "critic"))
+    # actor and reference are the same before the first update; by the third the adapter is away from it
+    assert 0 <= first["actor/kl_loss"] < third["actor/kl_loss"]
+
+
 def _session_of(leader: int) -> list[int]:
     """Live processes of a session; those that only wait to be reaped hold nothing any more."""
     found = []
