@@ -8,56 +8,22 @@ that finished, was stopped or still runs is no failure, whatever harmless traceb
 import re
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from launcher.console.causes import CATALOGUE, Cause, Level
 from launcher.console.causes.frames import Owner
-from launcher.console.causes.scan import Quote, Scan, Sighting
+from launcher.console.causes.scan import Scan
+from launcher.console.causes.sighting import Found, Quote, Sighting, best
+from launcher.console.diagnosis import Diagnosis, evidence
+from launcher.console.endings import RAY_CPUS, complete, finished, hung, running, stopped, waiting
 from launcher.console.lines import Line
 
 STALLED = 90.0
 """Seconds without a line after which a start-up that stands where Ray waits for CPUs is called stalled."""
-LONGEST = 400  # characters of one line of evidence
 
 _BY_ID = {cause.id: cause for cause in CATALOGUE}
-_ORDER = {cause.id: index for index, cause in enumerate(CATALOGUE)}
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-
-Found = tuple[Cause, Sighting]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A line of the log (numbered from 1) that shows the cause."""
-
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """Why a run ended. `cause` is a catalogue id, or unknown, stopped, finished, running."""
-
-    cause: str
-    title: str
-    meaning: str
-    evidence: tuple[Evidence, ...] = ()
-    """The most telling line first."""
-    fixes: tuple[str, ...] = ()
-    exit_code: int | None = None
-    """As a shell shows it (134, not -6); None when unknown."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "cause": self.cause,
-            "title": self.title,
-            "meaning": self.meaning,
-            "evidence": [{"line": item.line, "text": item.text} for item in self.evidence],
-            "fixes": list(self.fixes),
-            "exit_code": self.exit_code,
-        }
 
 
 def diagnose(
@@ -91,27 +57,27 @@ def _decide(
     if stop is None or (scan.fatal is not None and scan.fatal < stop.line):
         stop = _interrupt(scan)
     if stop is not None:
-        return _stopped(scan, stop)
+        return stopped(scan, stop)
     if not alive and code != 0 and (requested_by is not None or (code or 0) - 128 in _STOPPING):
         found = _explain(scan, code) if scan.fatal is not None else None
         if found is None or found[0].level is Level.SYMPTOM:  # workers die when a run is stopped
-            return _stopped(scan, scan.marks.get("last"))
+            return stopped(scan, scan.marks.get("last"))
     if code == 0:
-        return _finished(scan)
+        return finished(scan)
     if code is None and not scan.block:
-        waiting = _waiting(scan)
-        if waiting is not None and (alive is None if idle is None else idle >= STALLED):
-            return _told(_BY_ID["ray-cpus"], [waiting])
-        hung = _hung(scan)
-        if hung is not None and (alive is None if idle is None else idle >= STALLED):
-            return _explained(scan, *hung)
-        if _complete(scan) and not alive:
-            return _finished(scan)
-        late = _best(pair for pair in scan.seen.values() if _deadly(scan, *pair)) if alive is None else None
+        stands = waiting(scan)
+        if stands is not None and (alive is None if idle is None else idle >= STALLED):
+            return _told(RAY_CPUS, [stands])
+        hangs = hung(scan)
+        if hangs is not None and (alive is None if idle is None else idle >= STALLED):
+            return _explained(scan, *hangs)
+        if complete(scan) and not alive:
+            return finished(scan)
+        late = best(pair for pair in scan.seen.values() if _deadly(scan, *pair)) if alive is None else None
         if late is not None:
             return _explained(scan, *late)
         if alive is not False:
-            return _running(scan, alive)
+            return running(scan, alive)
     found = _explain(scan, code)
     return _unexplained(scan, code) if found is None else _explained(scan, *found)
 
@@ -119,14 +85,14 @@ def _decide(
 def _explain(scan: Scan, code: int | None) -> Found | None:
     """The entry that fits the end of a failed run best, with the line that shows it; None when none does."""
     elsewhere = list(scan.seen.values())
-    found = _best(
+    found = best(
         (cause, sighting) for sighting in scan.block for cause in sighting.causes if sighting.shows(cause)
     )
     if found is None and (scan.block or (code or 0) > 128):
         # An exception that no entry knows, or a signal: exceptions elsewhere need not have to do with it.
-        return _best(pair for pair in elsewhere if not pair[1].raised and pair[0].level is not Level.SYMPTOM)
+        return best(pair for pair in elsewhere if not pair[1].raised and pair[0].level is not Level.SYMPTOM)
     if found is None:
-        return _best(elsewhere)
+        return best(elsewhere)
     return (_behind(found[0], elsewhere) or found) if found[0].level is Level.SYMPTOM else found
 
 
@@ -137,26 +103,12 @@ def _deadly(scan: Scan, cause: Cause, sighting: Sighting) -> bool:
     return after and cause.level is Level.ROOT and not re.match("AgentLoop|RewardLoop", sighting.source)
 
 
-def _hung(scan: Scan) -> Found | None:
-    """What a run stands still of since its last step."""
-    step = scan.marks.get("step")
-    return _best(
-        pair
-        for pair in scan.seen.values()
-        if pair[0].hangs and (step is None or pair[1].quote.line > step.line)
-    )
-
-
 def _behind(symptom: Cause, elsewhere: list[Found]) -> Found | None:
     """What stands behind a symptom; another symptom when that is nearer to the cause."""
     hidden = [
         pair for pair in elsewhere if re.search(symptom.hides, pair[1].source) and pair[0] is not symptom
     ]
-    return _best(hidden)
-
-
-def _best(found: Iterable[Found]) -> Found | None:
-    return min(found, key=lambda pair: (pair[0].level, pair[1].quote.line, _ORDER[pair[0].id]), default=None)
+    return best(hidden)
 
 
 def _explained(scan: Scan, cause: Cause, sighting: Sighting) -> Diagnosis:
@@ -211,13 +163,8 @@ def _told(cause: Cause, quotes: list[Quote], message: str = "") -> Diagnosis:
         return _PLACEHOLDER.sub(lambda found: words.get(found[1], "…"), text) if words else text
 
     return Diagnosis(
-        cause.id, fill(cause.title), fill(cause.meaning), _evidence(quotes), tuple(map(fill, cause.fixes))
+        cause.id, fill(cause.title), fill(cause.meaning), evidence(quotes), tuple(map(fill, cause.fixes))
     )
-
-
-def _evidence(quotes: Iterable[Quote | None]) -> tuple[Evidence, ...]:
-    kept = {quote.line: quote for quote in quotes if quote is not None}
-    return tuple(Evidence(quote.line, quote.text.strip()[:LONGEST]) for quote in kept.values())
 
 
 def _unexplained(scan: Scan, code: int | None) -> Diagnosis:
@@ -229,7 +176,7 @@ def _unexplained(scan: Scan, code: int | None) -> Diagnosis:
             f"Unknown failure: {root.message[:160]}",
             "No entry of the catalogue fits. This is the innermost exception, and the line of your code or "
             "veRL's that led to it.",
-            _evidence([root.quote, root.frame, root.full_key]),
+            evidence([root.quote, root.frame, root.full_key]),
             (
                 "read the log around this line",
                 "`ppo-tui check PRESET` and `ppo-tui doctor` find most mistakes before the start",
@@ -246,7 +193,7 @@ def _unexplained(scan: Scan, code: int | None) -> Diagnosis:
         "unknown",
         "The run ended without saying why",
         "The log ends without an exception. Ray can lose a driver's last lines.",
-        _evidence([last]),
+        evidence([last]),
         ("look into the Ray session folder: /tmp/ray/session_latest/logs", "look at `dmesg | tail`"),
     )
 
@@ -261,84 +208,3 @@ def _signal(number: int) -> str:
 def _interrupt(scan: Scan) -> Quote | None:
     raised = [sighting for sighting in scan.block if sighting.raised]
     return raised[-1].quote if raised and raised[-1].message.startswith("KeyboardInterrupt") else None
-
-
-def _complete(scan: Scan) -> bool:
-    if "final" in scan.marks or (scan.total is not None and (scan.step or 0) >= scan.total):
-        return True
-    bar = re.search(r"(\d+)/(\d+) \[", scan.marks["bar"].text) if "bar" in scan.marks else None
-    return bar is not None and bar[1] == bar[2]
-
-
-def _waiting(scan: Scan) -> Quote | None:
-    """Where the start-up stands when it is a place at which Ray waits for CPUs without saying so."""
-    if scan.ready or "created" in scan.marks:
-        return None
-    if "ray-cpus" in scan.seen:
-        return scan.seen["ray-cpus"][1].quote
-    if "groups" in scan.marks:
-        return scan.marks["groups"]
-    return scan.marks.get("dumped") if "data" not in scan.marks else None
-
-
-def _finished(scan: Scan) -> Diagnosis:
-    title, meaning, fixes = "Finished", "The run reached its last step.", []
-    if scan.step is not None and scan.total is not None and scan.step < scan.total:
-        title = f"Ended at step {scan.step} of {scan.total}: the epochs were over"
-        meaning = (
-            "trainer.total_training_steps is more than the epochs hold; veRL ends without a last validation."
-        )
-        fixes = ["trainer.total_epochs ↑"]
-    elif scan.step is None and "bar" in scan.marks:
-        title = "Nothing was left to do"
-        meaning = "The checkpoint it resumed from is already at the last step."
-        fixes = ["trainer.total_epochs ↑ (or trainer.total_training_steps) to train on"]
-    if scan.failed_prompts:
-        meaning += f" {scan.failed_prompts} prompts were dropped because an exception was raised for them."
-        fixes.append("`ppo-tui reward test FILE` finds what the reward function cannot read")
-    marks = scan.marks
-    shown = marks.get("final") or marks.get("step") or marks.get("bar") or marks.get("last")
-    return Diagnosis("finished", title, meaning, _evidence([shown, marks.get("prompt")]), tuple(fixes))
-
-
-def _stopped(scan: Scan, shown: Quote | None) -> Diagnosis:
-    fixes: list[str] = []
-    reached = f"after step {scan.step}" if scan.step else "before its first step"  # 0: validated only
-    meaning = f"It was asked to end {reached}."
-    quotes = [shown]
-    waiting = _waiting(scan)
-    if waiting is not None and not scan.step:
-        quotes.append(waiting)
-        meaning += " The start-up stood where Ray waits for CPUs: it may have been stalled."
-        fixes.append(f"if it stood there for minutes, it was stalled: {_BY_ID['ray-cpus'].fixes[0]}")
-    hung = _hung(scan)
-    if hung is not None:
-        cause, sighting = hung
-        quotes.append(sighting.quote)
-        meaning += f" It stood still before that: {cause.title[0].lower()}{cause.title[1:]}."
-        fixes.extend(cause.fixes)
-    if scan.failed_prompts and not scan.step:
-        quotes.append(scan.marks["prompt"])
-        meaning += f" {scan.failed_prompts} prompts had failed and no step was done."
-        fixes.append("`ppo-tui reward test FILE`: a reward function that always raises never lets a step end")
-    if "nan" in scan.marks:
-        quotes.append(scan.marks["nan"])
-        meaning += " Its gradients were not finite."
-        fixes.append(
-            "resume from a checkpoint before the first nan, with a lower actor_rollout_ref.actor.optim.lr"
-        )
-    saved = scan.marks.get("saved")
-    place = (
-        f"from {saved.text}" if saved else "from its newest checkpoint; without one it can only be run anew"
-    )
-    return Diagnosis(
-        "stopped", "Stopped", meaning, _evidence(quotes), (*fixes, f"`ppo-tui resume RUN` continues {place}")
-    )
-
-
-def _running(scan: Scan, alive: bool | None) -> Diagnosis:
-    shown = scan.marks.get("step") or scan.marks.get("last")
-    if alive:
-        return Diagnosis("running", "Still running", "The driver lives.", _evidence([shown]))
-    meaning = "The log ends in the middle of the run: it still runs, or was cut off."
-    return Diagnosis("running", "The log does not show an end", meaning, _evidence([shown]))

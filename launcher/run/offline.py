@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from launcher.console.diagnose import Diagnosis, diagnose
+from launcher.console.diagnose import diagnose
+from launcher.console.diagnosis import Diagnosis
 from launcher.console.reader import ConsoleReader, StepLine
 from launcher.errors import UserError
 from launcher.files import read_json

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from launcher.console.causes import CATALOGUE
 from launcher.console.causes.frames import Folders, Owner
 from launcher.console.causes.scan import CACHED, KEPT, WRITERS, Scan
-from launcher.console.diagnose import LONGEST, Diagnosis, diagnose
+from launcher.console.diagnose import diagnose
+from launcher.console.diagnosis import LONGEST, Diagnosis
 from launcher.console.lines import Line, LineSplitter
 
 DATA = Path(__file__).parents[1] / "data"

@@ -13,7 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from launcher.console.causes import CATALOGUE
-from launcher.console.diagnose import Diagnosis, diagnose
+from launcher.console.diagnose import diagnose
+from launcher.console.diagnosis import Diagnosis
 from launcher.console.lines import LineSplitter
 
 SAMPLES = YAML(typ="safe").load(Path(__file__).parents[1] / "data" / "failures" / "samples.yaml")

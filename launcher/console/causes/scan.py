@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from launcher.console.causes import CATALOGUE, Cause
 from launcher.console.causes.frames import Folders, Owner
+from launcher.console.causes.sighting import Quote, Sighting, regex
 from launcher.console.lines import Line
 from launcher.console.marks import SAMPLE
 
@@ -46,37 +47,6 @@ _MARK = re.compile(
     r"|(?P<prompt>Error in _run_prompt)|(?P<signal>\*\*\* SIG(TERM|INT) received)"
     r"|(?P<nan>WARN: .*grad_norm is not finite)"
 )
-
-
-@dataclass(frozen=True)
-class Quote:
-    """A line of the log, to be shown as evidence."""
-
-    line: int
-    text: str
-
-
-def quote(line: Line) -> Quote:
-    return Quote(line.number, line.text[:LONGEST])
-
-
-@dataclass
-class Sighting:
-    """A line that may be a cause, with what surrounds it."""
-
-    quote: Quote
-    message: str
-    source: str
-    around: str
-    method: Quote | None  # the remote call it came out of
-    frame: Quote | None  # where it was raised: the last frame of the highest owner
-    owner: Owner  # of the frame
-    causes: tuple[Cause, ...]
-    raised: bool
-    full_key: Quote | None = None
-
-    def shows(self, cause: Cause) -> bool:
-        return not cause.where or _regex(cause.where).search(f"{self.around}\n{self.message}") is not None
 
 
 @dataclass
@@ -157,7 +127,7 @@ class Scan:
         if text.startswith("step:"):
             self._step(line, text)
             return
-        self.marks["last"] = quote(line)
+        self.marks["last"] = _quote(line)
         mark = _MARK.match(text)
         if mark is not None:
             self._mark(mark, line, text)
@@ -167,13 +137,13 @@ class Scan:
             writer = self._writer(line)
             writer.near = line.number
             writer.context.append(method[1])
-            writer.begin(quote(line))
+            writer.begin(_quote(line))
             if text.startswith(("ray::", "ray.exceptions.RayTaskError")) or "creation task" in text:
                 return
         if near and _is_exception(text):
             self._raised(line, text)
         elif any_line().match(text):
-            causes = tuple(cause for cause in CATALOGUE if cause.line and _regex(cause.line).match(text))
+            causes = tuple(cause for cause in CATALOGUE if cause.line and regex(cause.line).match(text))
             self._add(self._sighting(line, text, causes, raised=False))
 
     def _writer(self, line: Line) -> Writer:
@@ -208,7 +178,7 @@ class Scan:
 
     def _alive(self, mark: str, line: Line) -> None:
         self.ready = True
-        self.marks[mark] = quote(line)
+        self.marks[mark] = _quote(line)
         if self.fatal is None and self._open:  # the driver's traceback was not the end
             self._open = False
             self.block.clear()
@@ -218,7 +188,7 @@ class Scan:
         driver = not line.source
         if name in ("overrides", "hydra", "launch", "signal", "repetition") and not driver:
             return
-        self.marks.setdefault(name, quote(line))
+        self.marks.setdefault(name, _quote(line))
         if name in ("traceback", "target", "overrides"):
             self._begin(name, line)
         elif name == "hydra":
@@ -236,7 +206,7 @@ class Scan:
         elif name == "ignored":
             self._writer(line).skip = True
         elif name == "key" and driver and self.block and line.number - self.block[-1].quote.line < 5:
-            self.block[-1].full_key = quote(line)
+            self.block[-1].full_key = _quote(line)
             self.block[-1].around += f"\n{text}"
         elif name == "ready":
             self.ready = True
@@ -253,7 +223,7 @@ class Scan:
     def _dumped(self, line: Line) -> None:
         if line.text.endswith("}"):  # every line of the printed configuration but the last ends otherwise
             self._dumping = False
-            self.marks["dumped"] = quote(line)
+            self.marks["dumped"] = _quote(line)
 
     def _begin(self, name: str, line: Line) -> None:
         """A traceback, or the line before one, of whichever process."""
@@ -279,7 +249,7 @@ class Scan:
         text = _REPEATED.sub("", text[:LONGEST]) if "[repeated " in text else text[:LONGEST]
         causes = self._known.get(text)
         if causes is None:
-            causes = tuple(cause for cause in CATALOGUE if cause.raised and _regex(cause.raised).search(text))
+            causes = tuple(cause for cause in CATALOGUE if cause.raised and regex(cause.raised).search(text))
             if len(self._known) >= CACHED:
                 self._known.clear()
             self._known[text] = causes
@@ -288,7 +258,7 @@ class Scan:
     def _sighting(self, line: Line, text: str, causes: tuple[Cause, ...], raised: bool) -> Sighting:
         writer = self._writers.get((line.source, line.pid))
         around = [f"from {line.source or 'driver'} {'stepping' if self.ready else 'starting'}"]
-        found = Sighting(quote(line), text, line.source, "", None, None, Owner.LIBRARY, causes, raised)
+        found = Sighting(_quote(line), text, line.source, "", None, None, Owner.LIBRARY, causes, raised)
         if writer is not None and raised:
             around += [*writer.context, writer.code]
             found.method, found.frame, found.owner = writer.method, writer.frame, writer.owner
@@ -312,6 +282,10 @@ class Scan:
             self.strangers.append(sighting)
 
 
+def _quote(line: Line) -> Quote:
+    return Quote(line.number, line.text[:LONGEST])
+
+
 def _decorated(text: str) -> int:
     match = _DECORATION.match(text)
     return match.end() if match else 0
@@ -320,9 +294,6 @@ def _decorated(text: str) -> int:
 def _is_exception(text: str) -> bool:
     match = _RAISED.match(text)
     return match is not None and bool(_ERROR_NAME.search(match[2]) or match[1])
-
-
-_regex = functools.cache(re.compile)
 
 
 @functools.cache

@@ -1,0 +1,47 @@
+"""What is said about how a run ended."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.console.causes.sighting import Quote
+
+LONGEST = 400  # characters of one line of evidence
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A line of the log (numbered from 1) that shows the cause."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a run ended. `cause` is a catalogue id, or unknown, stopped, finished, running."""
+
+    cause: str
+    title: str
+    meaning: str
+    evidence: tuple[Evidence, ...] = ()
+    """The most telling line first."""
+    fixes: tuple[str, ...] = ()
+    exit_code: int | None = None
+    """As a shell shows it (134, not -6); None when unknown."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "cause": self.cause,
+            "title": self.title,
+            "meaning": self.meaning,
+            "evidence": [{"line": item.line, "text": item.text} for item in self.evidence],
+            "fixes": list(self.fixes),
+            "exit_code": self.exit_code,
+        }
+
+
+def evidence(quotes: Iterable[Quote | None]) -> tuple[Evidence, ...]:
+    """Each line once, in the order given; a quote that was not found is left out."""
+    kept = {quote.line: quote for quote in quotes if quote is not None}
+    return tuple(Evidence(quote.line, quote.text.strip()[:LONGEST]) for quote in kept.values())
