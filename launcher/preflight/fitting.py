@@ -7,19 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.format import GIB, gib
-from launcher.preflight import models, rollout_memory
+from launcher.format import gib
+from launcher.preflight import engine_start, models
+from launcher.preflight.config.base import is_fsdp
 from launcher.preflight.finding import Finding
 from launcher.preflight.memory import Estimate, Phase, estimate
-from launcher.preflight.sizing import Plan
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
 from launcher.preset.schema import FIELDS
 
-_UTILISATION = "actor_rollout_ref.rollout.gpu_memory_utilization"
-_KV_CACHE = "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes"
-_MODEL = "actor_rollout_ref.model.path"
-ENGINE_WORK = GIB  # what vLLM needs beside weights and KV cache: its own activations and buffers
+_JUDGE = "reward.reward_model.rollout.gpu_memory_utilization"
+_MODEL, _CRITIC = "actor_rollout_ref.model.path", "critic.model.path"
 
 ROWS = (
     "actor.ppo_micro_batch_size_per_gpu",
@@ -36,18 +34,30 @@ def checks(subject: Subject) -> Iterable[Finding]:
     found = estimate(subject)
     if found is None and models.is_toy(str(subject.value(_MODEL))):
         return  # not made yet, and small
-    if found is None:
+    if found is None and not is_fsdp(subject):
         yield Finding(
-            "FIT-0", "hardware", "info", (_MODEL,),
-            f"nothing is known about the size of {subject.value(_MODEL)}: its memory cannot be estimated",
-            "download the model first, or give the folder that holds it",
+            "FIT-0", "hardware", "info", ("model_engine",),
+            f"the memory of model_engine={subject.value('model_engine')} cannot be estimated, only FSDP's",
+            "start with small micro-batches, and watch the GPU's memory in the first steps",
         )  # fmt: skip
         return
+    if found is None:
+        yield _unknown(_MODEL, f"{subject.value(_MODEL)}: its memory cannot be estimated")
+        return
+    if found.plan.critic_guessed:
+        yield _unknown(_CRITIC, f"the critic, {subject.value(_CRITIC)}: it is counted as large as the actor")
     yield from _host(subject, found)
     if found.gpu_total is not None and not subject.cpu:
         yield from _phases(subject, found, found.gpu_total)
-        yield from _start(subject, found)
-        yield from _cache(subject, found, found.gpu_total)
+        yield from engine_start.free_share(subject, found)
+        yield from engine_start.longest_row(subject, found, found.gpu_total)
+
+
+def _unknown(key: str, what: str) -> Finding:
+    return Finding(
+        "FIT-0", "hardware", "info", (key,), f"nothing is known about the size of {what}",
+        "download the model first, or give the folder that holds it",
+    )  # fmt: skip
 
 
 def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
@@ -56,7 +66,7 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     # what a new run lacks comes before what is too much after a resume only
     likely = max(found.phases, key=lambda phase: (phase.gpu_fresh > total, phase.gpu_high))
     if surely.gpu > total:
-        change, fix = _what_helps(subject, certain=True)
+        change, fix = _what_helps(subject, found, surely, certain=True)
         yield Finding(
             "FIT-1", "hardware", "error", _keys(surely),
             f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the {gib(total)} GiB that "
@@ -65,7 +75,7 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
             fix, change,
         )  # fmt: skip
     elif likely.gpu_high > total:
-        change, fix = _what_helps(subject, certain=False)
+        change, fix = _what_helps(subject, found, likely, certain=False)
         yield Finding(
             "FIT-2", "hardware", "warning", _keys(likely),
             f"phase '{likely.name}' may need {gib(likely.gpu)} to {gib(likely.gpu_high)} GiB of the "
@@ -73,55 +83,6 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
             f"{_sum(likely, certain=False)}",
             fix, change,
         )  # fmt: skip
-
-
-def _start(subject: Subject, found: Estimate) -> Iterator[Finding]:
-    """vLLM wants its whole share free at its start, even where its KV cache is told to be small."""
-    plan = found.plan
-    if subject.machine.assumed or plan.utilisation is None:
-        return
-    for index, gpu in enumerate(subject.machine.gpus[: subject.gpus]):
-        trained = found.phases[0].gpu - rollout_memory.share(plan, found.gpu_total or 0)
-        wanted = trained + rollout_memory.asked(plan, gpu.usable)
-        if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
-            holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
-            yield Finding(
-                "FIT-3", "hardware", "error", (_UTILISATION,),
-                f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
-                f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there",
-                "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES",
-            )  # fmt: skip
-
-
-def _cache(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
-    """The engine refuses to start when not even one row of the longest length fits into its KV cache."""
-    plan = found.plan
-    if plan.utilisation is None:
-        return
-    weights, token = rollout_memory.weights(plan), rollout_memory.kv_bytes(plan)
-    room, wanted, shorter = _room(plan, total), token * plan.max_model_len, token * plan.longest
-    if room - _work(plan) >= wanted:
-        return
-    fix, change = "use a smaller model, or more GPUs with rollout.tensor_model_parallel_size", None
-    needed = (weights + shorter + ENGINE_WORK) / total
-    share = next((step / 20 for step in range(1, 19) if step / 20 > max(needed, plan.utilisation)), None)
-    if plan.max_model_len > plan.longest and room - _work(plan) >= shorter:
-        fix = f"set rollout.max_model_len to {plan.longest}, the longest prompt and response"
-        change = {"rollout.max_model_len": plan.longest}
-    elif plan.kv_cache is not None:
-        fix = f"make it at least {shorter}, and rollout.max_model_len {plan.longest}; or take it out"
-    elif share:
-        fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
-    row = f"one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
-    yield Finding(
-        "FIT-4", "hardware", "error" if room < wanted else "warning",
-        (_UTILISATION if plan.kv_cache is None else _KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
-        f"the engine's share, {plan.utilisation:g} x {gib(total)} GiB, leaves {gib(max(0, room))} GiB beside "
-        f"its weights, and {row} and about {gib(ENGINE_WORK)} GiB to work in"
-        if plan.kv_cache is None
-        else f"kv_cache_memory_bytes is {gib(room)} GiB, and {row}",
-        fix, change,
-    )  # fmt: skip
 
 
 def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
@@ -155,12 +116,20 @@ def _beyond_host(subject: Subject, found: Estimate) -> bool:
     return 0 < subject.machine.host_total * 0.95 < found.host
 
 
-def _what_helps(subject: Subject, *, certain: bool) -> tuple[Change | None, str]:
+def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> tuple[Change | None, str]:
     """The first single change with which everything is likely to fit, else (`certain`) may fit at all."""
+    if worst.name == "reward model":
+        return None, f"set {_JUDGE} lower, or give that model GPUs of its own (reward.model_own_gpus=true)"
     second: tuple[Change, Estimate] | None = None
+    room = min(0, engine_start.row_room(now))  # an engine that cannot start as it is has a finding of its own
     for change in candidates(subject):
         found = estimate(changed(subject, change))
-        if found is None or found.gpu_total is None or _row_room(found) < 0 or _beyond_host(subject, found):
+        if (
+            found is None
+            or found.gpu_total is None
+            or engine_start.row_room(found) < room
+            or _beyond_host(subject, found)
+        ):
             continue
         if all(phase.gpu_high <= found.gpu_total for phase in found.phases):
             cheaper = f"; {setting(second[0])} alone may do" if second else ""
@@ -169,28 +138,12 @@ def _what_helps(subject: Subject, *, certain: bool) -> tuple[Change | None, str]
             second = change, found
     if second is not None:
         return second[0], f"{setting(second[0])} may make it fit: {_range(second[1])}"
+    lora = "" if now.plan.actor.trainable < now.plan.actor.parameters else " or LoRA (model.lora_rank=16)"
+    both = "actor.offload_policy and critic.offload_policy" if now.plan.critic else "actor.offload_policy"
     return None, (
-        "no single change is enough: use more GPUs, a smaller model or LoRA (model.lora_rank=16), or shorter "
-        "micro-batches with actor.strategy=fsdp2, actor.offload_policy and critic.offload_policy"
+        f"no single change is enough: use more GPUs, a smaller model{lora}, or shorter micro-batches with "
+        f"actor.strategy=fsdp2 and {both}"
     )
-
-
-def _row_room(found: Estimate) -> int:
-    """Bytes left for KV cache beside the longest row; negative: the engine cannot start."""
-    plan, total = found.plan, found.gpu_total
-    if plan.utilisation is None or total is None:
-        return 0
-    return _room(plan, total) - rollout_memory.kv_bytes(plan) * plan.longest - _work(plan)
-
-
-def _room(plan: Plan, total: int) -> int:
-    """Bytes of the engine beside its weights."""
-    return rollout_memory.share(plan, total) - rollout_memory.weights(plan)
-
-
-def _work(plan: Plan) -> int:
-    """What has to be left of them when the KV cache is taken: nothing where that was given in bytes."""
-    return ENGINE_WORK if plan.kv_cache is None else 0
 
 
 def candidates(subject: Subject) -> Iterator[Change]:
@@ -198,6 +151,9 @@ def candidates(subject: Subject) -> Iterator[Change]:
     found = estimate(subject)
     assert found is not None
     plan = found.plan
+    if plan.copied and plan.actor.trainable < plan.actor.parameters:
+        # only an engine that read the base model itself takes layers
+        yield {"rollout.layered_summon": True, "rollout.load_format": "safetensors"}
     if plan.utilisation is not None and found.gpu_total:
         for step in range(int(plan.utilisation * 20 - 1e-9), 1, -1):
             yield {"rollout.gpu_memory_utilization": step / 20}
@@ -264,9 +220,12 @@ def _keys(phase: Phase) -> tuple[str, ...]:
     """The veRL keys that a phase is decided by."""
     actor = "actor_rollout_ref.actor"
     if phase.name in ("engine start", "rollout"):
-        return _UTILISATION, f"{actor}.fsdp_config.param_offload", f"{actor}.fsdp_config.optimizer_offload"
+        offload = (f"{actor}.fsdp_config.{name}_offload" for name in ("param", "optimizer"))
+        return engine_start.UTILISATION, *offload
     if phase.name == "weights to engine":
         return ("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",)
+    if phase.name == "reward model":
+        return (_JUDGE,)
     if phase.name == "update critic":
         return "critic.ppo_infer_max_token_len_per_gpu", "critic.fsdp.param_offload"
     if phase.name == "log-probabilities":

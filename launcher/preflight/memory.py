@@ -14,8 +14,9 @@ from launcher.format import GIB, gib, number
 from launcher.preflight import rollout_memory
 from launcher.preflight.models import Architecture
 from launcher.preflight.rollout_memory import layer_bytes
-from launcher.preflight.sizing import Plan, Trained, plan
+from launcher.preflight.sizing import Plan, plan
 from launcher.preflight.subject import Subject
+from launcher.preflight.trained import Trained
 
 FRESH = int(1.2 * GIB)  # CUDA context and NCCL of the training process before its first pass (H200 runs)
 CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels of all passes
@@ -106,7 +107,7 @@ def estimate(subject: Subject) -> Estimate | None:
     if sizes is None:
         return None
     gpus = subject.machine.gpus[: subject.gpus]
-    total = min((gpu.usable for gpu in gpus), default=None)
+    total = min((gpu.usable for gpu in gpus if gpu.total), default=None)  # some drivers do not tell
     phases = () if subject.cpu else _phases(sizes, total)
     return Estimate(sizes, phases, _host(subject, sizes), total, _formula(sizes, total))
 
@@ -123,6 +124,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     asleep = awake
     if sizes.sleeps:
         asleep = [Part("engine asleep", rollout_memory.asleep(sizes), False)] if awake else []
+    judging, judge = _judge(sizes, total)
     context = Part("CUDA context", CONTEXT, False)
     first = sizes.reference_first
     # it is gone before the kernels of all passes are there
@@ -134,7 +136,9 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
         label = model.name
         others = [Part(f"{other.name} idle", other.idle(), True) for other in models if other is not model]
         own = 0 if model.offload_policy else 1
-        copies = 2 * (shape.embedding * (1 if shape.tied else 2) + 2 * sum(a * b for a, b in shape.linear))
+        own_shape = shape if model is actor or sizes.critic_facts is None else sizes.critic_facts.sizes
+        heads = 1 if own_shape.tied or model is not actor else 2  # a critic has no output matrix
+        copies = 2 * (own_shape.embedding * heads + 2 * sum(a * b for a, b in own_shape.linear))
         moving = [Part("activations", activations, False), Part("logits", logits, False)]
         if model.gradients * own > activations + logits:  # Adam's step comes when those are gone
             moving = [Part("Adam's temporaries", model.gradients, False)]
@@ -144,7 +148,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
             Part(f"{label} Adam", model.adam * own, True),
             Part(f"{label} gradients", model.gradients * own, True),
             Part("bf16 copies of the largest layers", copies, False),
-            *moving, *asleep, context,
+            *moving, *asleep, *judge, context,
         )  # fmt: skip
 
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
@@ -153,15 +157,16 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     moved = actor.param_offload and not actor.offload_policy
     loaded = Part("actor weights back", actor.weights * moved, True)
     phases = [
-        Phase("engine start", (*start, *awake, Part("CUDA context", FRESH, False))),
-        Phase("rollout", (*idle, *awake, resumed, context)),
+        Phase("engine start", (*start, *awake, *judge, Part("CUDA context", FRESH, False))),
+        Phase("rollout", (*idle, *awake, *judge, resumed, context)),
+        *([Phase("reward model", (*idle, *judging, *asleep, context))] if judging else []),
         Phase("log-probabilities", (
             *idle, loaded, Part(RESUMED, first, False),
             Part("logits and layers", max(
                 logits(shape, sizes.log_prob_tokens, sizes.log_prob_logit),
                 sizes.log_prob_tokens * layer_bytes(shape),
             ), False),
-            *asleep, context,
+            *asleep, *judge, context,
         )),
     ]  # fmt: skip
     if critic and sizes.critic_facts:
@@ -171,19 +176,36 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     scores = logits(shape, sizes.update_tokens, sizes.update_logit)
     phases += [
         Phase("update actor", working(actor, kept, scores)),
-        *([Phase("weights to engine", (*idle, loaded, *_sending(sizes), *asleep, context))] if awake else []),
-        Phase("checkpoint", (*idle, *asleep, context)),
+        *(
+            [Phase("weights to engine", (*idle, *_sending(sizes, loaded), *asleep, *judge, context))]
+            if awake
+            else []
+        ),
+        Phase("checkpoint", (*idle, *asleep, *judge, context)),
     ]
     return tuple(phases)
 
 
-def _sending(sizes: Plan) -> tuple[Part, ...]:
+def _judge(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part]]:
+    """A reward model on the same GPU: while it scores, and while others work."""
+    if sizes.judge is None or total is None:
+        return [], []
+    scoring = [
+        Part("reward model", int(sizes.judge * total), True),
+        Part("reward model beyond its share", rollout_memory.PROCESS, False),
+    ]
+    return scoring, [
+        Part("reward model asleep", rollout_memory.PROCESS, False)
+    ] if sizes.judge_sleeps else scoring
+
+
+def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:
     """What the engine's new weights take on their way to it, before its KV cache is back."""
-    embedding = 0 if sizes.actor.fsdp2 else 2 * 4 * sizes.facts.sizes.embedding  # the largest one, gathered
     return (
+        *([loaded] if sizes.staged else []),
         Part("engine weights", rollout_memory.weights(sizes) * sizes.sleeps, True),
         Part("bucket of weights", sizes.bucket, False),
-        Part("copy of the weights", 0 if sizes.actor.fsdp2 else sizes.actor.weights + embedding, False),
+        Part("copy of the weights", sizes.copied, False),
     )
 
 
@@ -241,7 +263,7 @@ def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
                 f"{gib(model.adam)} + {gib(model.gradients)} GiB"
             )
     if sizes.utilisation is not None and total is not None:
-        said = f"{sizes.utilisation:g} x {gib(total)}"
+        said = f"{sizes.utilisation:g} x {gib(rollout_memory.whole(sizes, total))}"
         if sizes.kv_cache is not None:
             said = f"{gib(rollout_memory.weights(sizes))} weights + {gib(sizes.kv_cache)} KV cache"
         lines.append(f"engine: {said} = {gib(rollout_memory.share(sizes, total))} GiB")

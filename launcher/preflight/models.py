@@ -106,9 +106,10 @@ def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
     """What is known about the model `path` (a folder or a name on the hub); None when nothing is."""
     folder = folder_of(path, env)
     if folder is not None:
-        sizes = architecture(read_json(folder / "config.json"))
-        if sizes is not None:
-            counted = count_weights(folder)
+        config = read_json(folder / "config.json")
+        sizes = architecture(config)
+        counted = count_weights(folder)
+        if sizes is not None and (counted or not has_experts(config)):
             return ModelFacts(
                 path, sizes, counted or sizes.count(), "weights" if counted else "config.json"
             )  # fmt: skip
@@ -172,6 +173,13 @@ def architecture(config: Mapping[str, Any]) -> Architecture | None:
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return None
+
+
+def has_experts(config: Mapping[str, Any]) -> bool:
+    """Whether it is a mixture of experts, whose parameters cannot be counted from these sizes."""
+    nested = config.get("text_config")
+    whole = {**config, **nested} if isinstance(nested, Mapping) else config
+    return any(whole.get(key) for key in ("num_experts", "num_local_experts", "n_routed_experts"))
 
 
 LLAMA = (

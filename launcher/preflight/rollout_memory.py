@@ -4,7 +4,7 @@ vLLM's `gpu_memory_utilization` is a share of what CUDA calls the GPU's total. I
 weights, what its profile run needed at most, and as KV cache the rest. It does not count what its process
 had before the profile (the CUDA context), nor what torch's allocator keeps of the many shapes of real
 batches. With `kv_cache_memory_bytes` the KV cache has that size, and the share only has to be free at the
-start.
+start. sglang's is a share of what is free when it starts, for weights and KV cache alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from launcher.format import GIB
 from launcher.preflight.models import Architecture
 from launcher.preflight.sizing import Plan
 
-_PROCESS = 0.8 * GIB  # CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
+PROCESS = int(
+    0.8 * GIB
+)  # CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
 _GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps (assumed)
 _SAMPLED = 6 * 4  # bytes for each row and word while tokens are drawn: copies of the logits in fp32
 _KEPT = 0.8  # of the profile's peak: what torch holds beyond it when as many rows are written as may be
@@ -33,17 +35,23 @@ def kv_bytes(plan: Plan) -> int:
 def profiled(plan: Plan) -> int:
     """What vLLM's profile run finds: one layer's inside for a full batch, or the logits of every row."""
     shape = plan.facts.sizes
+    rows = min(plan.max_num_seqs, plan.max_num_batched_tokens)
     return (
-        max(plan.max_num_batched_tokens * layer_bytes(shape), plan.max_num_seqs * shape.vocab * _SAMPLED)
+        max(plan.max_num_batched_tokens * layer_bytes(shape), rows * shape.vocab * _SAMPLED)
         // plan.tensor_parallel
     )
+
+
+def whole(plan: Plan, total: int) -> int:
+    """What the engine's share is a share of."""
+    return max(0, total - plan.at_start) if plan.of_free else total
 
 
 def share(plan: Plan, total: int) -> int:
     """What the engine surely takes of a GPU on which CUDA finds `total` bytes."""
     if plan.kv_cache is not None:
         return weights(plan) + plan.kv_cache
-    return int((plan.utilisation or 0) * total)
+    return int((plan.utilisation or 0) * whole(plan, total))
 
 
 def asked(plan: Plan, total: int) -> int:
@@ -53,7 +61,7 @@ def asked(plan: Plan, total: int) -> int:
 
 def beyond(plan: Plan) -> int:
     """What the awake engine may take beside that."""
-    inside = profiled(plan) if plan.kv_cache is not None else 0
+    inside = profiled(plan) if plan.kv_cache is not None or plan.of_free else 0
     return inside + _process(plan) + int(_KEPT * profiled(plan))
 
 
@@ -69,4 +77,4 @@ def layer_bytes(shape: Architecture) -> int:
 
 
 def _process(plan: Plan) -> int:
-    return int(_PROCESS) + weights(plan) // 10
+    return PROCESS + weights(plan) // 10

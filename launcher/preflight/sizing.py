@@ -16,58 +16,17 @@ from launcher.preflight.config.base import (
     has_critic,
     has_lora,
     has_reference,
+    is_fsdp,
+    is_v1,
     sequence_parallel,
     whole,
 )
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
+from launcher.preflight.trained import Trained, copied, element, reference_first, trained
 
-_BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2}
+JUDGE = "reward.reward_model"
 CRITIC_TOKENS = 32768  # veRL's own budget from 0.8 on, which no key of its configuration tree names
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A model that is trained, on one GPU. Bytes are of one GPU's shard.
-
-    `element` is the width of a master weight in bytes (fp32 unless set, whatever the files hold);
-    Adam keeps two numbers of that width for each trainable one, and the gradient is one more.
-    """
-
-    name: str  # "actor" or "critic"
-    parameters: int
-    trainable: int
-    element: int
-    shards: int
-    param_offload: bool
-    optimizer_offload: bool
-    offload_policy: bool
-    fsdp2: bool
-
-    @property
-    def weights(self) -> int:
-        return self.parameters * self.element // self.shards
-
-    @property
-    def adam(self) -> int:
-        return 2 * self.trainable * self.element // self.shards
-
-    @property
-    def gradients(self) -> int:
-        return self.trainable * self.element // self.shards
-
-    def idle(self, *, with_adam: bool = True) -> int:
-        """Bytes on the GPU while something else works there."""
-        if self.offload_policy:
-            return 0
-        adam = self.adam if with_adam and not self.optimizer_offload else 0
-        return (0 if self.param_offload else self.weights) + adam
-
-    def host(self) -> int:
-        """Bytes in host memory, for one GPU's shard; offloaded gradients come with the policy only."""
-        if self.offload_policy:
-            return self.weights + self.adam + self.gradients
-        return self.weights * self.param_offload + self.adam * self.optimizer_offload
 
 
 @dataclass(frozen=True)
@@ -78,6 +37,7 @@ class Plan:
     actor: Trained
     critic: Trained | None
     critic_facts: ModelFacts | None
+    critic_guessed: bool  # nothing is known about its model: it is counted as the actor's
     reference: int  # bytes of the reference policy, which lies in host memory; 0 without one
     reference_first: int  # bytes of it on the GPU until its first pass, when FSDP moves it off
     gpus: int
@@ -94,22 +54,34 @@ class Plan:
     max_num_seqs: int
     max_num_batched_tokens: int
     bucket: int  # bytes in which veRL hands the engine its weights; 0 when they lie elsewhere
+    staged: bool  # weights that were moved off come back as a whole to be sent
+    copied: int  # bytes of the copy that FSDP 1 makes of them
+    of_free: bool  # sglang: the share is of what is free at its start, and its own work is not in it
     sleeps: bool  # the engine gives its memory back outside of rollouts
     eager: bool
     tensor_parallel: int
     max_model_len: int
+    judge: float | None  # share of a reward model on the same GPUs
+    judge_sleeps: bool
+
+    @property
+    def at_start(self) -> int:
+        """Bytes of the models on the GPU before the engine starts."""
+        models = [model for model in (self.actor, self.critic) if model]
+        return sum(model.idle(with_adam=False) for model in models) + self.reference_first
 
 
 def plan(subject: Subject) -> Plan | None:
-    """Reads the subject; None when nothing is known about its model."""
+    """Reads the subject; None when nothing is known about its model, or its engine is none of FSDP."""
     env = subject.env
     facts = models.facts(str(subject.value(f"{MODEL}.path")), env=env)
-    if facts is None:
+    if facts is None or not is_fsdp(subject):
         return None
-    critic_facts = None
+    critic_facts, guessed = None, False
     if has_critic(subject):
         path = str(subject.value("critic.model.path") or facts.name)
         critic_facts = facts if path == facts.name else models.facts(path, env=env)
+        guessed = critic_facts is None
         critic_facts = critic_facts or facts
     longest = _int(subject, "data.max_prompt_length", 512) + _int(subject, "data.max_response_length", 512)
     sharing = sequence_parallel(subject)
@@ -137,24 +109,26 @@ def plan(subject: Subject) -> Plan | None:
     engine = str(subject.value(f"{ROLLOUT}.name", "vllm"))
     utilisation = subject.value(f"{ROLLOUT}.gpu_memory_utilization", 0.5)
     reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.cpu
+    reserves = reserves and not _apart(subject)
     update_logit, log_prob_logit = logit_bytes(subject)
-    actor = _trained(subject, "actor", facts, facts.parameters, f"{ACTOR}.fsdp_config", lora)
+    actor = trained(subject, "actor", facts, facts.parameters, f"{ACTOR}.fsdp_config", lora)
     # with LoRA the reference is the base model without its adapter
     reference = facts.parameters if has_reference(subject) and not has_lora(subject) else 0
-    reference *= _element(subject, f"{REF}.fsdp_config")
+    reference *= element(subject, f"{REF}.fsdp_config")
     kv_cache = subject.value(f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes")
     told = reserves and engine == "vllm" and isinstance(kv_cache, int) and kv_cache > 0
     together = subject.value(f"{ROLLOUT}.checkpoint_engine.backend", "naive") == "naive"
     return Plan(
         facts=facts,
         actor=actor,
-        critic=_trained(
+        critic=trained(
             subject, "critic", critic_facts, critic_facts.critic_parameters, "critic.fsdp",
             _int(subject, "critic.model.lora_rank", 0),
         ) if critic_facts else None,
         critic_facts=critic_facts,
+        critic_guessed=guessed,
         reference=reference,
-        reference_first=_reference_first(subject, reference),
+        reference_first=reference_first(subject, reference),
         gpus=subject.gpus,
         longest=longest,
         update_tokens=tokens(
@@ -178,10 +152,15 @@ def plan(subject: Subject) -> Plan | None:
         max_num_batched_tokens=_int(subject, f"{ROLLOUT}.max_num_batched_tokens", 8192),
         bucket=_int(subject, f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes", 2048) << 20
         if reserves and together else 0,
+        staged=not actor.fsdp2 or has_lora(subject),
+        copied=copied(subject, actor, facts),
+        of_free=engine == "sglang",
         sleeps=bool(subject.value(f"{ROLLOUT}.free_cache_engine", True)),
         eager=bool(subject.value(f"{ROLLOUT}.enforce_eager", False)),
         tensor_parallel=max(1, _int(subject, f"{ROLLOUT}.tensor_model_parallel_size", 1)),
         max_model_len=_int(subject, f"{ROLLOUT}.max_model_len", facts.sizes.context),
+        judge=_judge(subject),
+        judge_sleeps=bool(subject.value(f"{JUDGE}.rollout.free_cache_engine", True)),
     )  # fmt: skip
 
 
@@ -218,47 +197,16 @@ def _flash_attn(subject: Subject) -> bool:
         return False
 
 
-def _trained(
-    subject: Subject, name: str, facts: ModelFacts, parameters: int, config: str, lora: int
-) -> Trained:
-    adapter = facts.lora_parameters(lora)
-    policy = bool(subject.value(f"{config}.offload_policy", False))
-    strategy = subject.value("critic.strategy" if name == "critic" else f"{ACTOR}.strategy", "fsdp")
-    return Trained(
-        name=name,
-        parameters=parameters + adapter,
-        trainable=adapter or parameters,
-        element=_element(subject, config),
-        shards=_shards(subject, config),
-        param_offload=bool(subject.value(f"{config}.param_offload", False)),
-        optimizer_offload=bool(subject.value(f"{config}.optimizer_offload", False)),
-        offload_policy=policy and strategy == "fsdp2",
-        fsdp2=strategy == "fsdp2",
-    )
+def _apart(subject: Subject) -> bool:
+    """Whether the engine has GPUs of its own alone; otherwise there is one beside the trainer, too."""
+    mode = subject.value("trainer.v1.trainer_mode") if is_v1(subject) else "sync"
+    return mode == "separate_async" and not subject.value("actor_rollout_ref.hybrid_engine", True)
 
 
-def _reference_first(subject: Subject, reference: int) -> int:
-    """What FSDP 1 leaves of the reference on the GPU until its first pass; nothing of one cut into shards.
-
-    Where nothing is cut, or under the original names (`use_orig_params`), the model's own views hold the
-    memory on the GPU after its flat parameter has been moved off.
-    """
-    config = f"{REF}.fsdp_config"
-    shards = _shards(subject, config)
-    if subject.value(f"{REF}.strategy", "fsdp") == "fsdp2":
-        return 0
-    return reference // shards if shards == 1 or subject.value(f"{config}.use_orig_params", False) else 0
-
-
-def _shards(subject: Subject, config: str) -> int:
-    """GPUs that share one copy of a model."""
-    size = subject.value(f"{config}.fsdp_size", -1)
-    return size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
-
-
-def _element(subject: Subject, config: str) -> int:
-    """Bytes of one master weight."""
-    return _BYTES.get(str(subject.value(f"{config}.model_dtype", "fp32")), 4)
+def _judge(subject: Subject) -> float | None:
+    share = subject.value(f"{JUDGE}.rollout.gpu_memory_utilization", 0.5)
+    shared = subject.value(f"{JUDGE}.enable") and not subject.value(f"{JUDGE}.enable_resource_pool")
+    return float(share) if shared and isinstance(share, (int, float)) and not subject.cpu else None
 
 
 def _int(subject: Subject, key: str, default: int) -> int:

@@ -1,0 +1,90 @@
+"""Whether the rollout engine would start: its share is free, and holds one row of the longest length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from launcher.format import GIB, gib
+from launcher.preflight import rollout_memory
+from launcher.preflight.finding import Finding
+from launcher.preflight.memory import Estimate
+from launcher.preflight.sizing import Plan
+from launcher.preflight.subject import Subject
+
+UTILISATION = "actor_rollout_ref.rollout.gpu_memory_utilization"
+_KV_CACHE = "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes"
+_BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV cache (0.07 GiB in its logs)
+
+
+def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
+    """vLLM wants its whole share free at its start, even where its KV cache is told to be small."""
+    plan = found.plan
+    if subject.machine.assumed or plan.utilisation is None or plan.of_free:
+        return
+    for index, gpu in enumerate(subject.machine.gpus[: subject.gpus]):
+        trained = found.phases[0].gpu - rollout_memory.share(plan, found.gpu_total or 0)
+        wanted = trained + rollout_memory.asked(plan, gpu.usable)
+        if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
+            holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
+            yield Finding(
+                "FIT-3", "hardware", "error", (UTILISATION,),
+                f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
+                f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there",
+                "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES",
+            )  # fmt: skip
+
+
+def longest_row(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
+    """The engine refuses to start when not even one row of the longest length fits into its KV cache."""
+    plan = found.plan
+    if plan.utilisation is None or plan.of_free:
+        return  # sglang takes what there is
+    weights, token = rollout_memory.weights(plan), rollout_memory.kv_bytes(plan)
+    room, wanted, shorter = _room(plan, total), token * plan.max_model_len, token * plan.longest
+    if room - _work(plan) >= wanted:
+        return
+    fix, change = "use a smaller model, or more GPUs with rollout.tensor_model_parallel_size", None
+    needed = (weights + shorter + _work(plan)) / total
+    share = next((step / 20 for step in range(1, 19) if step / 20 > max(needed, plan.utilisation)), None)
+    if plan.max_model_len > plan.longest and room - _work(plan) >= shorter:
+        fix = f"set rollout.max_model_len to {plan.longest}, the longest prompt and response"
+        change = {"rollout.max_model_len": plan.longest}
+    elif plan.kv_cache is not None:
+        fix = f"make it at least {shorter}, and rollout.max_model_len {plan.longest}; or take it out"
+    elif share:
+        fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
+    row = f"one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
+    yield Finding(
+        "FIT-4", "hardware", "error" if room < wanted else "warning",
+        (UTILISATION if plan.kv_cache is None else _KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
+        _short(plan, total, room, row),
+        fix, change,
+    )  # fmt: skip
+
+
+def _short(plan: Plan, total: int, room: int, row: str) -> str:
+    if plan.kv_cache is not None:
+        return f"kv_cache_memory_bytes is {gib(room)} GiB, and {row}"
+    share = f"the engine's share, {plan.utilisation:g} x {gib(total)} GiB,"
+    if room <= 0:
+        return f"{share} does not even hold its weights, {gib(rollout_memory.weights(plan))} GiB"
+    work = f"about {gib(_work(plan))} to work in"
+    return f"{share} leaves {gib(room)} GiB beside its weights, and {row} and {work}"
+
+
+def row_room(found: Estimate) -> int:
+    """Bytes left for KV cache beside the longest row; negative: the engine cannot start."""
+    plan, total = found.plan, found.gpu_total
+    if plan.utilisation is None or total is None:
+        return 0
+    return _room(plan, total) - rollout_memory.kv_bytes(plan) * plan.longest - _work(plan)
+
+
+def _room(plan: Plan, total: int) -> int:
+    """Bytes of the engine beside its weights."""
+    return rollout_memory.share(plan, total) - rollout_memory.weights(plan)
+
+
+def _work(plan: Plan) -> int:
+    """What has to be left of them when the KV cache is taken: nothing where that was given in bytes."""
+    return rollout_memory.profiled(plan) + _BUFFERS if plan.kv_cache is None else 0

@@ -1,0 +1,158 @@
+"""What else is on the GPU: another engine, a reward model, adapters, a critic of another size."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from launcher.format import GIB
+from launcher.preflight import fitting, memory, models, rollout_memory
+from launcher.preflight.machine import Gpu, Machine
+from launcher.preflight.memory import Estimate, Phase
+from launcher.preflight.subject import Subject, subject
+from launcher.preset.files import load
+
+PARAMETERS = 494_032_768  # of Qwen2.5-0.5B
+LORA = ("model.lora_rank=16", "model.lora_alpha=16", "algorithm=grpo")
+
+
+def assumed(machine: str, *settings: str, preset: str = "gsm8k-0.5b-24gb") -> Subject:
+    return subject(load(preset, settings), assume=machine)
+
+
+def estimated(machine: str, *settings: str) -> Estimate:
+    found = memory.estimate(assumed(machine, *settings))
+    assert found is not None
+    return found
+
+
+def phase(found: Estimate, name: str) -> Phase:
+    return next(each for each in found.phases if each.name == name)
+
+
+def part(found: Estimate, name: str, label: str) -> int:
+    return sum(each.bytes for each in phase(found, name).parts if each.label == label)
+
+
+def test_sglang_takes_its_share_of_what_is_free() -> None:
+    vllm = estimated("1x24", "rollout.gpu_memory_utilization=0.6")
+    sglang = estimated("1x24", "rollout.gpu_memory_utilization=0.6", "rollout.engine=sglang")
+    before = 4 * 3 * PARAMETERS  # actor, critic and reference, without Adam
+    less = part(vllm, "rollout", "engine") - part(sglang, "rollout", "engine")
+    assert less == pytest.approx(0.6 * before, rel=1e-3)
+    beyond = [part(each, "rollout", "engine beyond its share") for each in (vllm, sglang)]
+    assert beyond[1] - beyond[0] == 256 * 151_936 * 24  # it works beside its share
+    none = assumed("1x24", "rollout.gpu_memory_utilization=0.05", "rollout.engine=sglang")
+    levels = [each.level for each in fitting.checks(none)]
+    assert "error" not in levels  # no KV cache is demanded
+
+
+def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
+    model = ("reward.use_model=true", "reward.model_path=Qwen/Qwen2.5-1.5B-Instruct")
+    found = estimated("1x80", *model)
+    assert found.gpu_total is not None
+    share = int(0.5 * found.gpu_total)  # veRL's default
+    assert phase(found, "reward model").gpu == share + 12 * (2 * PARAMETERS + 896)
+    assert part(found, "update actor", "reward model asleep") > 0
+    awake = estimated("1x80", *model, "reward.reward_model.rollout.free_cache_engine=false")
+    assert part(awake, "update actor", "reward model") == part(awake, "rollout", "reward model") == share
+    apart = estimated("1x80", *model, "reward.model_own_gpus=true", "reward.model_nodes=1")
+    assert "reward model" not in [each.name for each in apart.phases]
+    key = "reward.reward_model.rollout.gpu_memory_utilization"
+    finding = next(iter(fitting.checks(assumed("1x24", *model, f"{key}=0.98"))))
+    assert "phase 'reward model'" in finding.message and "reward.model_own_gpus=true" in finding.fix
+    assert finding.keys == (key,)
+
+
+@pytest.mark.parametrize(
+    ("machine", "settings", "copied"),
+    [
+        ("1x24", (), 0),  # the adapter alone is sent, and one GPU gathers nothing
+        ("4x24", ("trainer.gpus=4",), 4),  # all of it on each GPU, in fp32
+        ("4x24", ("trainer.gpus=4", "rollout.layered_summon=true"), 0),
+        ("4x24", ("trainer.gpus=4", "actor.strategy=fsdp2"), 0),
+    ],
+)
+def test_an_adapter_on_its_way_to_the_engine(machine: str, settings: tuple[str, ...], copied: int) -> None:
+    found = estimated(machine, *LORA, *settings)
+    whole = found.plan.actor.parameters
+    assert part(found, "weights to engine", "copy of the weights") == pytest.approx(copied * whole, abs=8)
+
+
+def test_an_adapter_that_is_gathered_whole_can_go_layer_by_layer() -> None:
+    what = assumed("4x32", "trainer.gpus=4", *LORA, "model.path=Qwen/Qwen2.5-7B-Instruct")
+    (finding,) = [each for each in fitting.checks(what) if each.id == "FIT-2"]
+    assert finding.message.startswith("phase 'weights to engine'")
+    assert finding.change == {"rollout.layered_summon": True, "rollout.load_format": "safetensors"}
+    assert not [each for each in fitting.checks(fitting.changed(what, finding.change)) if each.id == "FIT-2"]
+
+
+def test_a_share_that_does_not_hold_the_weights_says_so() -> None:
+    found = list(fitting.checks(assumed("1x80", "rollout.gpu_memory_utilization=0.01")))
+    message = next(each.message for each in found if each.id == "FIT-4")
+    assert message == "the engine's share, 0.01 x 79.5 GiB, does not even hold its weights, 0.9 GiB"
+
+
+def test_whole_weights_of_fsdp2_stay_in_host_memory_until_each_is_sent() -> None:
+    offloaded = ("actor.param_offload=true", "actor.optimizer_offload=true")
+    one = estimated("1x24", *offloaded)
+    two = estimated("1x24", *offloaded, "actor.strategy=fsdp2")
+    assert part(one, "weights to engine", "actor weights back") == 4 * PARAMETERS
+    assert part(two, "weights to engine", "actor weights back") == 0
+    assert part(two, "log-probabilities", "actor weights back") == 4 * PARAMETERS
+
+
+def test_an_engine_with_gpus_of_its_own_is_not_beside_the_trainer() -> None:
+    mode = ("trainer.mode=separate_async", "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl")
+    beside = estimated("1x24", *mode)  # veRL keeps one there that helps out
+    assert part(beside, "rollout", "engine") > 0
+    apart = estimated("1x24", *mode, "actor_rollout_ref.hybrid_engine=false")
+    assert part(apart, "rollout", "engine") == 0
+
+
+def test_a_critic_of_another_size_is_counted_as_such() -> None:
+    small = estimated("1x80", "model.path=Qwen/Qwen2.5-1.5B-Instruct")
+    large = estimated("1x80", "model.path=Qwen/Qwen2.5-1.5B-Instruct", "critic.path=Qwen/Qwen2.5-3B-Instruct")
+    for label in ("critic weights", "bf16 copies of the largest layers"):
+        assert part(large, "update critic", label) > part(small, "update critic", label)
+    assert phase(large, "update actor").gpu > phase(small, "update actor").gpu
+    found = next(iter(fitting.checks(assumed("1x80", "critic.path=somebody/critic"))))
+    assert (found.id, found.level, found.keys) == ("FIT-0", "info", ("critic.model.path",))
+    assert "somebody/critic" in found.message and "as large as the actor" in found.message
+
+
+def test_another_engine_than_fsdps_is_not_estimated(tmp_path: Path) -> None:
+    preset = tmp_path / "other.yaml"
+    preset.write_text("extends: gsm8k-0.5b-24gb\noverrides:\n  model_engine: megatron\n")
+    (found,) = fitting.checks(assumed("1x24", preset=str(preset)))
+    assert (found.id, found.level) == ("FIT-0", "info") and "megatron" in found.message
+
+
+def test_experts_are_counted_from_the_weights_only(tmp_path: Path) -> None:
+    config = {
+        "model_type": "qwen3_moe", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
+        "intermediate_size": 128, "vocab_size": 1000,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert models.facts(str(tmp_path)) is not None
+    for more in ({"num_experts": 128}, {"text_config": {"n_routed_experts": 8}}):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
+        assert models.facts(str(tmp_path)) is None
+
+
+def test_a_profile_run_has_no_more_rows_than_tokens() -> None:
+    few = estimated("1x80", "rollout.max_num_seqs=4096", "rollout.max_num_batched_tokens=1024")
+    assert rollout_memory.profiled(few.plan) == 1024 * 151_936 * 24
+    key = "rollout.gpu_memory_utilization"
+    # vLLM's sampler takes 3.5 GiB of the share of 4.7 when it may write 1,024 rows, its weights 0.9
+    tight = fitting.checks(assumed("1x24", f"{key}=0.2", "rollout.max_num_seqs=1024"))
+    assert "FIT-4" in [each.id for each in tight]
+    assert "FIT-4" not in [each.id for each in fitting.checks(assumed("1x24", f"{key}=0.2"))]
+
+
+def test_a_gpu_whose_size_the_driver_does_not_tell_is_not_judged() -> None:
+    what = dataclasses.replace(
+        assumed("1x24"), machine=Machine((Gpu("GB10", 0, 0),), 256 * GIB, 256 * GIB, 16, assumed=False)
+    )
+    assert not [each for each in fitting.checks(what) if each.level == "error"]
