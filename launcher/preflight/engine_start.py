@@ -87,4 +87,5 @@ def _room(plan: Plan, total: int) -> int:
 
 def _work(plan: Plan) -> int:
     """What has to be left of them when the KV cache is taken: nothing where that was given in bytes."""
-    return rollout_memory.profiled(plan) + _BUFFERS if plan.kv_cache is None else 0
+    inside = plan.kv_cache is None and not plan.of_free
+    return rollout_memory.profiled(plan) + _BUFFERS if inside else 0

@@ -12,6 +12,7 @@ from launcher.preflight import engine_start, models
 from launcher.preflight.config.base import is_fsdp
 from launcher.preflight.finding import Finding
 from launcher.preflight.memory import Estimate, Phase, estimate
+from launcher.preflight.sizing import Plan
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
 from launcher.preset.schema import FIELDS
@@ -19,6 +20,7 @@ from launcher.preset.schema import FIELDS
 _JUDGE = "reward.reward_model.rollout.gpu_memory_utilization"
 _MODEL, _CRITIC = "actor_rollout_ref.model.path", "critic.model.path"
 
+SEQUENCES = 256  # rows that the engine writes at once; more of them cost the most in the sampler
 ROWS = (
     "actor.ppo_micro_batch_size_per_gpu",
     "rollout.log_prob_micro_batch_size_per_gpu",
@@ -117,33 +119,52 @@ def _beyond_host(subject: Subject, found: Estimate) -> bool:
 
 
 def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> tuple[Change | None, str]:
-    """The first single change with which everything is likely to fit, else (`certain`) may fit at all."""
+    """The first change with which everything is likely to fit, else (`certain`) may fit at all, else two."""
     if worst.name == "reward model":
         return None, f"set {_JUDGE} lower, or give that model GPUs of its own (reward.model_own_gpus=true)"
-    second: tuple[Change, Estimate] | None = None
+    possible = list(_possible(subject, now))
+    second = next((each for each in possible if certain and _fits(each[1], surely=True)), None)
+    for change, found in possible:
+        if _fits(found):
+            cheaper = f"; {setting(second[0])} alone may do" if second and second[0] != change else ""
+            return (
+                change,
+                f"{setting(change)} make{'s' * (len(change) == 1)} it fit: {_range(found)}{cheaper}",
+            )
+    if second is not None:
+        return second[0], f"{setting(second[0])} may make it fit: {_range(second[1])}"
+    first = min(possible, key=lambda each: _highest(each[1]), default=None)
+    for change, found in _possible(changed(subject, first[0]), now) if first else ():
+        if first and _fits(found):
+            both = f"{setting(first[0])}, with {setting(change)},"
+            return {**first[0], **change}, f"no single change is enough: {both} make it fit: {_range(found)}"
+    lora = "" if now.plan.actor.trainable < now.plan.actor.parameters else " or LoRA (model.lora_rank=16)"
+    policy = "actor.offload_policy and critic.offload_policy" if now.plan.critic else "actor.offload_policy"
+    return None, (
+        f"no single change is enough: use more GPUs, a smaller model{lora}, or shorter micro-batches with "
+        f"actor.strategy=fsdp2 and {policy}"
+    )
+
+
+def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Change, Estimate]]:
+    """Changes with which engine and host are no worse off than `now`, and what they come to."""
     room = min(0, engine_start.row_room(now))  # an engine that cannot start as it is has a finding of its own
     for change in candidates(subject):
         found = estimate(changed(subject, change))
-        if (
-            found is None
-            or found.gpu_total is None
-            or engine_start.row_room(found) < room
-            or _beyond_host(subject, found)
-        ):
+        if found is None or found.gpu_total is None or _beyond_host(subject, found):
             continue
-        if all(phase.gpu_high <= found.gpu_total for phase in found.phases):
-            cheaper = f"; {setting(second[0])} alone may do" if second else ""
-            return change, f"{setting(change)} makes it fit: {_range(found)}{cheaper}"
-        if certain and second is None and all(phase.gpu <= found.gpu_total for phase in found.phases):
-            second = change, found
-    if second is not None:
-        return second[0], f"{setting(second[0])} may make it fit: {_range(second[1])}"
-    lora = "" if now.plan.actor.trainable < now.plan.actor.parameters else " or LoRA (model.lora_rank=16)"
-    both = "actor.offload_policy and critic.offload_policy" if now.plan.critic else "actor.offload_policy"
-    return None, (
-        f"no single change is enough: use more GPUs, a smaller model{lora}, or shorter micro-batches with "
-        f"actor.strategy=fsdp2 and {both}"
-    )
+        if engine_start.row_room(found) >= room:
+            yield change, found
+
+
+def _fits(found: Estimate, *, surely: bool = False) -> bool:
+    """Whether every phase is likely to fit; `surely`: whether none is sure not to."""
+    total = found.gpu_total or 0
+    return all((phase.gpu if surely else phase.gpu_high) <= total for phase in found.phases)
+
+
+def _highest(found: Estimate) -> int:
+    return max(phase.gpu_high for phase in found.phases)
 
 
 def candidates(subject: Subject) -> Iterator[Change]:
@@ -157,11 +178,13 @@ def candidates(subject: Subject) -> Iterator[Change]:
     if plan.utilisation is not None and found.gpu_total:
         for step in range(int(plan.utilisation * 20 - 1e-9), 1, -1):
             yield {"rollout.gpu_memory_utilization": step / 20}
+    if plan.utilisation is not None and plan.max_num_seqs > SEQUENCES:
+        yield {"rollout.max_num_seqs": SEQUENCES}
     if not plan.sleeps:
         yield {"rollout.free_cache_engine": True}
     if not plan.checkpointing:
         yield {"model.enable_gradient_checkpointing": True}
-    yield from _smaller(subject, plan.longest)
+    yield from _smaller(subject, plan)
     if not subject.value("actor_rollout_ref.model.use_remove_padding", False):
         yield {"model.use_remove_padding": True}
     both = [name for name, model in (("actor", plan.actor), ("critic", plan.critic)) if model]
@@ -170,12 +193,13 @@ def candidates(subject: Subject) -> Iterator[Change]:
     yield {"actor.strategy": "fsdp2", **{f"{name}.offload_policy": True for name in both}}
 
 
-def _smaller(subject: Subject, longest: int) -> Iterator[Change]:
+def _smaller(subject: Subject, plan: Plan) -> Iterator[Change]:
     """Smaller micro-batches: halves of the present ones, not below one row."""
     if subject.value("actor_rollout_ref.actor.use_dynamic_bsz", False):
-        fields = ("actor.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
+        names = ("actor", "critic") if plan.critic else ("actor",)
+        fields = [f"{name}.ppo_max_token_len_per_gpu" for name in names]
         tokens = subject.value(FIELDS[fields[0]].key)
-        while isinstance(tokens, int) and tokens // 2 >= longest:
+        while isinstance(tokens, int) and tokens // 2 >= plan.longest:
             tokens //= 2
             yield dict.fromkeys(fields, tokens)
         return

@@ -58,6 +58,24 @@ def test_a_warning_gives_the_range() -> None:
     assert "may need 11.0 to 81.3 GiB" in finding.message
 
 
+def test_where_no_change_is_enough_two_are_offered() -> None:
+    padded = assumed("1x16", "model.use_remove_padding=false", "model.lora_rank=16")
+    finding = found(padded, "FIT-2")
+    assert finding.fix.startswith("no single change is enough: ") and ", with " in finding.fix
+    assert finding.change and len(finding.change) > 1
+    assert not list(fitting.checks(fitting.changed(padded, finding.change)))
+
+
+def test_fewer_rows_at_once_are_offered_when_a_smaller_share_cannot_be() -> None:
+    tight = assumed(
+        "1x16", "algorithm=grpo", "rollout.max_num_seqs=1024", "rollout.gpu_memory_utilization=0.1",
+        "rollout.max_model_len=768", "actor.ppo_max_token_len_per_gpu=8192",
+    )  # fmt: skip
+    changes = [dict(change) for change in fitting.candidates(tight)]
+    assert {"rollout.max_num_seqs": 256} in changes
+    assert {"rollout.max_num_seqs": 256} not in list(fitting.candidates(assumed("1x16")))
+
+
 def test_what_is_too_much_after_a_resume_only_is_said_so() -> None:
     assert "in the first step after a resume (23.5 in others)" in found(assumed("1x24"), "FIT-2").message
     close = found(assumed("1x24", preset="gsm8k-grpo-24gb"), "FIT-2")  # too much for a new run too
