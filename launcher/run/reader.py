@@ -11,8 +11,9 @@ from launcher.metrics.records import StepRecord, parse_object
 from launcher.metrics.store import SeriesStore
 from launcher.run.directory import AttemptDir, RunDir
 from launcher.run.memory_history import MemoryHistory
-from launcher.run.state import current
+from launcher.run.state import ALIVE, current
 from launcher.run.step_tail import StepTail
+from launcher.run.took import took
 from launcher.tail import LineTail, Tail
 
 LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
@@ -24,9 +25,9 @@ _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memor
 class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
-    `state` is what `launcher.run.state.current` tells; `series` joins all attempts; `memory` has the memory
-    samples; `log` holds clean lines of the newest attempt's console. `events` and `log` are the newest ones;
-    `event_count` and `log_count` count those that fell out of them, too.
+    `state` is what `launcher.run.state.current` tells, with the seconds that an ended run `took`; `series`
+    joins all attempts; `memory` has the memory samples; `log` has clean lines of the newest console. `events`
+    and `log` are the newest ones; `event_count` and `log_count` count those that fell out, too.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -35,6 +36,7 @@ class RunReader:
         self.info: dict[str, Any] = self.dir.read_info()
         self.name = str(self.info.get("name") or self.id)
         self.state: dict[str, Any] = {}
+        self._told: dict[str, Any] = {}
         self.series = SeriesStore()
         self.events: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
         self.event_count = 0
@@ -54,8 +56,10 @@ class RunReader:
         changed = set()
         state = current(self.dir)
         told = {key: value for key, value in state.items() if key != "heartbeat"}
-        if told != self.state:
-            self.state = told
+        if told != self._told:
+            self._told = self.state = told
+            if told["state"] not in ALIVE:
+                self.state = {**told, "took": took(self.dir, state, now=state.get("updated"))}
             changed.add("state")
         if found := _follow(self._events, self.events.append):
             self.event_count += found

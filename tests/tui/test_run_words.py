@@ -65,6 +65,7 @@ def test_an_ended_run_ran_until_its_exit(make: SimpleNamespace) -> None:
     assert uptime(make.ended("failed", exit={"t": make.start + 65}), late) == "ran 1m 05s"
     assert uptime(make.ended("imported", ended=make.start + 10), late) == "ran 10s"
     assert uptime(make.ended("imported", ended=make.start), late) == ""
+    assert uptime(make.ended("stopped", exit={"t": make.start + 65}, took=185.0), late) == "ran 3m 05s"
 
 
 def test_a_phase_says_how_long_it_takes_and_usually_takes(make: SimpleNamespace) -> None:

@@ -62,6 +62,9 @@ def test_an_imported_run_is_judged_and_timed_over_all_its_attempts() -> None:
     assert {row.rule: str(row.level) for row in checklist.rows()} == levels
     seconds, alone = took(run, state), took(first, current(first))
     assert seconds is not None and alone is not None and 100 < seconds - alone < 200
+    reader = RunReader(run.path)
+    reader.poll()
+    assert reader.state["took"] == seconds and not reader.poll()
 
 
 def test_logs_that_do_not_continue_are_a_run_each() -> None:

@@ -86,9 +86,12 @@ def level_sign(level: str) -> Span:
 def uptime(state: Mapping[str, Any], now: float | None) -> str:
     """`up 52m`, `ran 3h 04m`; in whole minutes while the run lives, so that it seldom repaints.
 
+    A run that ended tells the time of all its attempts, as the list of runs does.
     `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
     up any more does not seem to go on.
     """
+    if not is_live(state) and isinstance(state.get("took"), (int, float)):
+        return f"ran {duration(state['took'])}"
     started = state.get("started")
     last = now if is_live(state) else state.get("ended") or (state.get("exit") or {}).get("t") or now
     if not isinstance(started, (int, float)) or not isinstance(last, (int, float)) or last < started:
