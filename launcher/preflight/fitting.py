@@ -71,18 +71,16 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
         change, fix = _what_helps(subject, found, surely, certain=True)
         yield Finding(
             "FIT-1", "hardware", "error", _keys(surely),
-            f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the {gib(total)} GiB that "
-            "programs can have of the GPU: "
-            f"{_sum(surely, certain=True)}",
+            f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the GPU's usable {gib(total)} "
+            f"GiB: {_sum(surely, certain=True)}",
             fix, change,
         )  # fmt: skip
     elif likely.gpu_high > total:
         change, fix = _what_helps(subject, found, likely, certain=False)
         yield Finding(
             "FIT-2", "hardware", "warning", _keys(likely),
-            f"phase '{likely.name}' may need {gib(likely.gpu)} to {gib(likely.gpu_high)} GiB of the "
-            f"{gib(total)} GiB that programs can have of the GPU{_when(likely, total)}: "
-            f"{_sum(likely, certain=False)}",
+            f"{_supposed(likely, total)}phase '{likely.name}' may need {gib(likely.gpu)} to "
+            f"{gib(likely.gpu_high)} GiB of the GPU's usable {gib(total)} GiB: {_sum(likely, certain=False)}",
             fix, change,
         )  # fmt: skip
 
@@ -232,12 +230,12 @@ def _sum(phase: Phase, *, certain: bool) -> str:
     return " + ".join(f"{part.label} {gib(part.bytes)}" for part in parts)
 
 
-def _when(phase: Phase, total: int) -> str:
+def _supposed(phase: Phase, total: int) -> str:
     """What the upper end supposes."""
     if phase.gpu_fresh <= total:
-        return f" in the first step after a resume ({gib(phase.gpu_fresh)} in others)"
-    always = phase.name in ("engine start", "rollout", "weights to engine", "checkpoint")
-    return "" if always else ", when its micro-batches are full of the longest rows"
+        return f"in the first step after a resume (in others at most {gib(phase.gpu_fresh)} GiB), "
+    always = phase.name in ("engine start", "rollout", "reward model", "weights to engine", "checkpoint")
+    return "" if always else "when micro-batches are full of the longest rows, "
 
 
 def _keys(phase: Phase) -> tuple[str, ...]:
