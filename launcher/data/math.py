@@ -41,10 +41,10 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
     for index, (place, item) in enumerate(items):
         problem, solution = item.get("problem"), item.get("solution")
         if not isinstance(problem, str) or not isinstance(solution, str):
-            raise UserError(f"{place}: a problem of MATH holds the texts 'problem' and 'solution'.")
+            raise UserError(f"{place}: a problem of MATH holds the texts 'problem' and 'solution'")
         truth = ground_truth(solution)
         if truth is None:
-            raise UserError(f"{place}: a solution of MATH has its answer in \\boxed{{}}, this one does not.")
+            raise UserError(f"{place}: a solution of MATH has its answer in \\boxed{{}}, this one does not")
         yield schema.row(
             DATA_SOURCE,
             question=problem,
@@ -77,7 +77,7 @@ def _local(folder: Path, split: str) -> Iterator[Item]:
         return source.json_lines(source.split_file(folder, split))
     files = sorted((folder / split).rglob("*.json"), key=_natural)
     if not files:
-        raise UserError(f"{folder / split} has no .json files: the original MATH has one a problem.")
+        raise UserError(f"{folder / split} has no .json files: the original MATH has one a problem")
     return _problems(files)
 
 
@@ -86,7 +86,7 @@ def _problems(files: Iterable[Path]) -> Iterator[Item]:
         try:
             item = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} is not a JSON file: {error}.") from None
+            raise UserError(f"{path} is not a JSON file: {error}") from None
         yield str(path), item if isinstance(item, dict) else {}
 
 

@@ -20,7 +20,7 @@ def split_file(folder: Path, split: str) -> Path:
     for name in (f"{split}.jsonl", f"{split}.jsonl.gz"):
         if (folder / name).is_file():
             return folder / name
-    raise UserError(f"{folder} has neither {split}.jsonl nor {split}.jsonl.gz.")
+    raise UserError(f"{folder} has neither {split}.jsonl nor {split}.jsonl.gz")
 
 
 def json_lines(path: Path) -> Iterator[Item]:
@@ -37,7 +37,7 @@ def json_lines(path: Path) -> Iterator[Item]:
                     raise ValueError("not an object")
                 yield f"{path}, line {number}", item
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(f"{path} is not a file of JSON lines, see line {max(number, 1)}: {error}.") from None
+        raise UserError(f"{path} is not a file of JSON lines, see line {max(number, 1)}: {error}") from None
 
 
 def from_hub(title: str, name: str, config: str | None, split: str, instead: str) -> Iterator[Item]:
@@ -46,15 +46,15 @@ def from_hub(title: str, name: str, config: str | None, split: str, instead: str
         import datasets
     except ImportError:
         raise UserError(
-            f"Downloading {title} needs the package datasets, which comes with veRL: install ppo-tui[cpu] or "
-            f"ppo-tui[gpu], or {instead}."
+            f"downloading {title} needs the package datasets, which comes with veRL: install ppo-tui[cpu] or "
+            f"ppo-tui[gpu], or {instead}"
         ) from None
     try:
         items = datasets.load_dataset(name, config, split=split)
     except Exception as error:  # the hub's client has many ways to say that it cannot be reached
         raise UserError(
             f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__}): "
-            f"{instead}."
+            f"{instead}"
         ) from None
     for index, item in enumerate(items):
         yield f"{name} {split}, row {index}", item

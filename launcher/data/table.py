@@ -38,13 +38,13 @@ def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, 
     empty question or answer, nothing left for one of the sets.
     """
     if form.reward not in (None, *REWARDS):
-        raise UserError(f"--reward is {form.reward!r}: veRL's own are {' and '.join(REWARDS)}.")
+        raise UserError(f"--reward is {form.reward!r}: veRL's own are {' and '.join(REWARDS)}")
     if not 0 < test_share < 1:
-        raise UserError(f"the share of the test set is {test_share}: it is above 0 and below 1.")
+        raise UserError(f"the share of the test set is {test_share}: it is above 0 and below 1")
     parts = _divided([*rows(_items(path), form)], test_share)
     for split, found in parts.items():
         if not found:
-            raise UserError(f"{path}: no row is left for the {split} set.")
+            raise UserError(f"{path}: no row is left for the {split} set")
     return {split: schema.write(target / f"{split}.parquet", found) for split, found in parts.items()}
 
 
@@ -67,24 +67,24 @@ def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
 def _text(place: str, item: dict[str, Any], column: str) -> str:
     if column not in item:
         columns = ", ".join(map(str, item))
-        raise UserError(f"{place}: no column {column!r}{did_you_mean(column, item)}: there are {columns}.")
+        raise UserError(f"{place}: no column {column!r}{did_you_mean(column, item)}: there are {columns}")
     value = item[column]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise UserError(f"{place}: {column} is {type(value).__name__}, not text or a number.")
+        raise UserError(f"{place}: {column} is {type(value).__name__}, not text or a number")
     if not str(value).strip():
-        raise UserError(f"{place}: {column} is empty.")
+        raise UserError(f"{place}: {column} is empty")
     return str(value).strip()
 
 
 def _items(path: Path) -> Iterator[Item]:
     name = path.name.removesuffix(".gz")
     if not path.is_file():
-        raise UserError(f"there is no file {path}.")
+        raise UserError(f"there is no file {path}")
     if name.endswith((".jsonl", ".json")):
         return source.json_lines(path)
     if name.endswith(".csv") and name == path.name:
         return _csv(path)
-    raise UserError(f"{path}: rows are read from .jsonl, .jsonl.gz and .csv.")
+    raise UserError(f"{path}: rows are read from .jsonl, .jsonl.gz and .csv")
 
 
 def _csv(path: Path) -> Iterator[Item]:
@@ -95,7 +95,7 @@ def _csv(path: Path) -> Iterator[Item]:
                 filled = {key: value for key, value in item.items() if key is not None and value is not None}
                 yield f"{path}, line {reader.line_num}", filled
     except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"{path} is not a table of comma-separated values: {error}.") from None
+        raise UserError(f"{path} is not a table of comma-separated values: {error}") from None
 
 
 def _divided(found: list[schema.Row], share: float) -> dict[str, list[schema.Row]]:

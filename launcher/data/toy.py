@@ -242,14 +242,14 @@ def _build_with(python: str, folder: Path, progress: Callable[[str], None]) -> N
             text=True,
         )
     except OSError as error:
-        raise UserError(f"The toy model could not be built with {python}: {error.strerror}.") from None
+        raise UserError(f"the toy model could not be built with {python}: {error.strerror}") from None
     line = ""
     with process:
         assert process.stdout is not None
         for line in map(str.strip, process.stdout):
             progress(line)
     if process.returncode != 0:
-        raise UserError(f"The toy model could not be built with {python}: {line}")
+        raise UserError(f"the toy model could not be built with {python}: {line}")
 
 
 def _recipe(folder: Path) -> str | None:
