@@ -12,7 +12,7 @@ from launcher.preflight import engine_start, models
 from launcher.preflight.config.base import is_fsdp
 from launcher.preflight.finding import Finding
 from launcher.preflight.memory import Estimate, Phase, estimate
-from launcher.preflight.sizing import Plan
+from launcher.preflight.sizing import BUCKET, Plan
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
 from launcher.preset.schema import FIELDS
@@ -178,6 +178,8 @@ def candidates(subject: Subject) -> Iterator[Change]:
             yield {"rollout.gpu_memory_utilization": step / 20}
     if plan.utilisation is not None and plan.max_num_seqs > SEQUENCES:
         yield {"rollout.max_num_seqs": SEQUENCES}
+    if plan.bucket > BUCKET << 20:
+        yield {"rollout.update_weights_bucket_megabytes": BUCKET}
     if not plan.sleeps:
         yield {"rollout.free_cache_engine": True}
     if not plan.checkpointing:

@@ -245,7 +245,8 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
     count = 4 + sum(each for each in workers if isinstance(each, int))
     parts.append(Part(f"{count} processes of Ray, rewards and data", count * PROCESS, False))
     if not subject.cpu:
-        parts.append(Part("trainers and engines", on_node * (TRAINER + ENGINE), False))
+        engines = 1 if sizes.judge is None else 2
+        parts.append(Part("trainers and engines", on_node * (TRAINER + engines * ENGINE), False))
     return tuple(parts)
 
 

@@ -25,6 +25,7 @@ from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
 from launcher.preflight.trained import Trained, copied, element, reference_first, trained
 
+BUCKET = 2048  # MiB in which veRL hands the engine its weights unless told otherwise
 JUDGE = "reward.reward_model"
 CRITIC_TOKENS = 32768  # veRL's own budget from 0.8 on, which no key of its configuration tree names
 
@@ -150,7 +151,7 @@ def plan(subject: Subject) -> Plan | None:
         kv_cache=kv_cache if told else None,
         max_num_seqs=_int(subject, f"{ROLLOUT}.max_num_seqs", 1024),
         max_num_batched_tokens=_int(subject, f"{ROLLOUT}.max_num_batched_tokens", 8192),
-        bucket=_int(subject, f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes", 2048) << 20
+        bucket=_int(subject, f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes", BUCKET) << 20
         if reserves and together else 0,
         staged=not actor.fsdp2 or has_lora(subject),
         copied=copied(subject, actor, facts),

@@ -55,6 +55,7 @@ def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
     share = int(0.5 * found.gpu_total)  # veRL's default
     assert phase(found, "reward model").gpu == share + 12 * (2 * PARAMETERS + 896)
     assert part(found, "update actor", "reward model asleep") > 0
+    assert found.host_high - estimated("1x80").host_high == memory.ENGINE  # its processes
     awake = estimated("1x80", *model, "reward.reward_model.rollout.free_cache_engine=false")
     assert part(awake, "update actor", "reward model") == part(awake, "rollout", "reward model") == share
     apart = estimated("1x80", *model, "reward.model_own_gpus=true", "reward.model_nodes=1")
@@ -139,6 +140,12 @@ def test_experts_are_counted_from_the_weights_only(tmp_path: Path) -> None:
     for more in ({"num_experts": 128}, {"text_config": {"n_routed_experts": 8}}):
         (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
         assert models.facts(str(tmp_path)) is None
+
+
+def test_a_bucket_that_is_too_large_is_made_smaller() -> None:
+    what = assumed("1x48", "rollout.update_weights_bucket_megabytes=40000")
+    (finding,) = fitting.checks(what)
+    assert finding.change == {"rollout.update_weights_bucket_megabytes": 2048}
 
 
 def test_a_profile_run_has_no_more_rows_than_tokens() -> None:
