@@ -79,8 +79,8 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
         change, fix = _what_helps(subject, found, likely, certain=False)
         yield Finding(
             "FIT-2", "hardware", "warning", _keys(likely),
-            f"{_supposed(likely, total)}phase '{likely.name}' may need {gib(likely.gpu)} to "
-            f"{gib(likely.gpu_high)} GiB of the GPU's usable {gib(total)} GiB: {_sum(likely, certain=False)}",
+            f"{_supposed(likely)}phase '{likely.name}' may need {_ends(likely)} of the GPU's usable "
+            f"{gib(total)} GiB: {_sum(likely, certain=False)}",
             fix, change,
         )  # fmt: skip
 
@@ -232,10 +232,14 @@ def _sum(phase: Phase, *, certain: bool) -> str:
     return " + ".join(f"{part.label} {gib(part.bytes)}" for part in parts)
 
 
-def _supposed(phase: Phase, total: int) -> str:
+def _ends(phase: Phase) -> str:
+    """Both ends of a phase: `20.5 to 23.5 GiB, 25.1 in the first step after a resume,`."""
+    resumed = f", {gib(phase.gpu_high)} in the first step after a resume,"
+    return f"{gib(phase.gpu)} to {gib(phase.gpu_fresh)} GiB{resumed * (phase.gpu_high > phase.gpu_fresh)}"
+
+
+def _supposed(phase: Phase) -> str:
     """What the upper end supposes."""
-    if phase.gpu_fresh <= total:
-        return f"in the first step after a resume (in others at most {gib(phase.gpu_fresh)} GiB), "
     always = phase.name in ("engine start", "rollout", "reward model", "weights to engine", "checkpoint")
     return "" if always else "when micro-batches are full of the longest rows, "
 

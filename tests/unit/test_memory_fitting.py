@@ -55,7 +55,7 @@ def test_the_message_holds_the_sum() -> None:
 
 def test_a_warning_gives_the_range() -> None:
     finding = found(assumed("1x24", "model.use_remove_padding=false"), "FIT-2")
-    assert "may need 11.0 to 81.3 GiB" in finding.message
+    assert "may need 11.0 to 79.4 GiB, 81.3 in the first step after a resume, of" in finding.message
 
 
 def test_where_no_change_is_enough_two_are_offered() -> None:
@@ -76,13 +76,20 @@ def test_fewer_rows_at_once_are_offered_when_a_smaller_share_cannot_be() -> None
     assert {"rollout.max_num_seqs": 256} not in list(fitting.candidates(assumed("1x16")))
 
 
-def test_what_is_too_much_after_a_resume_only_is_said_so() -> None:
-    said = (
-        "in the first step after a resume (in others at most 23.5 GiB), phase 'rollout' may need 20.5 to 25.1"
-    )
-    assert found(assumed("1x24"), "FIT-2").message.startswith(said)
-    close = found(assumed("1x24", preset="gsm8k-grpo-24gb"), "FIT-2")  # too much for a new run too
-    assert "in others" not in close.message
+@pytest.mark.parametrize(
+    ("preset", "ends"),
+    [("gsm8k-0.5b-24gb", "20.5 to 23.5 GiB, 25.1"), ("gsm8k-grpo-24gb", "22.1 to 25.1 GiB, 26.7")],
+)
+def test_what_a_resume_adds_is_said(preset: str, ends: str) -> None:
+    said = f"phase 'rollout' may need {ends} in the first step after a resume, of the GPU's usable 23.6 GiB: "
+    assert found(assumed("1x24", preset=preset), "FIT-2").message.startswith(said)
+
+
+def test_what_a_new_run_lacks_is_told_before_what_a_resumed_one_does() -> None:
+    what = assumed("1x24", "actor.ppo_max_token_len_per_gpu=18500")
+    estimated = memory.estimate(what)
+    assert estimated is not None and estimated.worst is not None and estimated.worst.name == "rollout"
+    assert "phase 'update actor' may need 12.9 to 2" in found(what, "FIT-2").message
 
 
 def test_what_no_change_can_save_is_said_so() -> None:
