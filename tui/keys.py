@@ -26,6 +26,13 @@ def moves(*, letters: bool = True, **actions: str) -> list[Binding]:
     return found
 
 
+LIST_MOVES = moves(
+    up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
+    first="move(-100000)", last="move(100000)",
+)  # fmt: skip
+"""Of a list with `action_move(distance)`."""
+
+
 def is_ours(binding: Binding) -> bool:
     """Whether the palette lists a key: it is in the footer, or has a tooltip of its own."""
     return bool(binding.description and (binding.show or binding.tooltip)) and not binding.system

@@ -108,7 +108,7 @@ class EditorScreen(Screen[None]):
         keep(self.draft)
         self._show()
 
-    def on_metric_table_moved(self) -> None:
+    def on_line_table_moved(self) -> None:
         self._tell()
 
     def on_editor_side_judged(self) -> None:

@@ -72,10 +72,10 @@ class MetricsScreen(Screen[None]):
     def on_input_submitted(self) -> None:
         self.query_one(MetricTable).focus()
 
-    def on_metric_table_moved(self) -> None:
+    def on_line_table_moved(self) -> None:
         self._tell_meaning()
 
-    def on_metric_table_chosen(self, event: MetricTable.Chosen) -> None:
+    def on_line_table_chosen(self, event: MetricTable.Chosen) -> None:
         keys = self.query_one(MetricTable).keys
         self.app.push_screen(MetricScreen(self.reader, self.lens, event.key, keys))
 

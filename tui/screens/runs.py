@@ -131,10 +131,10 @@ class RunsScreen(Screen[None]):
     def on_resize(self) -> None:
         self._tell_more()
 
-    def on_metric_table_moved(self) -> None:
+    def on_line_table_moved(self) -> None:
         self._tell_more()
 
-    def on_metric_table_chosen(self, event: RunTable.Chosen) -> None:
+    def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
         if event.key.startswith(_RUN):
             self._show_run(Path(event.key.removeprefix(_RUN)))
         elif self.read_only:

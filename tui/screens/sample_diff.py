@@ -17,8 +17,8 @@ from tui.drawing.rows import Row, crop
 from tui.keys import moves
 from tui.screens.dashboard import HEIGHTS
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.line_table import LineTable
 from tui.widgets.lines import Lines
-from tui.widgets.metric_table import MetricTable
 
 MOST = 200  # answers that are listed
 _BATCH = 20  # dumps read between two looks at the screen
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     sample: Sample
 
 
-class AnswersToPrompt(MetricTable, inherit_bindings=False):
+class AnswersToPrompt(LineTable, inherit_bindings=False):
     """The answers to one prompt, newest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -88,7 +88,7 @@ class SampleDiffScreen(Screen[None]):
         self._tell()
         self._show_difference()
 
-    def on_metric_table_moved(self) -> None:
+    def on_line_table_moved(self) -> None:
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self._show_difference()
 

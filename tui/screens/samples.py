@@ -14,25 +14,21 @@ from launcher.run.samples import Dump, Sample, dumps, read, stamp
 from launcher.text import clean
 from tui.content.samples import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.drawing.rows import Row
+from tui.keys import moves
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.line_table import LineTable
 from tui.widgets.lines import Lines
-from tui.widgets.metric_table import MetricTable
 from tui.widgets.painted import HIDDEN
 
 POLL = 2.0  # seconds
 
 
-class Answers(MetricTable, inherit_bindings=False):
+class Answers(LineTable, inherit_bindings=False):
     """The answers of a step, a line each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "answer", id="move.up", show=False, key_display="↑↓", tooltip="Up, down"),
-        Binding("down,j", "move(1)", id="move.down", show=False, key_display="↑↓", tooltip="Up, down"),
-        Binding("home", "move(-100000)", id="move.first", show=False, key_display="home end",
-                tooltip="To the first, to the last"),
-        Binding("end", "move(100000)", id="move.last", show=False, key_display="home end",
-                tooltip="To the first, to the last"),
-    ]  # fmt: skip
+        *moves(up="move(-1)", down="move(1)", first="move(-100000)", last="move(100000)")
+    ]
 
 
 class SamplesScreen(Screen[None]):
@@ -87,7 +83,7 @@ class SamplesScreen(Screen[None]):
         self._tell()
         self._show_answer()
 
-    def on_metric_table_moved(self) -> None:
+    def on_line_table_moved(self) -> None:
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self._show_answer()
 
@@ -176,7 +172,7 @@ class SamplesScreen(Screen[None]):
     def _show(self) -> None:
         places = matching(self.samples, ordered(self.samples, self.order), self.word)
         self.query_one(Answers).show([str(place) for place in places])
-        self.on_metric_table_moved()
+        self.on_line_table_moved()
         self._tell()
 
     def _show_answer(self) -> None:

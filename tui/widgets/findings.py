@@ -12,7 +12,7 @@ from launcher.preflight.finding import Finding
 from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
-from tui.keys import moves
+from tui.keys import LIST_MOVES
 from tui.widgets.items import Item, Items
 
 LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role
@@ -28,8 +28,7 @@ class Findings(Items, inherit_bindings=False):
     """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
-               first="move(-100000)", last="move(100000)"),
+        *LIST_MOVES,
         Binding("F", "fix", "fix it", id="findings.fix", key_display="F",
                 tooltip="Apply the change that the finding names"),
     ]  # fmt: skip

@@ -8,11 +8,11 @@ from textual.message import Message
 
 from tui.content.preset_form import HEADING, NOTE, TEXT
 from tui.drawing.rows import Row
-from tui.keys import moves
-from tui.widgets.metric_table import MetricTable
+from tui.keys import LIST_MOVES
+from tui.widgets.line_table import LineTable
 
 
-class FormLines(MetricTable, inherit_bindings=False):
+class FormLines(LineTable, inherit_bindings=False):
     """Headings and notes are passed over by the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -22,8 +22,7 @@ class FormLines(MetricTable, inherit_bindings=False):
                 tooltip="The value before or after on its scale; - and + too"),
         Binding("left,minus", "step(False)", id="editor.less", show=False, key_display="←→",
                 tooltip="The value before or after on its scale; - and + too"),
-        *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
-               first="move(-100000)", last="move(100000)"),
+        *LIST_MOVES,
     ]  # fmt: skip
 
     class Stepped(Message):

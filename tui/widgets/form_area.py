@@ -125,7 +125,7 @@ class FormArea(Container):
         else:
             self.edit(partial(self.draft.set, spec.path, value))
 
-    def on_metric_table_chosen(self, event: FormLines.Chosen) -> None:
+    def on_line_table_chosen(self, event: FormLines.Chosen) -> None:
         event.stop()
         self._open(event.key)
 

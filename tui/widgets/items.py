@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from tui.drawing.rows import Row
 from tui.glyphs import CURSOR
-from tui.keys import moves
+from tui.keys import LIST_MOVES
 from tui.widgets.painted import Painted
 
 
@@ -30,8 +30,7 @@ class Items(Painted, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "choose", "explain", id="checks.explain", key_display="enter",
                 tooltip="Explain the check"),
-        *moves(up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
-               first="move(-100000)", last="move(100000)"),
+        *LIST_MOVES,
     ]  # fmt: skip
 
     class Chosen(Message):
