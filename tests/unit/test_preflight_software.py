@@ -278,8 +278,7 @@ def test_liger_is_asked_for_where_the_preset_wants_it() -> None:
 def test_the_page_names_every_finding() -> None:
     """docs/preflight-machine.md, against the names in the source."""
     root = Path(__file__).parents[2]
-    modules = ("fitting", "model", "hub", "data", "row_rules", "reward", "software", "hardware", "login")
-    source = "".join((root / f"launcher/preflight/{name}.py").read_text() for name in modules)
+    source = "".join(path.read_text() for path in (root / "launcher/preflight").glob("*.py"))
     used = set(re.findall(r'"((?:[A-Z]+-|P)\d+b?)"', source))
     page = (root / "docs/preflight-machine.md").read_text()
     named = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))
