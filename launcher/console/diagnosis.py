@@ -10,21 +10,13 @@ LONGEST = 400  # characters of one line of evidence
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """A line of the log (numbered from 1) that shows the cause."""
-
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
 class Diagnosis:
     """Why a run ended. `cause` is a catalogue id, or unknown, stopped, finished, running."""
 
     cause: str
     title: str
     meaning: str
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Quote, ...] = ()
     """The most telling line first."""
     fixes: tuple[str, ...] = ()
     exit_code: int | None = None
@@ -41,7 +33,7 @@ class Diagnosis:
         }
 
 
-def evidence(quotes: Iterable[Quote | None]) -> tuple[Evidence, ...]:
-    """Each line once, in the order given; a quote that was not found is left out."""
+def evidence(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
+    """Each line once, cut, in the order given; a quote that was not found is left out."""
     kept = {quote.line: quote for quote in quotes if quote is not None}
-    return tuple(Evidence(quote.line, quote.text.strip()[:LONGEST]) for quote in kept.values())
+    return tuple(Quote(quote.line, quote.text.strip()[:LONGEST]) for quote in kept.values())

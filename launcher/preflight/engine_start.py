@@ -34,7 +34,7 @@ def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def longest_row(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
+def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
     """The engine refuses to start when not even one row of the longest length fits into its KV cache."""
     plan = found.plan
     if plan.utilisation is None or plan.of_free:

@@ -52,7 +52,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if found.gpu_total is not None and not subject.cpu:
         yield from _phases(subject, found, found.gpu_total)
         yield from engine_start.free_share(subject, found)
-        yield from engine_start.longest_row(subject, found, found.gpu_total)
+        yield from engine_start.longest_row(found, found.gpu_total)
 
 
 def _unknown(key: str, what: str) -> Finding:

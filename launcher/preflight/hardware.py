@@ -22,7 +22,6 @@ from launcher.preflight.memory import estimate
 from launcher.preflight.subject import Subject
 
 SHM = Path("/dev/shm")
-CHECKPOINT = 12  # bytes a trained parameter: fp32 weights and Adam
 FILES_WANTED, FILES_NEEDED = 65_536, 4_096
 SOCKET_PATH = 107  # bytes of a unix socket's path
 SOCKET = "/ray/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"

@@ -108,7 +108,7 @@ def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
     if folder is not None:
         config = read_json(folder / "config.json")
         sizes = architecture(config)
-        counted = count_weights(folder)
+        counted = count_weights(folder) if sizes is not None else None
         if sizes is not None and (counted or not has_experts(config)):
             return ModelFacts(
                 path, sizes, counted or sizes.count(), "weights" if counted else "config.json"

@@ -15,7 +15,7 @@ regex = functools.cache(re.compile)
 
 @dataclass(frozen=True)
 class Quote:
-    """A line of the log, to be shown as evidence."""
+    """A line of the log (numbered from 1), to be shown as evidence."""
 
     line: int
     text: str
