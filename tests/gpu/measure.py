@@ -140,6 +140,7 @@ class Watching:
                 seen += 1
                 if (seen - first) % BLOCK == 0:
                     watched = not watched
+                    print(f"{seen} steps; now {'watched' if watched else 'alone'}", flush=True)
                     if watched:
                         self._show()
                     else:

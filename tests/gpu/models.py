@@ -1,14 +1,16 @@
-"""Models of the presets' sizes with random weights: what counts here is the memory that they take.
+"""Models of the presets' sizes with random weights, for their memory, and data for steps of equal work.
 
     PYTHONPATH=$KIT/site python3 models.py $KIT
 
 Makes $KIT/qwen-0.5b and $KIT/qwen-1.5b, the shapes of Qwen2.5-0.5B and 1.5B with the tokenizer of $KIT/model.
-A random model never ends an answer, so each has the full length: the worst case for the memory.
+A random model never ends an answer, so each has the full length: the worst case for the memory. In
+$KIT/one-question.parquet is the first row of train.parquet again and again.
 """
 
 import sys
 from pathlib import Path
 
+import pandas
 import torch
 from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
@@ -33,6 +35,8 @@ def main(kit: Path) -> None:
         model.save_pretrained(kit / name)
         tokenizer.save_pretrained(kit / name)
         del model
+    question = pandas.read_parquet(kit / "train.parquet").head(1)
+    pandas.concat([question] * 4096, ignore_index=True).to_parquet(kit / "one-question.parquet")
 
 
 if __name__ == "__main__":

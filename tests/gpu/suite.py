@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, mark
-from experiments import QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
+from experiments import ALONE, QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
 from host import PPO_TUI, Lane, told
 
 
@@ -41,6 +41,7 @@ def main(words: Sequence[str]) -> None:
         side_by_side([chosen(queue, words) for queue in QUEUES], lanes)
         if len(lanes) > 1:
             through(chosen([TOGETHER], words), Lane((0, 1)))
+        through(chosen([ALONE], words), lanes[0])
         side_by_side([chosen(queue, words) for queue in SPARE], lanes)
     keep()
     mark("suite: done")
