@@ -156,6 +156,8 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     start.append(Part("reference, not yet moved off", first, True))
     moved = actor.param_offload and not actor.offload_policy
     loaded = Part("actor weights back", actor.weights * moved, True)
+    back = (model.weights for model in models if model.param_offload and not model.offload_policy)
+    saved = Part("weights of the model that is saved", max(back, default=0), True)  # one after the other
     phases = [
         Phase("engine start", (*start, *awake, *judge, Part("CUDA context", FRESH, False))),
         Phase("rollout", (*idle, *awake, *judge, resumed, context)),
@@ -181,7 +183,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
             if awake
             else []
         ),
-        Phase("checkpoint", (*idle, *asleep, *judge, context)),
+        Phase("checkpoint", (*idle, saved, *asleep, *judge, context)),
     ]
     return tuple(phases)
 

@@ -76,7 +76,8 @@ def test_logits_take_what_was_measured(settings: tuple[str, ...], update: float,
 
 def of_suite(row: dict[str, Any]) -> dict[str, memory.Phase]:
     """The phases of a run of the GPU suite."""
-    found = memory.estimate(assumed(row["preset"], "1x140.4", *SUITE["settings"], *row["settings"]))
+    machine = f"{row.get('gpus', 1)}x140.4"
+    found = memory.estimate(assumed(row["preset"], machine, *SUITE["settings"], *row["settings"]))
     assert found is not None
     return {phase.name: phase for phase in found.phases}
 
@@ -89,14 +90,14 @@ def upper(phase: memory.Phase, row: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("row", SUITE["rows"], ids=lambda row: row["run"])
 def test_the_estimate_meets_the_suite(row: dict[str, Any]) -> None:
-    """NVML's figures lie between both ends, at most 3.5 % below the upper one; torch's within 2 %."""
+    """NVML's figures lie between both ends, at most 4 % below the upper one; torch's within 2 % or 0.2 GiB."""
     phases = of_suite(row)
     for name, measured in row["nvml"].items():
         assert phases[name].gpu / GIB <= measured <= upper(phases[name], row) * 1.002, name
-        assert upper(phases[name], row) <= measured * 1.035, name
+        assert upper(phases[name], row) <= measured * 1.04, name
     for name, measured in row["torch"].items():
         resumed = bool(row.get("resumed"))
-        assert allocated(phases[name], resumed=resumed) == pytest.approx(measured, rel=0.02), name
+        assert allocated(phases[name], resumed=resumed) == pytest.approx(measured, rel=0.02, abs=0.2), name
         highest = max(phases.values(), key=lambda each: allocated(each, resumed=resumed))
         assert row.get("first_step") or highest.name == name
 
