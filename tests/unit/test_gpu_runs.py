@@ -1,7 +1,7 @@
-"""What the product recorded of veRL on an H200 (tests/data/gpu, docs/gpu.md), without the consoles.
+"""What the product recorded of veRL on H200s (tests/data/gpu, docs/gpu.md), without the consoles.
 
 A run that learned, stopped after 42 steps and resumed from the checkpoint of step 40; one whose entropy
-collapsed, one whose KL blew up.
+collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random weights.
 """
 
 import json
@@ -12,13 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from launcher.format import GIB
 from launcher.health.levels import Level
 from launcher.run.directory import RunDir
 from launcher.run.offline import judge
 from launcher.run.reader import RunReader
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
-LEARNED, COLLAPSED, BLEW_UP = (f"{start}-gsm8k-format-reward" for start in ("674db1", "d3d9b9", "07dc01"))
+LEARNED, COLLAPSED, BLEW_UP, ON_TWO = (
+    f"{start}-gsm8k-format-reward" for start in ("674db1", "d3d9b9", "07dc01", "a58df9")
+)
+LORA = "dfd502-gsm8k-1.5b-lora-24gb"
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +48,9 @@ def flagged_now(run: Path) -> list[tuple[str, int, str]]:
     return [(change.rule, change.step, change.after.name) for change in high]
 
 
-def test_a_run_that_learns_is_let_alone(runs: Path) -> None:
-    assert flagged_live(runs / LEARNED) == flagged_now(runs / LEARNED) == []
+@pytest.mark.parametrize("run", [LEARNED, ON_TWO])
+def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
+    assert flagged_live(runs / run) == flagged_now(runs / run) == []
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,7 @@ def test_a_run_that_learns_is_let_alone(runs: Path) -> None:
     [
         (COLLAPSED, [("KL-1", 8, "WARN"), ("ENT-1", 9, "WARN"), ("ENT-1", 10, "CRITICAL"),
                      ("KL-4", 11, "WARN"), ("KL-1", 14, "CRITICAL"), ("TRUNC-1", 21, "WARN")]),
+        (LORA, [("MIS-1", 2, "CRITICAL")]),  # its model has three times as many words as its tokenizer
         (BLEW_UP, [("KL-4", 9, "WARN"), ("KL-4", 12, "CRITICAL"), ("LEN-1", 25, "WARN")]),
     ],
 )  # fmt: skip
@@ -87,3 +93,13 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "step     25 of 4660, 13s a step\n" in told
     assert "(since step 10)\n" in told
+
+
+def test_both_gpus_are_recorded_with_what_the_run_holds_on_each(runs: Path) -> None:
+    samples = [json.loads(line) for line in (runs / ON_TWO / "gpu.jsonl").read_text().splitlines()]
+    assert all([gpu["index"] for gpu in sample["gpus"]] == [0, 1] for sample in samples)
+    for at in (0, 1):
+        held = [sample["gpus"][at]["run_used"] or 0 for sample in samples]
+        assert held[0] == 0 and max(held) / GIB == pytest.approx(45.8, abs=0.2)
+    counts = [len(gpu["holders"]) for gpu in samples[200]["gpus"]]  # trainer and engine
+    assert counts == [2, 2] and {holder["whose"] for holder in samples[200]["gpus"][1]["holders"]} == {"run"}
