@@ -111,6 +111,8 @@ async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace
         assert "starting the rollout engine, 20s, usually 45–240 s" in shown(app, ProgressLine)
         assert not app.screen.query_one("#charts").display
         assert app.screen.query_one(LogTail).size.height > 12
+        await pilot.resize_terminal(160, 48)
+        await until(pilot, lambda: app.screen.query_one(LogTail).size.height > 36)
         with RunDir(run).attempt(1).steps.open("ab") as file:
             file.writelines(record.to_line() for record in make.recorded(3))
         write_state(run, make.running(step=3))

@@ -170,6 +170,29 @@ def test_the_log_tail_shows_what_each_step_repeats_once() -> None:
     assert lines(widget.draw(80, 4)) == [" one", f" {dumped[2]}"]
 
 
+def test_the_log_tail_leaves_out_the_addresses_of_a_signal() -> None:
+    """As Ray prints them when a run is stopped: once as they are, once more through its own logger."""
+    ray = "[2026-11-22 00:33:08,360 E 22699 22699] logging.cc:474: "
+    signal = [
+        "*** SIGTERM received at time=1795307588 on cpu 5 ***",
+        "PC: @     0x7f1e6e098e51  (unknown)  (unknown)",
+        "    @     0x7f1e6e045330  228561360  (unknown)",
+        "    @           0x5499b5         32  PyObject_Vectorcall",
+    ]
+    widget = LogTail()
+    widget.lines = ["one", *signal, *(ray + line for line in signal)]
+    assert lines(widget.draw(80, 9)) == [" one", f" {signal[0]}"]
+    widget.lines = ["one", ray + "Out of disk space.", *(f"(WorkerDict) {line}" for line in signal)]
+    assert lines(widget.draw(80, 9)) == [" one", " Out of disk space.", f" (WorkerDict) {signal[0]}"]
+
+
+def test_the_log_tail_shows_a_traceback_without_underlines() -> None:
+    trace = ['(T)   File "a.py", line 3, in run', "(T)     return call()", "(T) ValueError: ^"]
+    widget = LogTail()
+    widget.lines = [*trace[:2], "(T)            ^^^^^^", *trace[:2], "(T)            ~~^^~~", trace[2]]
+    assert lines(widget.draw(80, 9)) == [f" {line}" for line in (*trace[:2], *trace)]
+
+
 def test_every_sign_has_an_ascii_twin_of_one_cell(make: SimpleNamespace) -> None:
     widget = Checklist()
     widget.checks = make.checks()

@@ -7,7 +7,11 @@ from itertools import islice
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
-_KNOWN = re.compile(r"(\(\w+\) )?(?:step:\d+ - |Training Progress: )")
+_WRITER = r"(?:\(\w+\) )?"
+_KNOWN = re.compile(_WRITER + r"(?:step:\d+ - |Training Progress: )")
+_RAY = re.compile(r"\[[\d-]{10} [\d:,]{12} [A-Z] \d+ \d+\] logging\.cc:\d+: ")  # says a signal's lines again
+_FRAME = re.compile(_WRITER + r"(?:PC: @| *@) +0x")
+_UNDERLINE = re.compile(_WRITER + r"[\s^~]+$")
 _BAR = re.compile(r"(.*?): +\d+%\|")
 _NUMBER = re.compile(r"\d+")
 
@@ -16,8 +20,9 @@ class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
     Left out are blank lines, step lines, whose hundred figures are in the charts, veRL's own progress, which
-    has a line above, all states of any other progress bar but the newest, and of lines that differ in numbers
-    alone, as each step's "Dumped generations to", all but the last.
+    has a line above, all states of any other progress bar but the newest, of lines that differ in numbers
+    alone, as each step's "Dumped generations to", all but the last, the addresses that Ray prints when a
+    signal ends a process, and what underlines the code in a traceback.
     """
 
     lines: Sequence[str] = ()
@@ -36,7 +41,8 @@ def _telling(lines: Sequence[str]) -> Iterator[str]:
     bars: set[str] = set()
     shape_below = ""
     for line in reversed(lines):
-        if not line.strip() or _KNOWN.match(line):
+        line = _RAY.sub("", line)
+        if not line.strip() or any(left_out.match(line) for left_out in (_KNOWN, _FRAME, _UNDERLINE)):
             continue
         shape = _NUMBER.sub("0", line)
         if shape == shape_below:
