@@ -40,7 +40,8 @@ class Painted(Widget):
         """Draws anew and repaints what differs. Cheap when nothing does."""
         if not self.is_mounted or self._drawn_for != self.size:
             self._drawn_for = None
-            self.refresh()
+            if self.size:  # for a hidden widget, Textual would lay out the whole screen again
+                self.refresh()
             return
         before, self._rows = self._rows, self._build()
         regions = [
