@@ -22,6 +22,7 @@ from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.launch import LaunchScreen
 from tui.screens.runs import RunsScreen
+from tui.widgets.lines import Lines
 from tui.widgets.run_table import RunTable
 
 until = partial(shown, looks=80)
@@ -352,3 +353,38 @@ async def test_a_preset_that_was_written_elsewhere_shows_when_one_comes_back(mak
         copy("toy-cpu", "written-elsewhere")
         await pilot.press("escape")
         await until(pilot, lambda: "preset written-elsewhere" in keys_of(app))
+
+
+async def test_long_names_are_told_apart_and_push_the_curve_out(make: SimpleNamespace) -> None:
+    for hex_id, name in (("aaaa", "gsm8k-1.5b-24gb"), ("bbbb", "gsm8k-1.5b-lora-24gb")):
+        make.run(hex_id=hex_id, name=name, attempts=[make.recorded(40)], state=make.ended("stopped", step=40))
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        lines = options(app)[1:3]
+        assert sorted(line.split()[2] for line in lines) == ["gsm8k-1.5b-24gb", "gsm8k-1.5b-lora-24gb"]
+        assert all(len(line) == 80 and line.endswith("3m 20s") and "▁" not in line for line in lines)
+
+
+async def test_a_preset_of_yours_says_so_and_where_it_lies(make: SimpleNamespace) -> None:
+    file = copy("toy-cpu", "mine")
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        told = {line.split()[0]: line for line in options(app) if line.strip()}
+        assert "yours" in told["mine"] and "yours" not in told["toy-cpu"]
+        app.screen.query_one(RunTable).move_to("preset mine")
+        await pilot.pause()
+        below = "".join(text for row in app.screen.query_one(Lines).lines for text, _ in row)
+        assert str(file) in below.replace(" ", "")
+
+
+async def test_the_whole_footer_fits_on_the_way_back_to_a_run(make: SimpleNamespace) -> None:
+    app = make.app(three_runs(make)["live"])
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.query("FooterKey")))
+        await opened(pilot)
+        keys = {key.description: key.region for key in app.screen.query("FooterKey")}
+        assert {"back", "help"} <= set(keys) and all(region.right <= 80 for region in keys.values())

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from launcher.format import duration, number
+from tui.content.metrics import shorten
 from tui.content.run_list import RunSummary
 from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 _STATE, _VERDICT, _STEP, _SCORE, _TIME, _STARTED = 11, 12, 9, 6, 7, 12  # cells of the columns of a run
-_NAME, _SPARK = 19, 8  # at 80 columns; wider terminals give both of them more
+_NAME, _SPARK = (
+    19,
+    8,
+)  # at 80 columns; wider terminals give both of them more, and a long name takes the curve's
+_LEAST_SPARK = 3  # cells below which a curve is not worth its place
+_ID = len(" · ") + SHORT_ID  # cells behind a name
 _MORE = 120  # columns from which there is room for the last score and the start
 _NEEDS, _DESCRIPTION = 25, 51  # columns of a preset
 
@@ -28,24 +34,28 @@ class _Widths(NamedTuple):
     more: bool
 
 
-def run_heading(columns: int, words: str) -> Row:
+def run_heading(columns: int, words: str, longest: int = 0) -> Row:
     """The heads of the columns; `words` tell how the runs are narrowed and ordered."""
-    widths = _widths(columns)
+    widths = _widths(columns, longest)
     row: Row = fit([(" Runs", "title"), (words, "live")], 3 + _STATE + widths.name)
     more = f" {'last':>{_SCORE}}" if widths.more else ""
     row.append((f" {'verdict':{_VERDICT}} {'step':{_STEP}} {'best':>{_SCORE}}{more}", "dim"))
-    row.append((f" {'reward':{widths.spark}} {'time':>{_TIME}}", "dim"))
+    curve = f" {'reward':{widths.spark}.{widths.spark}}" if widths.spark else ""
+    row.append((f"{curve} {'time':>{_TIME}}", "dim"))
     return [*row, ("  started", "dim")] if widths.more else row
 
 
-def run_row(run: RunSummary, mark: str, columns: int) -> Row:
-    """`❯1● running   toy-cpu · 7f3a   ● healthy   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's."""
-    widths, state, series = _widths(columns), run.state, run.scores.series
+def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
+    """`❯1● running   toy-cpu · 7f3a   ● healthy   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's.
+
+    `longest` is the length of the longest name in the list: runs must be told apart before they are drawn.
+    """
+    widths, state, series = _widths(columns, longest), run.state, run.scores.series
     word, role = state_words(state)[0]
     level_sign, verdict, level_role = LEVELS.get(str(state.get("verdict")), LEVELS["N-A"])
     step, total = state.get("step"), state.get("total")
     short = f" · {run.id[:SHORT_ID]}"
-    named = [*crop([(run.name, "text")], widths.name - len(short)), (short, "dim")]
+    named = [(shorten(run.name, widths.name - _ID), "text"), (short, "dim")]
     best, last = number(run.scores.best), number(series.last)
     cells = [
         fit([(f"{word.partition(' · ')[0]}", role)], _STATE),
@@ -54,7 +64,7 @@ def run_row(run: RunSummary, mark: str, columns: int) -> Row:
         fit([(f"{'–' if step is None else step}/{total or '–'}", "text")], _STEP),
         spread([], [(best, "title")], _SCORE),
         *([spread([], [(last, "text")], _SCORE)] if widths.more else []),
-        _curve(run, widths.spark),
+        *([_curve(run, widths.spark)] if widths.spark else []),
         spread([], [(_took(run), "dim")], _TIME),
         *([[(f" {_when(state.get('created'))}", "dim")]] if widths.more else []),
     ]
@@ -65,11 +75,12 @@ def run_row(run: RunSummary, mark: str, columns: int) -> Row:
 
 
 def preset_row(preset: Summary) -> Row:
-    """`toy-cpu    no GPU    Real veRL PPO without a GPU`."""
+    """`toy-cpu    no GPU    Real veRL PPO without a GPU`; before the needs whether it is the user's."""
     row: Row = [(f"   {preset.name}", "text")]
     if preset.error is not None:
         return put(row, _NEEDS, [(preset.error, "critical")])
-    row = put(row, _NEEDS, crop([(preset.needs, "dim")], _DESCRIPTION - _NEEDS - 2))
+    needs = " · ".join(each for each in ("yours" if preset.origin == "user" else "", preset.needs) if each)
+    row = put(row, _NEEDS, crop([(needs, "dim")], _DESCRIPTION - _NEEDS - 2))
     return put(row, _DESCRIPTION, [(preset.description, "text")])
 
 
@@ -83,14 +94,20 @@ def about_run(run: RunSummary) -> list[Span]:
 def about_preset(preset: Summary) -> list[Span]:
     if preset.error is not None:
         return [(preset.error, "critical")]
-    return [(preset.description, "text"), (f"needs {preset.needs or 'not said'}", "dim")]
+    told = [(preset.description, "text")] if preset.description else []
+    if preset.origin == "user":
+        return [*told, (f"yours{', over the shipped one' if preset.shadows else ''}: {preset.path}", "dim")]
+    return [*told, (f"needs {preset.needs or 'not said'}", "dim")]
 
 
-def _widths(columns: int) -> _Widths:
+def _widths(columns: int, longest: int) -> _Widths:
     more = columns >= _MORE
     extra = max(columns - 80 - (_SCORE + _STARTED + 3) * more, 0)
-    name = min(extra // 2, 24)
-    return _Widths(_NAME + name, _SPARK + min(extra - name, 40), more)
+    both = _NAME + _SPARK + extra
+    name = max(_NAME + min(extra // 2, 24), longest + _ID)
+    if both - name < _LEAST_SPARK:
+        return _Widths(both + 1, 0, more)  # the blank before the curve is not needed then
+    return _Widths(name, min(both - name, _SPARK + 40), more)
 
 
 def _curve(run: RunSummary, cells: int) -> Row:

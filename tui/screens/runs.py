@@ -45,7 +45,7 @@ class RunsScreen(Screen[None]):
                 tooltip="Only runs and presets of a name, a state or a verdict"),
         Binding("o", "order", "order", id="runs.order", show=False,
                 tooltip="Newest, best score, longest first, by name"),
-        Binding("d", "delete", "delete", id="runs.delete",
+        Binding("d", "delete", "delete", id="runs.delete", show=False,
                 tooltip="Delete a run with its checkpoints, or a preset of yours; asks first"),
         Binding("E", "export", "export", id="runs.export", show=False,
                 tooltip="A run to csv, jsonl, parquet, TensorBoard events or svg"),
@@ -67,6 +67,7 @@ class RunsScreen(Screen[None]):
         self._read: list[tuple[Path, int]] = []  # their files and when these were changed
         self.order, self.words = ORDERS[0], ""
         self._shown: dict[str, RunSummary] = {}
+        self._longest = 0  # cells of a name
         self._looking = True  # at the files; once at a time
 
     def compose(self) -> ComposeResult:
@@ -258,6 +259,7 @@ class RunsScreen(Screen[None]):
             return
         runs = arranged(self.list.runs, self.order, self.words)
         self._shown = {f"{_RUN}{run.path}": run for run in runs}
+        self._longest = max((len(run.name) for run in runs), default=0)
         presets = [f"{_PRESET}{name}" for name in named(self.presets, self.words)]
         self.table.show([_RUNS, *(self._shown or [_NONE]), *([_GAP, _PRESETS] if presets else []), *presets])
         self._tell_more()
@@ -265,14 +267,16 @@ class RunsScreen(Screen[None]):
     def _line(self, key: str, columns: int) -> Row:
         if run := self._shown.get(key):
             marked = marks(self.app)
-            return run_row(run, str(marked.index(run.path) + 1) if run.path in marked else "", columns)
+            mark = str(marked.index(run.path) + 1) if run.path in marked else ""
+            return run_row(run, mark, columns, self._longest)
         if key.startswith(_PRESET):
             return preset_row(self.presets[key.removeprefix(_PRESET)])
         ordered = f" · {self.order}" if self.order != ORDERS[0] else ""
         found = f" · /{clean(self.words)}" if self.words else ""
         nothing = "   no run fits" if self.list.runs else "   none yet: choose a preset below"
         return {
-            _RUNS: run_heading(columns, ordered + found), _NONE: [(nothing, "dim")], _GAP: [],
+            _RUNS: run_heading(columns, ordered + found, self._longest),
+            _NONE: [(nothing, "dim")], _GAP: [],
             _PRESETS: [(" Start a new run", "title")],
         }[key]  # fmt: skip
 
