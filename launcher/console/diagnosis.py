@@ -1,5 +1,6 @@
 """What is said about how a run ended."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from launcher.console.causes.sighting import Quote
 
 LONGEST = 400  # characters of one line of evidence
+_LOGGED = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Diagnosis:
 
 
 def evidence(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
-    """Each line once, cut, in the order given; a quote that was not found is left out."""
-    kept = {quote.line: quote for quote in quotes if quote is not None}
-    return tuple(Quote(quote.line, quote.text.strip()[:LONGEST]) for quote in kept.values())
+    """Each line once, without vLLM's head, cut, in the order given; a quote that was not found is left out."""
+    kept = {quote.line: _LOGGED.sub("", quote.text, count=1).strip() for quote in quotes if quote is not None}
+    return tuple(Quote(line, _cut(text)) for line, text in kept.items())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2]} …"

@@ -65,6 +65,9 @@ FAILURES = [
     ("real-logprob-micro", "micro-batch-log-prob", 1182, "force_group_size * micro_batch_size_per_gpu"),
     ("real-micro-unset", "micro-batch-unset", 4, "critic.micro_batch_size"),
     ("real-mini-larger", "mini-batch-too-large", 12, "train_batch_size (64) must be >="),
+    ("real-no-environment", "torch-without-cuda", 1169, "doesn't have NCCL built in"),
+    ("real-no-plugin", "plugin-missing", 18, "Unknown platform 'cpu'"),
+    ("real-no-plugin-path", "plugin-missing", 11, "No module named 'launcher'"),
     ("real-no-prompt", "data-columns", 1099, "KeyError: 'prompt'"),
     ("real-plus-key", "unknown-config-field", 4, "unexpected keyword argument 'foo'"),
     ("real-ray-address", "ray-address", 17, "When connecting to an existing cluster"),
@@ -100,6 +103,12 @@ def test_evidence_names_the_users_code_and_the_symptom() -> None:
     oom = read(stored("fail-oom"))
     assert "in logprobs_from_logits_v2" in oom.evidence[1].text
     assert "actor_rollout_ref_update_actor()" in oom.evidence[2].text
+
+
+def test_evidence_of_the_engine_begins_with_its_words() -> None:
+    """vLLM's date and place come off, so that what it advises is not cut."""
+    text = read(stored("fail-kv-cache"), exit_code=1).evidence[0].text
+    assert text.startswith("ValueError: To serve") and "decreasing `max_model_len` when" in text
 
 
 @pytest.mark.parametrize(
@@ -412,9 +421,9 @@ def test_answers_of_the_model_are_no_evidence() -> None:
     assert read(said + JOB + "ValueError: never seen before\n", exit_code=1).cause == "unknown"
 
 
-def test_evidence_is_short() -> None:
+def test_evidence_is_short_and_shows_where_it_was_cut() -> None:
     found = read(JOB + "ValueError: " + "x" * 100_000 + "\n", exit_code=1)
-    assert len(found.evidence[0].text) == LONGEST
+    assert len(found.evidence[0].text) == LONGEST and found.evidence[0].text.endswith("x …")
     assert len(found.title) < 300
 
 

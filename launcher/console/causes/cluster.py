@@ -105,8 +105,18 @@ CAUSES = (
             "without a GPU: `ppo-tui run toy-cpu`",
         ),
         raised=r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
-        r"|invalid device ordinal"
-        r"|Torch not compiled with CUDA enabled|Failed to infer device type",
+        r"|invalid device ordinal|Failed to infer device type",
+    ),
+    Cause(
+        "torch-without-cuda",
+        "This torch was built without CUDA",
+        "veRL takes a GPU for granted, and the torch beside it cannot use any. A run of ppo-tui's for the CPU "
+        "ends here as well when it is started by hand without its environment variables.",
+        (
+            "pip install 'verl[vllm]==0.9.1' (it brings a torch with CUDA); check with `ppo-tui doctor`",
+            "without a GPU: `ppo-tui run toy-cpu`",
+        ),
+        raised=r"Torch not compiled with CUDA enabled|Distributed package doesn't have NCCL",
     ),
     Cause(
         "gpu-driver",

@@ -12,11 +12,12 @@ CAUSES = (
         "kv-cache",
         "No GPU memory is left for the engine's KV cache",
         "gpu_memory_utilization is the engine's whole share: its weights and a profiling run come off "
-        "first, and what "
-        "remains holds not even one sequence of the maximum length.",
+        "first, and what remains holds not even one sequence of the maximum length, which is the model's own "
+        "unless rollout.max_model_len is set.",
         (
             f"{UTILISATION} ↑ (e.g. 0.5)",
-            "actor_rollout_ref.rollout.max_model_len ↓ to max_prompt_length + max_response_length",
+            "actor_rollout_ref.rollout.max_model_len= data.max_prompt_length + data.max_response_length, "
+            "all that a run needs",
             "see the estimate: `ppo-tui check PRESET`",
         ),
         raised=r"No available memory for the cache blocks|To serve at least one request with the model"

@@ -71,6 +71,19 @@ CAUSES = (
         raised=r"UnsupportedVerl|CPU platform .*works with veRL",
     ),
     Cause(
+        "plugin-missing",
+        "ppo-tui's plugin is not loaded",
+        "The platform cpu, the rollout engine hf and the module launcher are no part of veRL: they come from "
+        "ppo-tui, whose runs load them by environment variables. This run was started without those.",
+        (
+            "start it with `ppo-tui run PRESET`",
+            "or by hand with every environment variable that `ppo-tui command PRESET` prints",
+            "in a script of your own for GPUs: actor_rollout_ref.rollout.name=vllm, without VERL_PLATFORM",
+        ),
+        raised=r"Unknown platform 'cpu'|No module named 'launcher(?:\.[\w.]+)?'"
+        r"|Rollout hf with mode|Unknown rollout mode: hf\b",
+    ),
+    Cause(
         "open-files",
         "Too many open files",
         "The limit of open files is too low for Ray's sockets and workers.",
