@@ -132,13 +132,13 @@ def _note(text: str) -> str:
 
 
 def _scale(low: float, high: float) -> tuple[float, float, list[float]]:
-    """A round range around two values, and the three to seven round ticks in it."""
+    """A round range around two values, and the two to seven round ticks in it, told apart by six digits."""
     low, high = (max(-_HUGE, min(value, _HUGE)) for value in (low, high))
     size = max(abs(low), abs(high))
     if high - low <= max(1e-9 * size, _TINY):  # one value: a range around it
         around = 0.1 * size if 0.1 * size > _TINY else 0.5
         low, high = low - around, high + around
-    rough = (high - low) / 4 * 0.999
+    rough = max((high - low) / 4 * 0.999, 1e-4 * size)
     power = 10.0 ** math.floor(math.log10(rough))
     tick = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough)
     first, last = math.floor(low / tick + 1e-9), math.ceil(high / tick - 1e-9)

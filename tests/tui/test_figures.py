@@ -67,8 +67,8 @@ def test_the_longest_answers_are_told_with_their_share(make: SimpleNamespace) ->
 def test_the_axis_ends_at_the_planned_steps_where_they_are_near(make: SimpleNamespace) -> None:
     steps = store(make.recorded(30))
     assert plot(REWARD, steps, make.running(total=80), []).last == 80
-    assert plot(REWARD, steps, make.running(total=1160), []).last == 60
-    assert plot(REWARD, steps, make.running(total=None), []).last == 30
+    assert plot(REWARD, steps, make.running(total=1160), []).last == 40
+    assert plot(REWARD, steps, make.running(total=None), []).last == 40
 
 
 def test_a_nan_now_is_shouted_and_the_rest_stays(make: SimpleNamespace) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from launcher.errors import UserError
 from launcher.export import svg, tensorboard
@@ -202,6 +204,14 @@ def test_any_finite_values_stay_inside_the_chart(values: list[float]) -> None:
         for x, y in part:
             assert svg._LEFT <= x <= svg._WIDTH - svg._RIGHT
             assert svg._TOP <= y <= svg._HEIGHT - svg._BOTTOM
+
+
+@given(st.floats(-1e30, 1e30), st.floats(-1e-2, 1e-2))
+@example(11.62352, 5e-5)
+def test_the_labels_of_an_axis_differ(value: float, share: float) -> None:
+    drawn = svg.render(made([value, value * (1 + share)])).decode()
+    labels = re.findall(rf'x="{svg._LEFT - 6}"[^>]*>([^<]+)<', drawn)
+    assert 2 <= len(labels) == len(set(labels)) <= 7
 
 
 def test_a_run_without_a_figure_says_so_and_names_are_escaped() -> None:

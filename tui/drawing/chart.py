@@ -188,6 +188,8 @@ def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
 def _base(plot: Plot, columns: int, gutter: int) -> Row:
     """The x axis: its ends, and the marks between."""
     left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
+    if left == right:  # a few minutes after the second day
+        right = f"+{plot.axis.label(plot.last - plot.first)}"
     first, final = len(left), columns - len(right) - 1
     if first > final:
         return fit([], columns + gutter)
