@@ -15,7 +15,7 @@ from launcher.console.causes.frames import Owner
 from launcher.console.causes.scan import Scan
 from launcher.console.causes.sighting import Found, Quote, Sighting, best
 from launcher.console.diagnosis import Diagnosis, evidence
-from launcher.console.endings import RAY_CPUS, complete, finished, hung, running, stopped, waiting
+from launcher.console.endings import RAY_CPUS, complete, finished, hung, lost, running, stopped, waiting
 from launcher.console.lines import Line
 
 STALLED = 90.0
@@ -73,11 +73,12 @@ def _decide(
             return _explained(scan, *hangs)
         if complete(scan) and not alive:
             return finished(scan)
-        late = best(pair for pair in scan.seen.values() if _deadly(scan, *pair)) if alive is None else None
+        if alive:
+            return running(scan, alive)
+        late = best(pair for pair in scan.seen.values() if _deadly(scan, *pair, over=alive is False))
         if late is not None:
             return _explained(scan, *late)
-        if alive is not False:
-            return running(scan, alive)
+        return running(scan, alive) if alive is None else lost(scan)
     found = _explain(scan, code)
     return _unexplained(scan, code) if found is None else _explained(scan, *found)
 
@@ -96,11 +97,15 @@ def _explain(scan: Scan, code: int | None) -> Found | None:
     return (_behind(found[0], elsewhere) or found) if found[0].level is Level.SYMPTOM else found
 
 
-def _deadly(scan: Scan, cause: Cause, sighting: Sighting) -> bool:
-    """Whether a log that was cut off most likely ended because of this: only a prompt can fail alone."""
+def _deadly(scan: Scan, cause: Cause, sighting: Sighting, over: bool) -> bool:
+    """Whether a log that was cut off most likely ended because of this: only a prompt can fail alone.
+
+    over: the run is known to have ended; else what may be a symptom does not count.
+    """
     step = scan.marks.get("step")
     after = step is None or sighting.quote.line > step.line
-    return after and cause.level is Level.ROOT and not re.match("AgentLoop|RewardLoop", sighting.source)
+    telling = over or cause.level is Level.ROOT
+    return after and telling and not re.match("AgentLoop|RewardLoop", sighting.source)
 
 
 def _behind(symptom: Cause, elsewhere: list[Found]) -> Found | None:

@@ -36,7 +36,7 @@ class Diagnosis:
 
 
 def evidence(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
-    """Each line once, without vLLM's head, cut, in the order given; a quote that was not found is left out."""
+    """Each line once, cut, without vLLM's head, in the order given; a quote not found is left out."""
     kept = {quote.line: _LOGGED.sub("", quote.text, count=1).strip() for quote in quotes if quote is not None}
     return tuple(Quote(line, _cut(text)) for line, text in kept.items())
 

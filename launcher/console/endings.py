@@ -58,13 +58,29 @@ def stopped(scan: Scan, shown: Quote | None) -> Diagnosis:
         fixes.append(
             "resume from a checkpoint before the first nan, with a lower actor_rollout_ref.actor.optim.lr"
         )
+    return Diagnosis("stopped", "Stopped", meaning, evidence(quotes), (*fixes, _resuming(scan)))
+
+
+def lost(scan: Scan) -> Diagnosis:
+    """Neither the driver nor its supervisor lives, and neither wrote why."""
+    return Diagnosis(
+        "unknown",
+        "The run and its supervisor ended without a word",
+        "Both were killed at once: the machine restarted, or a container or a batch job ended.",
+        evidence([scan.marks.get("last")]),
+        (
+            _resuming(scan),
+            "look for a restart (`last reboot`) and for what the kernel killed (`dmesg | tail`)",
+        ),
+    )
+
+
+def _resuming(scan: Scan) -> str:
     saved = scan.marks.get("saved")
     place = (
         f"from {saved.text}" if saved else "from its newest checkpoint; without one it can only be run anew"
     )
-    return Diagnosis(
-        "stopped", "Stopped", meaning, evidence(quotes), (*fixes, f"`ppo-tui resume RUN` continues {place}")
-    )
+    return f"`ppo-tui resume RUN` continues {place}"
 
 
 def running(scan: Scan, alive: bool | None) -> Diagnosis:

@@ -209,10 +209,24 @@ def test_a_log_without_an_end() -> None:
     assert read(data, alive=True).cause == "running"
     assert read(data).cause == "running"
     assert read(data).evidence[0].text.startswith("step:30 - ")
-    lost = read(data, alive=False)
-    assert (lost.cause, lost.title) == ("unknown", "The run ended without saying why")
-    assert read(b"", exit_code=1).cause == "unknown"
+    ended = read(b"", exit_code=1)
+    assert (ended.cause, ended.title) == ("unknown", "The run ended without saying why")
     assert read(b"").cause == "running"
+
+
+def test_a_run_that_vanished_with_its_supervisor() -> None:
+    """The machine restarted. Prompts that had failed before the last step have nothing to do with it."""
+    raised = "(RewardLoopWorker pid=7) Traceback (most recent call last):\n(RewardLoopWorker pid=7) "
+    early = (raised + "ray.exceptions.ActorDiedError: The actor died unexpectedly\n").encode()
+    data = until(stored("cpu-toy"), "step:30 - ")
+    for log in (data, early + data):
+        found = read(log, alive=False)
+        assert (found.cause, found.title) == ("unknown", "The run and its supervisor ended without a word")
+        assert "Training Progress:" in found.evidence[0].text
+        assert found.fixes[0].startswith("`ppo-tui resume RUN` continues from")
+    died = data + b"The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR\n"
+    assert read(died, alive=False).cause == "worker-died"
+    assert read(died).cause == "running"
 
 
 @pytest.mark.parametrize("last", ["worker group kwargs", "'metrics': {'enabled': False, 'port': 0}}}"])

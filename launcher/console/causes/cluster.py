@@ -110,8 +110,8 @@ CAUSES = (
     Cause(
         "torch-without-cuda",
         "This torch was built without CUDA",
-        "veRL takes a GPU for granted, and the torch beside it cannot use any. A run of ppo-tui's for the CPU "
-        "ends here as well when it is started by hand without its environment variables.",
+        "veRL takes a GPU for granted, and the torch beside it cannot use any. A run of ppo-tui's for the "
+        "CPU ends here as well when it is started by hand without its environment variables.",
         (
             "pip install 'verl[vllm]==0.9.1' (it brings a torch with CUDA); check with `ppo-tui doctor`",
             "without a GPU: `ppo-tui run toy-cpu`",
