@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from launcher.health.levels import Level
 
+LASTING = ", flagged if it lasts"  # of a row that is still OK: what it says is no complaint yet
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -52,7 +54,8 @@ class State:
             state = raised
         elif state > Level.OK and len(self._holds) == self._holds.maxlen and max(self._holds) < state:
             state = max(self._holds)
-        self.set(step, state, reading.message if raw >= state or state == Level.OK else self.message)
+        message = reading.message if raw >= state or state == Level.OK else self.message
+        self.set(step, state, message + LASTING if raw > state == Level.OK else message)
 
     def set(self, step: int, level: Level, message: str) -> None:
         """Puts the state to `level` at once (rules on the clock and on log lines have no debounce)."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from launcher.format import number
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES, Fix
 from launcher.health.frame import Frame
@@ -96,6 +97,12 @@ def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float
         for level, prefix in FLAGS
         if (key := f"{prefix}.{name}") in limits
     ]
+
+
+def moved(verb: str, then: float, now: float, ending: str = "") -> str:
+    """`fell from 0.5 to 0.4 in 5 steps`; `stays at 0.5` where both read the same."""
+    before, after = number(then), number(now)
+    return f"stays at {after}" if before == after else f"{verb} from {before} to {after}{ending}"
 
 
 def warming(missing: int) -> Reading:

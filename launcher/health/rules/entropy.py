@@ -6,7 +6,7 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
 from launcher.health.levels import FLAGS, SERIOUS, Bound, Level, worst
-from launcher.health.rules.base import Rule, Setup, warming
+from launcher.health.rules.base import Rule, Setup, moved, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Entropy
 from launcher.health.state import Reading
@@ -48,7 +48,7 @@ class Collapse(Rule):
             return Reading(falling, f"entropy {number(now)}")
         steps, then = min(self._falls, key=lambda fall: self._severity(now, fall))
         verb = "fell" if now < then else "went"
-        return Reading(falling, f"entropy {verb} from {number(then)} to {number(now)} in {steps} steps")
+        return Reading(falling, f"entropy {moved(verb, then, now, f' in {steps} steps')}")
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         return [

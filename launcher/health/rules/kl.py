@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from launcher.format import number
@@ -49,9 +50,9 @@ class PlausibleKl(_ReferenceRule):
         if len(self._last) < 5:
             return warming(5 - len(self._last))
         mean = sum(self._last) / 5
-        return self.compare(
-            mean, f"mean KL of the last 5 steps is {number(mean)}" + (", below 0" if mean < 0 else "")
-        )
+        message = f"mean KL of the last 5 steps is {number(mean)}"
+        reading = self.compare(mean, message)
+        return reading if reading.raw == Level.OK else replace(reading, message=f"{message}, below 0")
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         return ladder(limits, "mean", "<")
@@ -175,6 +176,8 @@ class Bargain(_ReferenceRule):
         raw = self._level(rise, gain, frame, self.limits.raising)
         hold = self._level(rise, gain, frame, self.limits.releasing)
         message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
+        if rise < self.limits.raising["warn.rise"]:
+            message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL does not rise"
         return Reading(raw, message, hold)
 
     @staticmethod

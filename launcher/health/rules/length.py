@@ -9,7 +9,7 @@ from launcher.health.frame import Frame
 from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, warming
 from launcher.health.series import Baseline, sigma
-from launcher.health.state import Reading
+from launcher.health.state import LASTING, Reading
 
 
 class Length(Rule):
@@ -72,12 +72,13 @@ class Truncation(Rule):
         message = f"{number(100 * x)} % of responses hit the limit (usual {number(100 * usual)} %)"
         rising = self.compare(x, message)
         self._usual.add(x, refused=rising.raw >= Level.WARN)
-        if self._count < 10:
-            return rising
-        least = min(self._last)
-        raw = worst(least, ladder(self.limits.raising, "lasting", ">"))
+        lasting = ladder(self.limits.raising, "lasting", ">")
+        least = min(self._last) if self._count >= 10 else 0.0
+        raw = max(rising.raw, worst(least, lasting))
         hold = worst(least, ladder(self.limits.releasing, "lasting", ">"))
-        return Reading(max(rising.raw, raw), message, max(rising.hold or rising.raw, hold))
+        if raw == Level.OK < worst(x, lasting):
+            message += LASTING
+        return Reading(raw, message, max(rising.hold or rising.raw, hold))
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         usual, noise = self._usual.median, sigma(self._usual.values)

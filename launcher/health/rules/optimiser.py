@@ -10,7 +10,7 @@ from launcher.health.frame import Frame
 from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, not_judged, warming
 from launcher.health.series import Baseline, median, sigma
-from launcher.health.state import Reading
+from launcher.health.state import LASTING, Reading
 
 _TINY = 1e-300  # stands in for a norm of 0 in logarithms
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
@@ -143,4 +143,5 @@ class LearningRate(Rule):
         if not self._run:
             return Reading(Level.OK, f"learning rate {number(x)}")
         level = worst(self._run, ladder(self.limits.raising, "steps"))
-        return Reading(level, f"learning rate is 0 for {self._run} step{'s' if self._run != 1 else ''}")
+        message = f"learning rate is 0 for {self._run} step{'s' if self._run != 1 else ''}"
+        return Reading(level, message if level > Level.OK else message + LASTING)

@@ -7,10 +7,10 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
 from launcher.health.levels import SERIOUS, Bound, Level, worst
-from launcher.health.rules.base import Rule, Setup, ladder, warming
+from launcher.health.rules.base import Rule, Setup, ladder, moved, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Reward
-from launcher.health.state import Reading
+from launcher.health.state import LASTING, Reading
 
 _SAME = 1e-9  # a range this small is no range
 _HAD = 10  # steps with signal after which its absence is a loss
@@ -93,7 +93,7 @@ class Leap(Rule):
             return warming(10 - reward.count)
         usual, now = self._usual.median, reward.med3
         verb = "rose" if now > usual else "went"
-        reading = self.compare(now, f"reward {verb} from {number(usual)} to {number(now)}")
+        reading = self.compare(now, f"reward {moved(verb, usual, now)}")
         self._usual.add(reward.score, refused)
         return reading
 
@@ -137,7 +137,8 @@ class Signal(Rule):
             message = f"every sample got the same reward ({shown}) for {steps}"
         solved = same_score and _solved(frame.signals.reward)
         case = "solved" if solved else "had" if self._had >= _HAD else "never"
-        return Reading(worst(self._run, ladder(self.limits.raising, case)), message)
+        level = worst(self._run, ladder(self.limits.raising, case))
+        return Reading(level, message if level > Level.OK else message + LASTING)
 
     def _scattered(self) -> Reading:
         """A step with signal, among many without."""

@@ -79,7 +79,7 @@ class Gamed(Rule):
         self._add(reward.score, length, refused=gamed >= Level.WARN)
         if self._diverging and gamed <= Level.WARN:
             return Reading(Level.WARN, "training reward rises, validation falls")
-        grew = f"while length grew {number(ratio)}×" if ratio > 1 else f"at {number(ratio)}× the usual length"
+        grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
         return Reading(gamed, f"reward {number(usual)} → {number(now)} {grew}")
 
     def _add(self, score: float, length: float, refused: bool = False) -> None:

@@ -1,0 +1,77 @@
+"""What a row says fits its level: nothing that is OK sounds like a complaint."""
+
+import pytest
+
+from launcher.health.checklist import Checklist
+from launcher.health.levels import Level
+
+Steps = list[dict[str, float]]
+KL, SCORE = "actor/reward_kl_penalty", "critic/score/mean"
+FLAT = {SCORE: 0.0, "critic/score/max": 0.0, "critic/score/min": 0.0}
+CUT = {"response_length/clip_ratio": 0.7}
+
+
+def of(key: str, *values: float) -> Steps:
+    return [{key: value} for value in values]
+
+
+def said(rule: str, steps: Steps) -> tuple[Level, str]:
+    checklist = Checklist({}, clock=False)
+    for number, data in enumerate(steps, start=1):
+        checklist.step(number, {"actor/pg_loss": 0.01, **data})
+    found = next(row for row in checklist.rows() if row.rule == rule)
+    return found.level, found.message
+
+
+@pytest.mark.parametrize(
+    ("rule", "steps", "message"),
+    [
+        ("KL-0", of(KL, *[-4e-6] * 5), "mean KL of the last 5 steps is -4e-6"),
+        ("KL-4", [{KL: 0.001 * i, SCORE: 0.1} for i in range(7)], "KL rose by only 0.004 in 6 steps"),
+        ("KL-4", [{KL: 0.1 - 0.001 * i, SCORE: 0.1} for i in range(7)], "KL does not rise"),
+        ("ENT-1", of("actor/entropy", *[11.753, 11.752] * 5), "entropy stays at 11.8"),
+        (
+            "ENT-1",
+            of("actor/entropy", *[0.5] * 7, *[0.49] * 2),
+            "entropy fell from 0.500 to 0.490 in 5 steps",
+        ),
+        ("REW-4", of(SCORE, *[0.0] * 10), "reward stays at 0"),
+        (
+            "HACK-1",
+            [{SCORE: 0.2, "response_length/mean": 100.0 + 0.01 * i} for i in range(12)],
+            "reward 0.200 → 0.200 at 1.00× the usual length",
+        ),
+    ],
+)
+def test_what_is_ok_does_not_complain(rule: str, steps: Steps, message: str) -> None:
+    level, text = said(rule, steps)
+    assert level == Level.OK
+    assert text == message
+
+
+@pytest.mark.parametrize(
+    ("rule", "steps", "message"),
+    [
+        ("MIS-1", of("rollout_corr/kl", 1.13), "rollout KL 1.13"),
+        ("CLIP-1", of("actor/pg_clipfrac", 0.001, 0.3), "30 % of tokens clipped"),
+        ("SIG-1", [FLAT] * 2, "every sample got the same reward (0) for 2 steps"),
+        ("LR-1", of("actor/lr", 1e-6, 0.0), "learning rate is 0 for 1 step"),
+        ("TRUNC-1", [CUT] * 9, "70 % of responses hit the limit (usual 70 %)"),
+        ("TRUNC-1", [{"response_length/clip_ratio": 0.2}] * 10 + [CUT], "70 % of responses"),
+    ],
+)
+def test_what_would_be_flagged_if_it_lasted_says_so_until_it_is(
+    rule: str, steps: Steps, message: str
+) -> None:
+    level, text = said(rule, steps)
+    assert level == Level.OK
+    assert text.startswith(message) and text.endswith(", flagged if it lasts")
+    level, text = said(rule, steps + steps[-1:] * 5)
+    assert level > Level.OK
+    assert "if it lasts" not in text
+
+
+def test_a_flag_names_what_is_wrong() -> None:
+    assert said("KL-0", of(KL, *[-0.1] * 9))[1] == "mean KL of the last 5 steps is -0.100, below 0"
+    drift = [{KL: 0.02 * i, SCORE: 0.15} for i in range(20)]
+    assert said("KL-4", drift)[1].endswith(" steps while the reward changed by 0")
