@@ -25,6 +25,7 @@ from tui.screens.choose import ChooseScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
 from tui.screens.runs import RunsScreen
+from tui.widgets.command_text import CommandText
 from tui.widgets.editor_side import EditorSide
 from tui.widgets.findings import Findings
 from tui.widgets.form import FormLines
@@ -344,7 +345,7 @@ async def test_the_panels_follow_the_draft(mine: Path) -> None:
         await pilot.press("tab", "tab")
         await until(pilot, lambda: "actor.ppo_mini_batch_size" in text_of(pilot, "#changes"))
         await pilot.press("tab")
-        await until(pilot, lambda: "ppo_mini_batch_size=16" in text_of(pilot, "#command"))
+        await until(pilot, lambda: "ppo_mini_batch_size=16" in pilot.app.screen.query_one(CommandText).text)
 
 
 async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -> None:

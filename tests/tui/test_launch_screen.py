@@ -17,6 +17,7 @@ from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
+from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
 
@@ -111,7 +112,14 @@ async def test_the_essentials_and_the_exact_command_are_shown(
         await until(pilot, lambda: not screen.doing)
         assert "PPO · CPU · veRL 0.9.1 · /models/tiny" in said(screen, "#essentials")
         assert "64 prompts a step, 2 updates of 32" in said(screen, "#essentials")
-        assert "data.train_batch_size=64" in said(screen, "#command") and "/RUN/" in said(screen, "#command")
+        command = screen.query_one(CommandText)
+        assert "data.train_batch_size=64" in command.text and "/RUN/" in command.text
+        before = command.draw(*command.size)
+        for size in ((20, 5), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        await until(pilot, lambda: command.draw(*command.size) == before and command.size.width > 70)
+        assert command.size.height == len(before)
 
 
 async def test_without_errors_s_starts_and_the_run_is_opened(
@@ -250,7 +258,7 @@ async def test_a_preset_that_cannot_be_read_says_so_and_cannot_be_forced(
     app = make.app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, "actor: {lr: fast}\n"))
-        assert "actor.lr" in screen.findings[0].message and "no command" in said(screen, "#command")
+        assert "actor.lr" in screen.findings[0].message and "no command" in screen.query_one(CommandText).text
         await pilot.press("exclamation_mark")
         await pilot.pause()
         assert app.screen is screen

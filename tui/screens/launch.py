@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -26,6 +25,7 @@ from tui.actions.launch_plan import Plan, examine, plan, settings_with, without
 from tui.drawing.rows import Row, Span, spread
 from tui.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.screens.confirm import ConfirmScreen
+from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
 
@@ -85,7 +85,7 @@ class LaunchScreen(Screen[Path | None]):
             with VerticalScroll(id="launch-findings", can_focus=False):
                 yield Findings()
             with VerticalScroll(id="launch-command"):
-                yield Lines(id="command")
+                yield CommandText(id="command")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -260,17 +260,10 @@ class LaunchScreen(Screen[Path | None]):
         self.query_one("#essentials", Lines).show(essentials)
         quiet = "" if self.doing else "the preflight found nothing"
         self.query_one(Findings).show(self.findings, quiet)
-        self.query_one("#command", Lines).show(self._command_rows())
+        self.query_one(CommandText).show(self.plan.command)
         if self.forceable != self._was_forceable:  # the footer paints itself whole
             self._was_forceable = self.forceable
             self.refresh_bindings()
-
-    def _command_rows(self) -> list[Row]:
-        """Whole lines: a long value goes on in the next one."""
-        width = max(self.query_one("#launch-command").size.width - 2, 8)
-        lines = clean(self.plan.command).splitlines()
-        parts = [wrap(line, width, subsequent_indent="      ", drop_whitespace=False) for line in lines]
-        return [[(f" {text}", "text")] for part in parts for text in part]
 
     def _verdict(self) -> Span:
         counts = Counter(finding.level for finding in self.findings)

@@ -16,11 +16,11 @@ from launcher.preset import layers
 from launcher.preset.draft import values
 from launcher.preset.field_values import Where
 from launcher.preset.flow import flow
-from launcher.text import clean
 from tui.content.plan import difference_rows, flow_rows, memory_rows
 from tui.content.preset_form import Form, differences
 from tui.drawing.rows import Row
 from tui.live import Live
+from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
@@ -55,7 +55,7 @@ class EditorSide(Vertical):
         with VerticalScroll(id="page-changes"):
             yield Lines(id="changes")
         with VerticalScroll(id="page-command"):
-            yield Lines(id="command")
+            yield CommandText(id="command")
 
     def on_mount(self) -> None:
         self.run_worker(self._live.run(), exclusive=True)
@@ -130,11 +130,14 @@ class EditorSide(Vertical):
         drawn: dict[str, Callable[[], list[Row]]] = {
             "plan": lambda: self._plan(columns),
             "changes": lambda: difference_rows(found, against, columns),
-            "command": lambda: self._command(columns),
         }
         for page, rows in drawn.items():
             if not self.query_one(f"#page-{page}").has_class(HIDDEN):
                 self.query_one(f"#{page}", Lines).show(rows())
+        if not self.query_one("#page-command").has_class(HIDDEN):
+            error = str(self._answer.get("error") or "")
+            told = error or str(self._answer.get("command") or "")
+            self.query_one(CommandText).show(told, "critical" if error else "text")
         quiet = "nothing found that would stop the run" if self.judged else ""
         self.query_one(Findings).show(self.findings, quiet)
 
@@ -149,15 +152,3 @@ class EditorSide(Vertical):
             rows += [[], *memory_rows(self._answer["memory"], self._answer["machine"], columns)]
         self._highest = max(self._highest, len(rows))
         return [*rows, *([] for _ in range(self._highest - len(rows)))]
-
-    def _command(self, columns: int) -> list[Row]:
-        if self._answer.get("error"):
-            return [[(f" {line}", "critical")] for line in _folded(self._answer["error"], columns)]
-        lines = str(self._answer.get("command") or "").splitlines()
-        return [[(f" {line}", "text")] for text in lines for line in _folded(text, columns)]
-
-
-def _folded(text: str, columns: int) -> list[str]:
-    """The text in pieces that fit; nothing of a command is left out."""
-    text, room = clean(text), max(columns - 2, 8)
-    return [text[at : at + room] for at in range(0, max(len(text), 1), room)]
