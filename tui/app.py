@@ -21,7 +21,7 @@ from tui.glyphs import to_ascii
 from tui.keys import is_ours
 from tui.screens.dashboard import DashboardScreen
 from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
-from tui.widgets.painted import ASCII_CLASS
+from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
 
 
 class PpoTui(App[None]):
@@ -29,6 +29,7 @@ class PpoTui(App[None]):
 
     TITLE = "ppo-tui"
     CSS_PATH = "app.tcss"
+    COMPONENT_CLASSES = ROLE_CLASSES
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
     BINDINGS: ClassVar[list[BindingType]] = [

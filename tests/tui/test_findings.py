@@ -9,6 +9,7 @@ from textual.containers import VerticalScroll
 from launcher.preflight.finding import Finding
 from tui.drawing.rows import width
 from tui.widgets.findings import Findings, finding_rows
+from tui.widgets.painted import ROLE_CLASSES
 
 BATCH = Finding(
     "V3", "config", "error", ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size"),
@@ -20,6 +21,8 @@ COLOUR = Finding("X", "software", "info", (), "\x1b[31mred\x1b[0m", "")
 
 
 class Page(App[None]):
+    COMPONENT_CLASSES = ROLE_CLASSES
+
     def __init__(self, findings: list[Finding]) -> None:
         super().__init__()
         self.findings, self.wanted = findings, []

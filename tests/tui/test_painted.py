@@ -1,9 +1,10 @@
 """The base of all widgets that draw themselves."""
 
 from textual.app import App, ComposeResult
+from textual.theme import Theme
 
 from tui.drawing.rows import Row
-from tui.widgets.painted import HIDDEN, Painted
+from tui.widgets.painted import HIDDEN, ROLE_CLASSES, Painted
 
 
 class Line(Painted):
@@ -12,7 +13,7 @@ class Line(Painted):
     asked = 0  # how often Textual was asked to paint
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        return [[(self.says, "text")]]
+        return [[(self.says, "text"), (" well", "ok")]]
 
     def refresh(self, *args: object, **how: object) -> "Line":
         self.asked += 1
@@ -21,12 +22,15 @@ class Line(Painted):
 
 
 class Page(App[None]):
+    COMPONENT_CLASSES = ROLE_CLASSES
+    CSS = ".role--ok { color: $success; }"
+
     def compose(self) -> ComposeResult:
         yield Line()
 
 
 def shown(line: Line) -> str:
-    return line.render_line(0).text.rstrip()
+    return line.render_line(0).text.split()[0]
 
 
 async def test_a_hidden_widget_asks_for_nothing_and_is_up_to_date_when_it_shows() -> None:
@@ -58,3 +62,17 @@ async def test_what_has_not_changed_is_not_painted_again() -> None:
         line.says = "second"
         line.redraw()
         assert line.asked == asked + 1 and shown(line) == "second"
+
+
+async def test_a_theme_that_changes_the_colour_of_a_role_alone_is_seen_at_once() -> None:
+    app = Page()
+    for name, colour in (("one", "#5fd75f"), ("other", "#5fd7ff")):
+        app.register_theme(Theme(name=name, primary="#5fafff", success=colour, background="#121212"))
+    app.theme = "one"
+    async with app.run_test(size=(20, 4)) as pilot:
+        await pilot.pause()
+        assert "#5fd75f" in app.export_screenshot()
+        app.theme = "other"
+        await pilot.pause()
+        assert "#5fd7ff" in app.export_screenshot()
+        assert "#5fd75f" not in app.export_screenshot()
