@@ -13,6 +13,7 @@ from launcher.health.levels import Bound
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from tui import glyphs
+from tui.charts.axes import TOKENS_KEY
 from tui.charts.limits import lines
 from tui.charts.marks import flag, marks
 from tui.charts.validation import finite_last, validation, validation_points
@@ -54,9 +55,21 @@ def _start(values: Sequence[float], _: SeriesStore) -> str:
 
 
 def _pace(_: Sequence[float], store: SeriesStore) -> str:
+    """The pace; with several GPUs their number instead, as veRL's throughput is that of one."""
     found = store.first_of("perf/time_per_step", "timing_s/step")
     seconds = finite(found[1].values[-1:]) if found else []
-    return f"{number(seconds[0])} s/step" if seconds else ""
+    if not seconds:
+        return ""
+    gpus = _gpus(store, seconds[0])
+    return f"× {gpus} GPUs" if gpus > 1 else f"{number(seconds[0])} s/step"
+
+
+def _gpus(store: SeriesStore, seconds: float) -> int:
+    """How many GPUs the newest step had: its tokens over what one GPU did in its time. 0: not logged."""
+    tokens, rate = (store.get(key) for key in (TOKENS_KEY, *names.THROUGHPUT))
+    last = [series.last or 0.0 if series else 0.0 for series in (tokens, rate)]
+    counted = last[0] / (seconds * last[1]) if seconds * last[1] > 0 else 0.0
+    return round(counted) if math.isfinite(counted) else 0
 
 
 def _longest(_: Sequence[float], store: SeriesStore) -> str:
