@@ -45,7 +45,7 @@ async def opened(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
 
 def shown(screen: SamplesScreen) -> list[str]:
     """The answers on the screen's list, in its order."""
-    from tui.screens.samples import Answers
+    from tui.widgets.answers import Answers
 
     return [screen.samples[int(key)].answer for key in screen.query_one(Answers).keys]
 

@@ -14,10 +14,9 @@ from launcher.run.samples import Dump, Sample, answers_to, dumps, prompt_of
 from launcher.text import clean
 from tui.content.samples import answer_row, diff_rows, score_course
 from tui.drawing.rows import Row, crop
-from tui.keys import moves
 from tui.screens.dashboard import HEIGHTS
+from tui.widgets.answers import Answers
 from tui.widgets.header_line import HeaderLine
-from tui.widgets.line_table import LineTable
 from tui.widgets.lines import Lines
 
 MOST = 200  # answers that are listed
@@ -30,14 +29,6 @@ class Answer(NamedTuple):
     dump: Dump
     place: int
     sample: Sample
-
-
-class AnswersToPrompt(LineTable, inherit_bindings=False):
-    """The answers to one prompt, newest first."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *moves(up="move(-1)", down="move(1)", first="move(-100000)", last="move(100000)")
-    ]
 
 
 class SampleDiffScreen(Screen[None]):
@@ -73,7 +64,7 @@ class SampleDiffScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine()
         yield Lines(id="diff-state")
-        yield AnswersToPrompt(self._line, " looking for the prompt in other steps …")
+        yield Answers(self._line, " looking for the prompt in other steps …")
         with VerticalScroll(can_focus=False):
             yield Lines(id="difference")
         yield Footer(show_command_palette=False)
@@ -81,7 +72,7 @@ class SampleDiffScreen(Screen[None]):
     def on_mount(self) -> None:
         reader = self.reader
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        self.query_one(AnswersToPrompt).focus()
+        self.query_one(Answers).focus()
         self.run_worker(self._search(), exclusive=True)
 
     def on_resize(self) -> None:
@@ -93,7 +84,7 @@ class SampleDiffScreen(Screen[None]):
         self._show_difference()
 
     def action_move(self, distance: int) -> None:
-        self.query_one(AnswersToPrompt).action_move(distance)
+        self.query_one(Answers).action_move(distance)
 
     def action_read(self, direction: int) -> None:
         scroll = self.query_one(VerticalScroll)
@@ -119,7 +110,7 @@ class SampleDiffScreen(Screen[None]):
 
     def _list(self) -> None:
         """Shows what was found so far; the cursor begins at the answer before the chosen one."""
-        table = self.query_one(AnswersToPrompt)
+        table = self.query_one(Answers)
         table.show([str(n) for n in range(len(self.answers))])
         mine = next((n for n, each in enumerate(self.answers) if self._is_chosen(each)), None)
         if mine is not None and len(self.answers) > 1 and not self._placed:
@@ -147,7 +138,7 @@ class SampleDiffScreen(Screen[None]):
         self.query_one("#diff-state", Lines).show([row, told])
 
     def _show_difference(self) -> None:
-        key = self.query_one(AnswersToPrompt).cursor
+        key = self.query_one(Answers).cursor
         other = self.answers[int(key)] if key is not None else self._chosen
         pair = [self._chosen, other]
         if (other.dump.step, other.dump.kind) < (self.dump.step, self.dump.kind):

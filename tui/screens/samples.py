@@ -14,21 +14,12 @@ from launcher.run.samples import Dump, Sample, dumps, read, stamp
 from launcher.text import clean
 from tui.content.samples import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.drawing.rows import Row
-from tui.keys import moves
+from tui.widgets.answers import Answers
 from tui.widgets.header_line import HeaderLine
-from tui.widgets.line_table import LineTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 
 POLL = 2.0  # seconds
-
-
-class Answers(LineTable, inherit_bindings=False):
-    """The answers of a step, a line each."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *moves(up="move(-1)", down="move(1)", first="move(-100000)", last="move(100000)")
-    ]
 
 
 class SamplesScreen(Screen[None]):

@@ -12,7 +12,7 @@ from tui.keys import LIST_MOVES
 from tui.widgets.line_table import LineTable
 
 
-class FormLines(LineTable, inherit_bindings=False):
+class FormLines(LineTable):
     """Headings and notes are passed over by the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

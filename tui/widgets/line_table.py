@@ -1,25 +1,21 @@
 """Named things, a line each: as many lines as there is room for, with a cursor."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
-from textual.binding import BindingType
 from textual.events import Click
 from textual.message import Message
 
 from tui.drawing.rows import Row
 from tui.glyphs import CURSOR
-from tui.keys import LIST_MOVES
 from tui.widgets.painted import Painted
 
 
 class LineTable(Painted, can_focus=True):
     """Asks for the lines in sight alone: a thousand cost what a screenful does.
 
-    The first cell of a line is the cursor's. A click moves it, a second one chooses.
+    The first cell of a line is the cursor's. A click moves it, a second one chooses. Which keys do so is said
+    by what derives from it.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = [*LIST_MOVES]
 
     class Moved(Message):
         """The cursor is on another line."""

@@ -8,7 +8,7 @@ from tui.keys import LIST_MOVES
 from tui.widgets.line_table import LineTable
 
 
-class MetricTable(LineTable, inherit_bindings=False):
+class MetricTable(LineTable):
     """Enter opens the metric's chart."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -10,7 +10,7 @@ from tui.widgets.line_table import LineTable
 HEADING = "#"  # begins the keys of lines that are only read
 
 
-class RunTable(LineTable, inherit_bindings=False):
+class RunTable(LineTable):
     """Lines of runs and presets under headings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
