@@ -13,6 +13,7 @@ checkpoints/ samples/
 import contextlib
 import io
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from launcher.files import read_json, write_atomic
 from launcher.text import did_you_mean
 
 SCHEMA = 1
+_NAME = re.compile(r"^name: .*", re.MULTILINE)
 
 
 class AttemptDir:
@@ -82,14 +84,19 @@ class RunDir:
 
     def read_info(self) -> dict[str, Any]:
         """run.yaml; empty when it is missing or broken."""
-        from ruamel.yaml import YAML
-        from ruamel.yaml.error import YAMLError
+        return _mapping(self._read_yaml())
 
-        try:
-            found = YAML(typ="safe").load(self.run_yaml.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, YAMLError):
-            return {}
-        return found if isinstance(found, dict) else {}
+    def read_name(self) -> str | None:
+        """`name` of run.yaml, from its line alone: the file takes 10 ms, and a list asks hundreds of runs."""
+        text = self._read_yaml()
+        line = _NAME.search(text)
+        name = ((_mapping(line[0]) if line else {}) or _mapping(text)).get("name")
+        return None if name is None else str(name)
+
+    def _read_yaml(self) -> str:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self.run_yaml.read_text("utf-8")
+        return ""
 
     def write_info(self, info: dict[str, Any]) -> None:
         """Replaces run.yaml."""
@@ -104,6 +111,17 @@ class RunDir:
     def read_state(self) -> dict[str, Any]:
         """state.json as written; `launcher.run.state.current` adds what a reader derives."""
         return read_json(self.state)
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        found = YAML(typ="safe").load(text)
+    except YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def create(name: str) -> RunDir:
@@ -164,7 +182,7 @@ def find(word: str) -> RunDir:
     prefixed = [run for run in runs if run.id.startswith(word)] if word else []
     if len(prefixed) == 1:
         return prefixed[0]
-    names = {run.id: str(run.read_info().get("name", "")) for run in runs}
+    names = {run.id: run.read_name() or "" for run in runs}
     for run in runs:
         if names[run.id] == word:
             return run

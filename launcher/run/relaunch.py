@@ -38,7 +38,7 @@ def note_origin(run: RunDir, after: Mapping[str, Any]) -> None:
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:
     """The id and the settings of the newest run that a preset of this name started."""
     for run in all_runs():
-        info = run.read_info()
-        if info.get("name") == preset and isinstance(info.get("preset"), Mapping):
-            return run.id, info["preset"]
+        settings = run.read_info().get("preset") if run.read_name() == preset else None
+        if isinstance(settings, Mapping):
+            return run.id, settings
     return None

@@ -48,6 +48,20 @@ def test_of_runs_with_the_same_name_the_newest_is_meant() -> None:
     assert find("same").id == newest
 
 
+@pytest.mark.parametrize("name", ["plain", "123", "null", "two: words # here", "of two\nlines", "nämlich"])
+def test_the_name_of_a_run_is_read_without_all_that_stands_around_it(name: str) -> None:
+    run = create("other")
+    run.write_info({"id": run.id, "name": name, "preset": {"name": "below"}, "host": {"name": "vm"}})
+    assert run.read_name() == name == run.read_info()["name"]
+
+
+def test_a_run_without_a_name_has_none() -> None:
+    run = create("other")
+    assert run.read_name() is None
+    run.write_info({"id": run.id, "host": {"name": "vm"}})
+    assert run.read_name() is None
+
+
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [("alpho", "did you mean 'alpha'?"), ("zzz", "'ppo-tui runs' lists them"), ("", "there is no run ''")],
