@@ -67,6 +67,8 @@ def figures(raw: Any) -> dict[str, float]:
     """The figures of a JSON object: null is nan, words for nan and infinity are read, the rest is dropped."""
     if not isinstance(raw, dict):
         return {}
+    if {float}.issuperset(map(type, raw.values())):  # nearly every step, of up to a hundred figures
+        return raw
     found: dict[str, float] = {}
     for key, value in raw.items():
         kind = type(value)

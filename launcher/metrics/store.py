@@ -167,7 +167,8 @@ class SeriesStore:
         if self._attempt is not None and attempt != self._attempt:
             self.seams.append(step)
         self._attempt = attempt
-        if self.steps and step <= self.steps[-1]:
+        again = bool(self.steps) and step <= self.steps[-1]
+        if again:
             # the validation before a resumed attempt has the number of the checkpoint's step, which stays
             self._cut(step if trains(record.data) else step + 1)
         if not self.steps or step > self.steps[-1]:
@@ -177,7 +178,7 @@ class SeriesStore:
             series = self._series.get(key)
             if series is None:
                 series = self._series[key] = Series()
-            if series.steps and series.steps[-1] == step:
+            elif again:
                 series.cut(step)
             series.append(step, value)
 
