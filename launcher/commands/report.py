@@ -9,7 +9,7 @@ from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.format import duration, number, roughly
 from launcher.run import directory
 from launcher.run.directory import RunDir
-from launcher.run.state import ALIVE, current
+from launcher.run.state import ALIVE, current, shown_verdict
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 _SHOWN = ("critic/score/mean", "actor/reward_kl_penalty", "actor/kl_loss", "actor/entropy", "perf/throughput")
@@ -29,7 +29,7 @@ def runs(json: Json = False) -> None:
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME", "NAME")]
     for run in directory.all_runs():
-        state, name, scores = current(run), run.read_info().get("name"), Scores(run)
+        state, name, scores = current(run), run.read_name(), Scores(run)
         scores.poll()
         best, last, seconds = scores.best, scores.series.last, took(run, state, now=state.get("updated"))
         if json:
@@ -39,7 +39,7 @@ def runs(json: Json = False) -> None:
             put_json(line | figures | known)
             continue
         step = f"{state.get('step') if state.get('step') is not None else '–'}/{state.get('total') or '–'}"
-        verdict = str(state.get("verdict") or "–")
+        verdict = shown_verdict(state["state"], state.get("verdict"))
         rows.append((run.id, _word(state), verdict, step, number(best), duration(seconds), str(name)))
     if json:
         return
@@ -89,7 +89,7 @@ def status(run: Run, json: Json = False) -> None:
         pace = f", {duration(state['step_seconds'])} a step" if state.get("step_seconds") else ""
         left = f", ETA {roughly(state.get('eta'))}" if state["state"] in ALIVE else ""
         put(f"step     {state['step']} of {state.get('total') or '?'}{pace}{left}")
-    put(f"verdict  {state.get('verdict', '–')}")
+    put(f"verdict  {shown_verdict(state['state'], state.get('verdict'))}")
     for check in state.get("checks") or []:
         if check["rule"] in (state.get("flags") or []):
             since = f" (since step {check['since']})" if check.get("since") is not None else ""

@@ -16,6 +16,8 @@ _RUNNING = {
     Level.OK: "HEALTHY",
     Level.WARM: "WARMING UP",
 }
+TOO_SHORT = "TOO SHORT"  # stands for WARM when a run has ended
+_ENDED = {"stopped", "lost", "imported"}  # and no more steps come
 _FINISHED = {Level.CRITICAL: "FINISHED with critical flags", Level.WARN: "FINISHED with warnings"}
 
 
@@ -107,14 +109,16 @@ def verdict(rows: Sequence[Row], steps: int) -> Level:
 def sentence(rows: Sequence[Row], steps: int, outcome: str) -> str:
     """The verdict in words, always with how many rules it stands on.
 
-    `outcome` is the run's state: `finished` and `failed` have words of their own, any other counts as
-    running.
+    `outcome` is the run's state: `finished` and `failed` have words of their own, other ends count as
+    running, but that nothing warms up any more.
     """
     level = verdict(rows, steps)
     if outcome == "failed":
         word = "FAILED"
     elif outcome == "finished":
         word = _FINISHED.get(level, "FINISHED")
+    elif outcome in _ENDED and level == Level.WARM:
+        word = TOO_SHORT
     else:
         word = _RUNNING[level]
     unknown = sum(row.level == Level.N_A for row in rows)

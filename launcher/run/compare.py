@@ -14,7 +14,7 @@ from launcher.metrics.store import SeriesStore
 from launcher.run.directory import RunDir, find
 from launcher.run.player import seconds_of
 from launcher.run.settled import settled
-from launcher.run.state import current
+from launcher.run.state import current, shown_verdict
 from launcher.run.step_tail import StepTail
 from launcher.run.took import took
 
@@ -195,7 +195,7 @@ def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
     rows = [
         ["RUN", *(fact.run for fact in found)],
         ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in found)],
-        ["verdict", *(fact.verdict or _NONE for fact in found)],
+        ["verdict", *(shown_verdict(fact.state, fact.verdict) for fact in found)],
         ["step", *(f"{_NONE if fact.step is None else fact.step}/{fact.total or _NONE}" for fact in found)],
         ["best score", *(number(fact.best_score) for fact in found)],
         ["last score", *(number(fact.last_score) for fact in found)],

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from launcher.files import read_json, write_json
+from launcher.health.rows import TOO_SHORT
 from launcher.run.directory import SCHEMA, RunDir
 from launcher.run.process import ProcessId, session_members
 
@@ -47,6 +48,11 @@ def ending(record: dict[str, Any]) -> str:
     if record.get("code") == 0:
         return "finished"
     return "stopped" if record.get("requested_by") else "failed"
+
+
+def shown_verdict(state: str, verdict: str | None) -> str:
+    """A run's verdict as people see it: one that has ended warms up no more. JSON keeps the level."""
+    return TOO_SHORT if verdict == "WARM" and state in ENDED else verdict or "–"
 
 
 def current(run: RunDir) -> dict[str, Any]:

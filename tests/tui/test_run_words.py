@@ -47,6 +47,13 @@ def test_the_verdict_names_the_worst_flag_and_counts_the_others(make: SimpleName
     assert text(verdict_words({})) == "· not judged"
 
 
+def test_a_run_that_has_ended_warms_up_no_more(make: SimpleNamespace) -> None:
+    assert text(verdict_words(make.running(verdict="WARM"))) == "· warming up"
+    for state in ENDED:
+        assert text(verdict_words(make.ended(state, verdict="WARM"))) == "· too short"
+        assert text(verdict_words(make.ended(state, verdict="OK"))) == "● healthy"
+
+
 @pytest.mark.parametrize(
     ("state", "seconds", "said"),
     [
@@ -84,7 +91,7 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     assert notice(make.running(stalled=True, stall="No output for 5m")) == ("warn", "No output for 5m")
     assert said("failed", step=30, error="out of memory") == "failed at step 30 of 80: out of memory"
     assert said("failed", step=None) == "failed before its first step; l shows the log"
-    assert said("stopped", exit={"requested_by": "screen"}) == "stopped at step 62 of 80 by screen"
+    assert said("stopped", exit={"requested_by": "screen"}) == "stopped at step 62 of 80 from the screen"
     assert said("finished", step=80) == "finished at step 80 of 80"
     assert said("imported", outcome="failed", error="no GPU") == (
         "imported: a run made elsewhere, failed at step 62 of 80: no GPU"

@@ -101,6 +101,8 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
         checklist.step(step, healthy(step))
     assert checklist.verdict == Level.WARM
     assert checklist.sentence().startswith("WARMING UP — ")
+    assert checklist.sentence("stopping").startswith("WARMING UP — ")
+    assert checklist.sentence("stopped").startswith("TOO SHORT — ")
     checklist.step(20, healthy(20))
     assert checklist.verdict == Level.OK
     count = {level: sum(found.level == level for found in checklist.rows()) for level in Level}

@@ -14,7 +14,7 @@ from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row, crop, fit, spread
 from tui.glyphs import BAR
 from tui.widgets.header_line import SHORT_ID
-from tui.words.run import LEVELS, STATES
+from tui.words.run import STATES, verdict_word
 
 ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order
 _STATE, _VERDICT, _STEP, _FIGURE, _TIME = 11, 12, 9, 6, 8  # cells of the columns of a run
@@ -38,7 +38,7 @@ def fact_lines(found: Sequence[Facts], columns: int) -> list[Row]:
     rows: list[Row] = [[*fit([(" Comparing", "title")], 4 + name), (heads, "dim")]]
     for place, fact in enumerate(found):
         state_sign, state_role = STATES.get(fact.state, ("?", "dim"))
-        level_sign, verdict, level_role = LEVELS.get(str(fact.verdict), LEVELS["N-A"])
+        level_sign, verdict, level_role = verdict_word(fact.state, fact.verdict)
         short = f" · {fact.run[:SHORT_ID]}"
         step = f"{'–' if fact.step is None else fact.step}/{fact.total or '–'}"
         row: Row = [(f" {BAR}{sign(place)} ", ROLES[place])]

@@ -13,7 +13,7 @@ from launcher.run.scores import Scores
 from launcher.run.state import current
 from launcher.run.took import took
 from tui.matching import letters
-from tui.words.run import LEVELS, is_live
+from tui.words.run import is_live, verdict_word
 
 ORDERS = ("newest first", "best score first", "longest first", "by name")
 _TURN = 0.1  # seconds of reading scores between two looks at the screen
@@ -103,8 +103,8 @@ def named(names: Collection[str], query: str) -> list[str]:
 
 def _fits(run: RunSummary, word: str) -> bool:
     """Whether a word is a state or a verdict, in part, or letters of the name."""
-    state, verdict = run.state, str(run.state.get("verdict"))
-    told = (run.id, state.get("state"), state.get("outcome"), verdict, LEVELS.get(verdict, ("", ""))[1])
+    state, verdict = run.state, run.state.get("verdict")
+    told = (run.id, state["state"], state.get("outcome"), verdict, verdict_word(state["state"], verdict)[1])
     return any(word in str(each).lower() for each in told) or letters(run.name.lower(), word) > 0
 
 

@@ -12,7 +12,7 @@ from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
 from tui.drawing.spark import spark
 from tui.widgets.header_line import SHORT_ID
-from tui.words.run import LEVELS, is_live, notice, state_words
+from tui.words.run import is_live, notice, state_words, verdict_word
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -52,7 +52,7 @@ def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
     """
     widths, state, series = _widths(columns, longest), run.state, run.scores.series
     word, role = state_words(state)[0]
-    level_sign, verdict, level_role = LEVELS.get(str(state.get("verdict")), LEVELS["N-A"])
+    level_sign, verdict, level_role = verdict_word(state["state"], state.get("verdict"))
     step, total = state.get("step"), state.get("total")
     short = f" · {run.id[:SHORT_ID]}"
     named = [(shorten(run.name, widths.name - _ID), "text"), (short, "dim")]

@@ -5,7 +5,8 @@ from typing import Any
 
 from launcher.console.phases import PHASES
 from launcher.format import duration
-from launcher.run.state import ALIVE
+from launcher.health.rows import TOO_SHORT
+from launcher.run.state import ALIVE, shown_verdict
 from tui import glyphs
 from tui.drawing.rows import Row, Span
 
@@ -25,6 +26,7 @@ STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
 LEVELS: dict[str, tuple[str, str, str]] = {  # level -> sign, verdict of a run, role
     "N-A": (glyphs.NONE, "not judged", "dim"),
     "WARM": (glyphs.NONE, "warming up", "dim"),
+    TOO_SHORT: (glyphs.NONE, "too short", "dim"),
     "OK": (glyphs.OK, "healthy", "ok"),
     "NOTICE": (glyphs.NOTICE, "WATCH", "notice"),
     "WARN": (glyphs.WARN, "WARNING", "warn"),
@@ -64,10 +66,14 @@ def _doing(state: Mapping[str, Any], now: float | None) -> str:
     return f"{phase} {duration(max(0, now - since) // 5 * 5)} of ~{duration(usual)}"
 
 
+def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
+    """Sign, word and role of a run's verdict."""
+    return LEVELS.get(shown_verdict(state, verdict), LEVELS["N-A"])
+
+
 def verdict_words(state: Mapping[str, Any]) -> Row:
     """`▲ WARNING KL-4 +1`: the verdict, the worst flag, how many more are on."""
-    level = str(state.get("verdict") or "N-A")
-    sign, word, role = LEVELS.get(level, LEVELS["N-A"])
+    sign, word, role = verdict_word(str(state.get("state", "queued")), state.get("verdict"))
     flags = state.get("flags") or []
     row: Row = [(f"{sign} {word}", role)]
     if flags:
@@ -114,6 +120,11 @@ def phase_sentence(state: Mapping[str, Any], now: float | None, on_cpu: bool) ->
     return ", ".join(parts)
 
 
+def by_whom(by: object) -> str:
+    """Who asked for something: `from the screen`, `by user`, `by stop_on: NUM-1 is CRITICAL`."""
+    return "from the screen" if by == "screen" else f"by {by}"
+
+
 def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
     """Role and sentence of the banner: why a run stands still, or how it ended. None while all goes on."""
     name = state.get("state", "queued")
@@ -137,7 +148,7 @@ def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
         return "critical", f"lost{at}: the supervisor ended without a record; {alive}"
     if name == "stopped":
         by = (state.get("exit") or {}).get("requested_by")
-        return "dim", f"stopped{at}" + (f" by {by}" if by else "") + (f": {error}" if error else "")
+        return "dim", f"stopped{at}" + (f" {by_whom(by)}" if by else "") + (f": {error}" if error else "")
     if name == "finished":
         return "ok", f"finished{at}"
     if name == "imported":
