@@ -394,6 +394,21 @@ def test_host_memory() -> None:
     assert levels("MEM-2", used)[-1] == Level.N_A
 
 
+@pytest.mark.parametrize(
+    ("last", "level", "end"),
+    [(None, Level.WARN, "full in about 48 steps"), (108, Level.WARN, "full in about 48 steps"),
+     (107, Level.NOTICE, "full in about 48 steps, after the last one")],
+)  # fmt: skip
+def test_memory_that_outlasts_the_run_is_no_warning(last: int | None, level: Level, end: str) -> None:
+    used = of("actor/perf/cpu_memory_used_gb", [80.0] * 20 + [80.0 + 0.5 * n for n in range(40)])
+    checklist = Checklist({"trainer.total_training_steps": last}, clock=False, host_total_gb=130.0)
+    for number, data in enumerate(used, start=1):
+        checklist.step(number, data)
+    found = row(checklist, "MEM-2")
+    assert found.level == level
+    assert found.message == f"99.5 of 130 GB of host memory in use, growing; {end}"
+
+
 def test_memory_that_is_full_between_steps_is_worth_a_look() -> None:
     checklist = Checklist(gpu_total_gb=80.0)
     for number in range(1, 4):

@@ -92,10 +92,13 @@ class _MemoryRule(Rule):
         self._last.append(used)
         level = worst(used / self._total, ladder(self.limits.raising, "share"))
         message = f"{number(used)} of {number(self._total)} GB {self.words}"
-        left = self._left()
+        left, last = self._left(), self.config.total_steps
         if left is not None:
-            level = max(level, Level.WARN if left < self.limits.raising["warn.steps"] else Level.NOTICE)
+            outlived = last is not None and frame.step + left > last  # steps that never come fill nothing
+            soon = left < self.limits.raising["warn.steps"] and not outlived
+            level = max(level, Level.WARN if soon else Level.NOTICE)
             message += f", growing; full in about {number(max(0, round(left)))} steps"
+            message += ", after the last one" if outlived else ""
         elif level == Level.OK and self._was_full:
             level = Level.NOTICE
             message += ", but nearly all of it was in use between the steps"
