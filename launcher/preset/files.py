@@ -17,6 +17,7 @@ from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset
 from launcher.text import clean, did_you_mean
 
+_FEW = 16  # presets that an error may list
 Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
@@ -148,9 +149,9 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
         if name in presets and presets[name].resolve() != asking:
             return presets[name], origin
     known = available()
+    listed = f"there are {', '.join(known)}" if len(known) <= _FEW else "'ppo-tui presets' lists them"
     raise UserError(
-        f"there is no preset {name!r}{did_you_mean(name, known)}: there are {', '.join(known)}, "
-        "and a file is named with its path"
+        f"there is no preset {name!r}{did_you_mean(name, known)}: {listed}, and a file is named with its path"
     )
 
 

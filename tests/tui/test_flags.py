@@ -256,8 +256,8 @@ async def test_events_are_told_newest_first_with_times_and_days(
         assert lines[0].strip() == "Sunday 22 November 2026" and "■ stopped" in lines[1]
         assert any("70  ✖ CRITICAL" in line and "KL rose by 0.3 (was WARN)" in line for line in lines)
         words = " ".join(" ".join(lines).split())
-        assert "■ exit the driver left with code 143 (SIGTERM), asked by screen" in words
-        assert any("mute" in line and "LEN-1 by screen" in line for line in lines)
+        assert "■ exit the driver left with code 143 (SIGTERM), asked from the screen" in words
+        assert any("mute" in line and "LEN-1 from the screen" in line for line in lines)
         assert "\x1b" not in "".join(lines)
         days = [line.strip() for line in lines if "November" in line]
         assert days == ["Sunday 22 November 2026", "Saturday 21 November 2026"]

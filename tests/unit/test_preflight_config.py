@@ -187,3 +187,13 @@ def test_quick_checks_import_neither_torch_nor_verl():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_what_is_only_similar_is_not_the_first_advice() -> None:
+    env = verl_env.probe(sys.executable)
+    if not env.verl_path:
+        pytest.skip("needs veRL, whose classes tell their fields")
+    settings = ["+actor_rollout_ref.rollout.enable_dyn_scale=true"]
+    [found] = errors(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
+    assert found.id == "V18" and found.fix.startswith("take +actor_rollout_ref.rollout.enable_dyn_scale out")
+    assert "or write actor_rollout_ref.rollout.enable_sleep_mode if that is meant" in found.fix

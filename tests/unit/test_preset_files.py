@@ -324,3 +324,13 @@ def test_any_file_is_taken_or_refused(tmp_path, text):
         load("any.yaml")
     except UserError as error:
         assert "any.yaml" in str(error)
+
+
+def test_many_presets_are_not_listed_in_an_error(home):
+    with pytest.raises(UserError, match=r"'toy-cpy' \(did you mean 'toy-cpu'\?\): there are gsm8k-0.5b-24gb"):
+        load("toy-cpy")
+    for number in range(20):
+        (home / "presets" / f"mine-{number}.yaml").write_text("extends: toy-cpu\n")
+    with pytest.raises(UserError, match=r"'toy-cpu'\?\): 'ppo-tui presets' lists them") as raised:
+        load("toy-cpy")
+    assert "mine-1" not in str(raised.value)

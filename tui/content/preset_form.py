@@ -167,9 +167,9 @@ class Form:
             limits.append(f"veRL's default {shown(default)}")
         text = [(line, "critical") for line in wrap(clean(self._wrong(where)), columns - 2)]
         text += [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
-        text += [(line, "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
+        text += [(line.removesuffix(" ·"), "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
         for each in advice(spec) if spec else []:
-            told = f"{each.rule} {each.question} {each.words}"
+            told = f"when {each.rule} is on ({each.question}): {each.words}"
             text += [(line, "notice") for line in wrap(clean(told), columns - 2)]
         return (found + [[(f" {line}", role)] for line, role in text])[:rows]
 

@@ -31,6 +31,8 @@ class ValueBox(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "leave it", id="editor.leave-it", tooltip="Leave the value as it was"),
+        Binding("enter", "take", "take it", id="editor.take", priority=True,
+                tooltip="Take the choice, else the text"),
         Binding("tab", "complete", "complete", id="editor.complete", priority=True,
                 tooltip="Fill in the choice"),
         Binding("down", "choose(1)", "choose", id="editor.choose", key_display="↑↓",
@@ -102,6 +104,9 @@ class ValueBox(Vertical):
             self._tell(wrong)
         else:
             self._close(text)
+
+    async def action_take(self) -> None:
+        await self.query_one(Input).action_submit()
 
     def action_close(self) -> None:
         self._close(None)

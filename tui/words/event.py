@@ -10,7 +10,7 @@ from launcher.text import clean
 from tui import glyphs
 from tui.drawing.rows import Row, put
 from tui.widgets.items import Item
-from tui.words.run import LEVELS, STATES
+from tui.words.run import LEVELS, STATES, by_whom
 
 FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
     "all": frozenset({"state", "phase", "health", "alert", "action", "exit", "note"}),
@@ -83,13 +83,13 @@ def _exit(event: Mapping[str, Any]) -> tuple[str, str, str, str]:
     code, by = event.get("code"), event.get("requested_by")
     text = "the driver was ended" if code is None else f"the driver left with code {code}"
     text += f" ({event['signal']})" if event.get("signal") else ""
-    text += f", asked by {by}" if by else ""
+    text += f", asked {by_whom(by)}" if by else ""
     role = "ok" if code == 0 else "dim" if by else "critical"
     return glyphs.FINISHED if code == 0 else glyphs.STOPPED if by else glyphs.FAILED, "exit", role, text
 
 
 def _action(event: Mapping[str, Any]) -> str:
-    by = f"by {event.get('by')}"
+    by = by_whom(event.get("by"))
     settings = " ".join(map(str, event.get("settings") or []))
     return " ".join(part for part in (str(event.get("rule") or ""), by, settings) if part)
 

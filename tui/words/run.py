@@ -140,7 +140,8 @@ def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
         else " before its first step"
     )
     if name == "failed":
-        return "critical", f"failed{at}: {error}" if error else f"failed{at}; l shows the log"
+        advice = " (what to try: ppo-tui diagnose)" if state.get("cause") else ""
+        return "critical", f"failed{at}: {error}{advice}" if error else f"failed{at}; l shows the log"
     if name == "lost" and error:
         return "critical", f"lost: {error}"
     if name == "lost":

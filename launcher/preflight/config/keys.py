@@ -10,7 +10,7 @@ from launcher.preflight.subject import Subject
 from launcher.preset import defaults, hydra, versions
 from launcher.preset.ignored import ignored
 from launcher.preset.schema import BY_KEY, FIELDS
-from launcher.text import did_you_mean, nearest, perhaps
+from launcher.text import nearest, perhaps
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
 """Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
@@ -60,16 +60,17 @@ def strange(subject: Subject) -> Findings:
         if name in fields:
             continue
         known = sorted({*fields, *(each for each in tree if not each.startswith("_"))})
+        near = nearest(name, known)
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not has_critic(subject):
                 continue
             yield error(
                 "V18",
                 [key],
-                f"{block} has no '{name}'{did_you_mean(name, known)}: veRL refuses it in a TypeError",
-                f"write {block}.{nearest(name, known)}" if nearest(name, known) else f"take +{key} out",
+                f"{block} has no '{name}'{perhaps(near)}: veRL refuses it in a TypeError",
+                f"take +{key} out" + (f", or write {block}.{near} if that is meant" if near else ""),
             )
-        elif near := nearest(name, known):
+        elif near:
             yield warning(
                 "KEY-3",
                 [key],
