@@ -14,9 +14,12 @@ from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.run.memory_history import MemoryHistory
 from launcher.run.reader import RunReader
-from tui.charts.memory import memory_plot, util_plot
+from tui.charts.lens import Lens
+from tui.charts.memory import look, memory_plot, util_plot
+from tui.charts.view import View
 from tui.content.memory import detail_rows, device_row, devices, holder_rows
 from tui.drawing.chart import draw
+from tui.drawing.plot import Plot
 from tui.drawing.rows import width
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
@@ -152,6 +155,32 @@ def test_few_samples_a_step_leave_no_gaps(make: SimpleNamespace) -> None:
         text for text in texts(draw(plot, 80, 12)) if text.count("⠤") + text.count("⣀") + text.count("⠉") > 20
     )
     assert " " not in line[7:].rstrip()
+
+
+@pytest.mark.parametrize(
+    ("state", "steps", "total", "end"),
+    [
+        ("running", 10, 4660, 20), ("running", 9, 4660, 10), ("running", 10, None, 20),
+        ("finished", 10, 4660, 10), ("running", 10, 10, 10), ("running", 30, 20, 40),
+    ],
+)  # fmt: skip
+def test_the_step_that_goes_on_has_a_place(
+    make: SimpleNamespace, state: str, steps: int, total: int | None, end: int
+) -> None:
+    """Nine samples after the newest step, which may be where the axis of the other charts ends."""
+    reader = RunReader(made(make, [make.host(t=make.start + n) for n in range(10 * steps + 9)]))
+    reader.poll()
+    store, lens = SeriesStore(), Lens()
+    for step in range(1, steps + 1):
+        store.add(StepRecord(step, make.start + 10 * step, None, {}))
+
+    def looked() -> Plot:
+        device = devices(reader.memory.latest)[-1]
+        return look(memory_plot(reader.memory, store, {"state": state}, device), lens, store, total)
+
+    assert looked().last == end
+    lens.view = View(fitted=True)
+    assert looked().last == lens.whole(store, total).last
 
 
 async def test_devices_are_chosen_by_keys_and_the_page_follows(make: SimpleNamespace) -> None:

@@ -83,15 +83,22 @@ def util_plot(
 
 
 def look(plot: Plot, lens: Lens, store: SeriesStore, total: Any) -> Plot:
-    """A plot of this page as the run's other charts are looked at: their stretch, x axis, cursor, scale."""
+    """A plot of this page as the run's other charts are looked at: their stretch, x axis, cursor, scale.
+
+    When all is shown it has a place for the step that goes on, too, whose samples come before its figures.
+    """
     samples = plot.axis
     if not isinstance(samples, SampleAxis):
         return lens.look(plot, store, total)
     if store.last_step is None:  # its x is the time since the start
         return plot
+    view, reached = lens.view, int(plot.last)
     spent = lens.frame(plot, store, total)
     plot.axis = SpentSamples(samples, spent) if spent else samples
-    step = lens.view.cursor
+    if spent is None and view.window is None and not view.fitted:
+        planned = total if isinstance(total, int) else None
+        plot.last = max(plot.last, step_limit(min(reached, planned or reached), planned))
+    step = view.cursor
     if step is not None and (sample := samples.sample_of(step)) is not None:
         if sample and plot.axis.place(sample) > plot.last:  # taken a moment after the last step of the window
             sample -= 1
@@ -108,10 +115,9 @@ def _plot(title: str, history: MemoryHistory, store: SeriesStore, state: Mapping
         return Plot(f"{title}, since the start", last=end, axis=axis)
     live = is_live(state)
     axis = SampleAxis(history.times, store.steps, store.times, math.inf if live else max(last, 1))
-    end = step_limit(last + 1, None) if live else max(last, 1)
     seams = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
     marks = [Mark(sample, glyphs.SEAM, "text") for sample in seams if sample is not None]
-    return Plot(title, last=end, axis=axis, marks=marks)
+    return Plot(title, last=last + 1 if live else max(last, 1), axis=axis, marks=marks)
 
 
 def _logged(store: SeriesStore) -> Plot:
