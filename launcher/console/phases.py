@@ -56,7 +56,7 @@ PHASES = {
         "The engine compiles kernels and captures CUDA graphs at first (not with rollout.enforce_eager); "
         "on several GPUs NCCL may wait for a peer (NCCL_P2P_DISABLE=1 helps).",
     ),
-    "checkpoint-load": Phase("loading the checkpoint", (1, 5), (1, 120), _LOADING),
+    "checkpoint-load": Phase("looking for a checkpoint to load", (1, 5), (1, 120), _LOADING),
     "validate-first": Phase(
         "validating before training", (3, 20), (10, 150),
         "The whole validation set is answered at once (data.val_max_samples makes it smaller). "
