@@ -1,5 +1,6 @@
 """Commands that tell about runs and logs."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,6 @@ from launcher.run.directory import RunDir
 from launcher.run.state import ALIVE, current, shown_verdict
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
-_SHOWN = ("critic/score/mean", "actor/reward_kl_penalty", "actor/kl_loss", "actor/entropy", "perf/throughput")
 
 
 def register(app: typer.Typer) -> None:
@@ -86,7 +86,7 @@ def status(run: Run, json: Json = False) -> None:
     if state.get("stall"):
         put(f"stalled  {state['stall']}")
     if state.get("step") is not None:
-        pace = f", {duration(state['step_seconds'])} a step" if state.get("step_seconds") else ""
+        pace = f", {state['step_seconds']:.1f} s a step" if state.get("step_seconds") else ""
         left = f", ETA {roughly(state.get('eta'))}" if state["state"] in ALIVE else ""
         put(f"step     {state['step']} of {state.get('total') or '?'}{pace}{left}")
     put(f"verdict  {shown_verdict(state['state'], state.get('verdict'))}")
@@ -129,13 +129,24 @@ def metrics(
         if json:
             put_json({"step": record.step, "attempt": attempt, **jsonable(data)})
         else:
-            names = key or [name for name in _SHOWN if name in data]
-            put(f"{record.step:>6}  " + "  ".join(f"{n} {number(data[n])}" for n in names if n in data))
+            names = [name for name in key or _shown(data) if name in data]
+            if names:
+                put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in names))
     unknown = [name for name in key or [] if name not in seen]
     if unknown and seen:
         from launcher.text import did_you_mean
 
         say(f"ppo-tui: no step has the key '{unknown[0]}'{did_you_mean(unknown[0], seen)}")
+
+
+def _shown(data: Mapping[str, float]) -> list[str]:
+    """The figures of a step that people look at first, those of a validation last."""
+    from launcher.health.keys import is_validation_score
+    from launcher.metrics import names
+
+    groups = (names.SCORE, names.KL, names.ENTROPY, names.THROUGHPUT)
+    found = [next((name for name in group if name in data), "") for group in groups]
+    return [*filter(None, found), *sorted(filter(is_validation_score, data))]
 
 
 def health(

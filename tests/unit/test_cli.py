@@ -87,6 +87,14 @@ def test_chosen_keys_keep_nan_as_a_word(ppo_tui: Command) -> None:
     assert "nan" in [step.get(key) for step in steps]
 
 
+def test_a_step_that_was_only_validated_says_so_and_no_line_is_empty(ppo_tui: Command) -> None:
+    log = str(LOGS / "kl-blowup.log.gz")
+    first, second, *_ = ppo_tui("metrics", log).stdout.splitlines()
+    assert first.split()[:2] == ["0", "val-core/openai/gsm8k/acc/mean@1"] and "critic/score/mean" in second
+    validated = ppo_tui("metrics", log, "--key", "val-core/openai/gsm8k/acc/mean@1").stdout.splitlines()
+    assert 1 < len(validated) < 28 and all(len(line.split()) == 3 for line in validated)
+
+
 def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
     done = ppo_tui("metrics", str(LOGS / "nan.log.gz"), "--key", "actor/entropi")
     assert done.returncode == 0 and "did you mean 'actor/entropy'" in done.stderr

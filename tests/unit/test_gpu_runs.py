@@ -91,7 +91,7 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     told = ppo_tui("health", LEARNED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert told.splitlines()[-1].startswith("WATCH — 27 of 31 rules judged")
     told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
-    assert "step     25 of 4660, 13s a step\n" in told
+    assert "step     25 of 4660, 12.9 s a step\n" in told
     assert "(since step 10)\n" in told
 
 
