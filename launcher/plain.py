@@ -75,6 +75,8 @@ class _Printer:
         state = self._reader.state
         word = state.get("outcome") or state["state"]
         self._line(f"{word}: {state['error']}" if state.get("error") else str(word))
+        if word == "failed" and state.get("cause"):
+            self._line(f"what to try: 'ppo-tui diagnose {self._reader.id[:4]}'")
         return 1 if word in ("failed", "lost") else 0
 
     def _line(self, text: str) -> None:

@@ -71,6 +71,11 @@ def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
     run = replay.start(str(LOGS / "fail-missing-parquet.log.gz"), speed=1000)
     state = wait_for(run, lambda s: s["state"] not in ALIVE)
     assert state["state"] == "failed" and state["cause"] == "parquet-missing" and state["error"]
+    out = io.StringIO()
+    assert plain.follow(run, out) == 1
+    assert out.getvalue().splitlines()[-2:] == [
+        f"failed: {state['error']}", f"what to try: 'ppo-tui diagnose {run.id[:4]}'",
+    ]  # fmt: skip
 
 
 def test_stop_is_recorded_with_who_asked_and_is_no_failure() -> None:
