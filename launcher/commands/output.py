@@ -1,6 +1,8 @@
 """How commands speak: stdout is data, stderr is narration."""
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -8,6 +10,8 @@ import orjson
 import typer
 
 from launcher.text import clean
+
+_LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 Preset = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset, one of yours, or a file.")]
@@ -38,11 +42,22 @@ def put_json(value: Any) -> None:
 
 
 def put_table(rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell; the last one runs free."""
+    """Columns as wide as their widest cell; the last one is folded in a terminal, and runs free elsewhere."""
     if not rows:
         return
     cells = [[clean(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     for row in cells:
         head = "  ".join(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False))
-        print(f"{head}  {row[-1]}".rstrip())
+        print(_row(f"{head}  ", row[-1]))
+
+
+def _row(head: str, last: str) -> str:
+    """A row of a table, in a terminal in as many lines as it needs."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    if not len(head.rstrip()) < columns < len(head) + len(last):
+        return f"{head}{last}".rstrip()
+    if columns - len(head) >= _LEAST:
+        return textwrap.fill(last, columns, initial_indent=head, subsequent_indent=" " * len(head))
+    below = textwrap.fill(last, columns, initial_indent=" " * 4, subsequent_indent=" " * 4)
+    return f"{head.rstrip()}\n{below}"

@@ -1,0 +1,32 @@
+"""Tables of commands: folded in a terminal, a line a row for scripts."""
+
+import os
+
+import pytest
+
+from launcher.commands import output
+
+ROWS = [("NAME", "ABOUT"), ("a", "one two three four five six seven eight nine ten"), ("bbbbbb", "short")]
+
+
+def test_a_script_gets_a_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    output.put_table(ROWS)
+    assert capsys.readouterr().out.splitlines()[1] == "a       " + ROWS[1][1]
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (80, ["a       one two three four five six seven eight nine ten"]),
+        (40, ["a       one two three four five six", "        seven eight nine ten"]),
+        (30, ["a", "    one two three four five", "    six seven eight nine ten"]),
+    ],
+)
+def test_a_terminal_gets_whole_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, row: list[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, 24)))
+    output.put_table(ROWS)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1 : 1 + len(row)] == row and lines[-1] == "bbbbbb  short"
