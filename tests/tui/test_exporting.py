@@ -43,6 +43,7 @@ async def test_the_ending_of_the_file_is_the_format(
     async with app.run_test(size=(80, 24)) as pilot:
         field = await asked(pilot, "E")
         assert field.value == f"{warned.name}.csv"
+        assert ".parquet" in str(app.screen.query_one("#wrong", Static).content)
         await pilot.press("enter")
         await until(pilot, lambda: "Exported" in told(app))
         assert str(tmp_path / field.value) in told(app) and isinstance(app.screen, DashboardScreen)

@@ -10,7 +10,7 @@ from launcher.run.directory import RunDir
 from tui.screens.ask import AskScreen
 from tui.screens.confirm import ConfirmScreen
 
-_FORMATS = ".csv, .jsonl, .parquet, .svg, .tfevents, or a folder for TensorBoard"
+_FORMATS = "The ending is the format: .csv, .jsonl, .parquet, .svg, .tfevents, or a folder for TensorBoard"
 
 
 async def export_run(app: App[Any], run: RunDir) -> None:
@@ -24,15 +24,16 @@ async def export_run(app: App[Any], run: RunDir) -> None:
             return _words(error, to)
         return None if to.strip() else _FORMATS
 
-    to = await app.push_screen_wait(AskScreen(f"Export {run.id} to", f"{run.id}.csv", wrong))
+    question = f"Export {run.id} to"
+    to = await app.push_screen_wait(AskScreen(question, f"{run.id}.csv", wrong, _FORMATS))
     if to is None:
         return
     to = to.strip()
     try:
         path, _ = destination(to)
         there = path.exists()
-        question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace it", "n  keep it")
-        if there and not await app.push_screen_wait(question):
+        asked = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace it", "n  keep it")
+        if there and not await app.push_screen_wait(asked):
             return
         path = await asyncio.to_thread(export, run, to, force=there)
     except UserError as error:
