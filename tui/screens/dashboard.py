@@ -201,7 +201,8 @@ class DashboardScreen(RunPages):
         return True
 
     def action_leave(self) -> None:
-        self.app.exit()
+        run = self.directory.name
+        self.app.exit(message=f"{run} goes on; 'ppo-tui attach {run}' shows it again")
 
     def action_refuse(self) -> None:
         self.notify("Watching only: this screen never stops a run. `ppo-tui attach` can.", severity="warning")
