@@ -18,12 +18,17 @@ def healthy(step: int) -> dict[str, float]:
 # The clock
 
 
+def silence(checklist: Checklist) -> str:
+    return next(row.message for row in checklist.rows() if row.rule == "STALL-1")
+
+
 def test_silence_is_judged_against_the_usual_gap() -> None:
     checklist = Checklist()
     assert checklist.tick(0.0) != []  # the clock starts
     for step in range(1, 6):
         assert not [c for c in checklist.step(step, healthy(step), t=300.0 * step) if c.rule == "STALL-1"]
     assert checklist.tick(1500.0 + 1200) == []
+    assert silence(checklist) == "20m 00s since the last step (usual 5m 00s)"
     (warn,) = checklist.tick(1500.0 + 1201)
     assert (warn.step, warn.rule, warn.after) == (5, "STALL-1", Level.WARN)
     assert warn.message == "no new step for 20m 01s (usual 5m 00s)"
@@ -39,8 +44,18 @@ def test_a_run_that_never_makes_its_first_step() -> None:
     checklist = Checklist()
     checklist.tick(0.0)
     assert checklist.tick(1200.0) == []
+    assert silence(checklist) == "20m 00s since the start"
     assert [change.after for change in checklist.tick(1201.0)] == [Level.WARN]
+    assert silence(checklist) == "no step for 20m 01s since the start"
     assert [change.after for change in checklist.tick(3601.0)] == [Level.CRITICAL]
+
+
+def test_a_first_step_alone_tells_no_usual_gap() -> None:
+    checklist = Checklist()
+    checklist.tick(0.0)
+    checklist.step(1, healthy(1), t=100.0)
+    assert checklist.tick(130.0) == []
+    assert silence(checklist) == "30s since the first step"
 
 
 def test_the_pause_before_a_resumed_attempt_is_no_gap_between_steps() -> None:

@@ -35,6 +35,11 @@ def said(rule: str, steps: Steps) -> tuple[Level, str]:
             of("actor/entropy", *[0.5] * 7, *[0.49] * 2),
             "entropy fell from 0.500 to 0.490 in 5 steps",
         ),
+        (
+            "VAL-1",
+            of("val-core/a/acc/mean@4", 0.3, 0.6),  # two in a row count, and one may be above their mean
+            "validation 0.600, best mean of two 0.450 (step 2)",
+        ),
         ("REW-4", of(SCORE, *[0.0] * 10), "reward stays at 0"),
         (
             "HACK-1",

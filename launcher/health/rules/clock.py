@@ -41,7 +41,8 @@ class Stalled(Rule):
         waited = now - (now if self._waiting_since is None else self._waiting_since)
         if self._last_step is None or not self._gaps:
             level = worst(waited, ladder(self.limits.raising, "start", ">"))
-            return Reading(level, f"no step for {duration(waited)} since the start")
+            begun = "the start" if self._last_step is None else "the first step"
+            return Reading(level, f"{'no step for ' if level else ''}{duration(waited)} since {begun}")
         usual, longest, limits = median(self._gaps), max(self._gaps), self.limits.raising
         bounds = [
             Bound(
@@ -55,5 +56,7 @@ class Stalled(Rule):
             )
             for level, name in SERIOUS
         ]
-        message = f"no new step for {duration(waited)} (usual {duration(usual)})"
-        return Reading(worst(waited, bounds), message)
+        level, usually = worst(waited, bounds), f"(usual {duration(usual)})"
+        if level:
+            return Reading(level, f"no new step for {duration(waited)} {usually}")
+        return Reading(level, f"{duration(waited)} since the last step {usually}")

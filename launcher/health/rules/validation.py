@@ -43,7 +43,8 @@ class HoldsUp(Rule):
             level = Level.WARN
         elif beyond(drop, "notice"):
             level = Level.NOTICE
-        best = f"best {number(validation.best)} (step {validation.best_step})"
+        mean = " mean of two" if validation.count > 1 else ""
+        best = f"best{mean} {number(validation.best)} (step {validation.best_step})"
         return Reading(level, f"validation {number(validation.value)}, {best}")
 
 
