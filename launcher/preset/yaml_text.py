@@ -48,6 +48,11 @@ def text_of(value: Any) -> str:
     return text.getvalue().strip()[1:-1]
 
 
+def shown(value: Any) -> str:
+    """A value as a person would type it: a text without quotes, `–` for none."""
+    return "–" if value is None else value if isinstance(value, str) and value else text_of(value)
+
+
 def read(text: str) -> Any:
     """What the text says, in YAML 1.2 as presets are read. Raises YAMLError."""
     from ruamel.yaml import YAML

@@ -11,6 +11,7 @@ from launcher.format import duration, number
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
+from launcher.preset.yaml_text import shown
 from launcher.run.directory import RunDir, find
 from launcher.run.player import seconds_of
 from launcher.run.settled import settled
@@ -215,5 +216,5 @@ def difference_rows(runs: Sequence[RunDir], found: Sequence[Difference]) -> list
     heading = ["SETTING", *(run.id for run in runs)]
     return [
         heading,
-        *([entry.key, *(_NONE if v is None else str(v) for v in entry.values)] for entry in found),
+        *([entry.key, *(shown(value) for value in entry.values)] for entry in found),
     ]

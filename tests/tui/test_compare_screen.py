@@ -82,7 +82,7 @@ async def test_the_settings_that_differ_are_a_tab_away(make: SimpleNamespace, ru
         await pilot.press("tab")
         await pilot.pause()
         text = seen(app)
-        assert "actor.lr" in text and "1e-06" in text and "3e-06" in text
+        assert "actor.lr" in text and "1e-6" in text and "3e-6" in text
         assert "train_batch_size" not in text and "reward" not in text
         await pilot.resize_terminal(160, 48)
         await pilot.pause()

@@ -15,6 +15,7 @@ from launcher.preset.files import load
 from launcher.run.compare import (
     Compared,
     Difference,
+    difference_rows,
     differences,
     fact_rows,
     facts,
@@ -169,3 +170,8 @@ def test_runs_written_to_disk_keep_their_differences() -> None:
     assert differences([run.read_info() for run in found]) == [Difference("actor.lr", [1e-6, 2e-6])]
     with pytest.raises(UserError, match="given twice"):
         find_runs([runs[0].id, runs[0].id])
+
+
+def test_values_are_written_as_in_a_preset() -> None:
+    rows = difference_rows([], [Difference("actor.lr", [1e-06, 0.0003]), Difference("x", [True, None])])
+    assert rows[1:] == [["actor.lr", "1e-6", "3e-4"], ["x", "true", "–"]]

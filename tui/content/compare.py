@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from launcher.format import duration, number
+from launcher.preset.yaml_text import shown
 from launcher.run.compare import Compared, Difference, Facts
 from launcher.text import clean
 from tui.charts.figures import Figure
@@ -11,7 +12,7 @@ from tui.charts.lens import Lens
 from tui.charts.view import STEP
 from tui.content.metrics import shorten
 from tui.drawing.plot import Curve, Plot
-from tui.drawing.rows import Row, crop, fit, spread
+from tui.drawing.rows import Row, fit, spread
 from tui.glyphs import BAR
 from tui.widgets.header_line import SHORT_ID
 from tui.words.run import STATES, verdict_word
@@ -42,7 +43,7 @@ def fact_lines(found: Sequence[Facts], columns: int) -> list[Row]:
         short = f" · {fact.run[:SHORT_ID]}"
         step = f"{'–' if fact.step is None else fact.step}/{fact.total or '–'}"
         row: Row = [(f" {BAR}{sign(place)} ", ROLES[place])]
-        row += fit([*crop([(clean(fact.name), "title")], name - len(short)), (short, "dim")], name)
+        row += fit([(shorten(clean(fact.name), name - len(short)), "title"), (short, "dim")], name)
         row += [(" ", "text"), *fit([(f"{state_sign} {fact.state}", state_role)], _STATE)]
         row += [(" ", "text"), *fit([(f"{level_sign} {verdict}", level_role)], _VERDICT)]
         row += [(" ", "text"), *fit([(step, "text")], _STEP)]
@@ -74,7 +75,7 @@ def difference_lines(
     for entry in found:
         row: Row = [(" ", "text"), *fit([(shorten(clean(entry.key), name), "text")], name)]
         for place, value in enumerate(entry.values):
-            words = "–" if value is None else " ".join(clean(str(value)).split())
+            words = " ".join(clean(shown(value)).split())
             role = "dim" if place and value == entry.values[0] else "text"
             row += [(" ", "text"), *fit([(shorten(words, cell), role)], cell)]
         rows.append(row)

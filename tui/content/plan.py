@@ -8,8 +8,8 @@ from typing import Any
 
 from launcher.format import gib
 from launcher.preset.flow import Flow, Updates
+from launcher.preset.yaml_text import shown
 from launcher.text import clean
-from tui.content.preset_form import shown
 from tui.drawing.rows import Row, crop, put
 from tui.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
 

@@ -15,10 +15,10 @@ from launcher.preset.field_values import Where
 from launcher.preset.fields import Spec
 from launcher.preset.layers import over
 from launcher.preset.schema import FIELDS, TITLES, fields_of
-from launcher.preset.yaml_text import text_of
+from launcher.preset.yaml_text import shown
 from launcher.text import clean
 from tui.drawing.rows import Row, crop, put
-from tui.glyphs import CRITICAL, DASH, NOTICE, OK
+from tui.glyphs import CRITICAL, NOTICE, OK
 from tui.matching import letters
 
 NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
@@ -199,11 +199,6 @@ def _from_home(value: Any) -> Any:
         return [_from_home(each) for each in value]
     home = f"{os.path.expanduser('~')}/"  # noqa: PTH111 (never raises)
     return f"~/{value.removeprefix(home)}" if isinstance(value, str) and value.startswith(home) else value
-
-
-def shown(value: Any) -> str:
-    """A value as a person would type it."""
-    return DASH if value is None else value if isinstance(value, str) and value else text_of(value)
 
 
 def value_column(columns: int) -> int:
