@@ -191,6 +191,21 @@ def test_the_log_tail_shows_a_traceback_without_underlines() -> None:
     widget = LogTail()
     widget.lines = [*trace[:2], "(T)            ^^^^^^", *trace[:2], "(T)            ~~^^~~", trace[2]]
     assert lines(widget.draw(80, 9)) == [f" {line}" for line in (*trace[:2], *trace)]
+    again = " [repeated 21x across cluster]"
+    widget.lines = [f"(T)     ~~^^{again}", f"(T) ValueError: no{again}", "(T) "]
+    assert lines(widget.draw(80, 9)) == [f" (T) ValueError: no{again}"]
+
+
+def test_the_log_tail_names_a_validation_without_its_figures() -> None:
+    head = """(T) ("Final validation metrics: {'val-aux/sums/reward/mean@4': \""""
+    figures = [
+        """ "np.float64(0.85), 'val-aux/sums/std@4': \"""",
+        """ 'np.float64(2.0)}')""",
+        """ 'val-core/x': 1,""",
+    ]
+    widget = LogTail()
+    widget.lines = [head, *(f"(T) {line}" for line in figures), "(T)  'nnodes': 1,"]
+    assert lines(widget.draw(80, 9)) == [f" {head}", " (T)  'nnodes': 1,"]
 
 
 def test_every_sign_has_an_ascii_twin_of_one_cell(make: SimpleNamespace) -> None:

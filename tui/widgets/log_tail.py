@@ -7,11 +7,14 @@ from itertools import islice
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
-_WRITER = r"(?:\(\w+\) )?"
-_KNOWN = re.compile(_WRITER + r"(?:step:\d+ - |Training Progress: )")
+_LEFT_OUT = re.compile(
+    r"(?:\(\w+\) )?(?:"
+    r"step:\d+ - |Training Progress: "
+    r"| +[\"']+(?:val-|np\.)"  # figures of a validation, behind the line that names it
+    r"|(?:PC: @| *@) +0x"  # addresses that Ray prints when a signal ends a process
+    r"|[\s^~]*(?:\[repeated \d+x across cluster\])?$)"  # what underlines the code in a traceback, too
+)
 _RAY = re.compile(r"\[[\d-]{10} [\d:,]{12} [A-Z] \d+ \d+\] logging\.cc:\d+: ")  # says a signal's lines again
-_FRAME = re.compile(_WRITER + r"(?:PC: @| *@) +0x")
-_UNDERLINE = re.compile(_WRITER + r"[\s^~]+$")
 _BAR = re.compile(r"(.*?): +\d+%\|")
 _NUMBER = re.compile(r"\d+")
 
@@ -19,10 +22,10 @@ _NUMBER = re.compile(r"\d+")
 class LogTail(Painted):
     """As many of the last lines as fit, the newest at the bottom.
 
-    Left out are blank lines, step lines, whose hundred figures are in the charts, veRL's own progress, which
-    has a line above, all states of any other progress bar but the newest, of lines that differ in numbers
-    alone, as each step's "Dumped generations to", all but the last, the addresses that Ray prints when a
-    signal ends a process, and what underlines the code in a traceback.
+    Left out are blank lines, the figures of steps and validations, which are in the charts, veRL's own
+    progress, which has a line above, all states of any other progress bar but the newest, of lines that
+    differ in numbers alone, as each step's "Dumped generations to", all but the last, the addresses that Ray
+    prints when a signal ends a process, and what underlines the code in a traceback.
     """
 
     lines: Sequence[str] = ()
@@ -42,7 +45,7 @@ def _telling(lines: Sequence[str]) -> Iterator[str]:
     shape_below = ""
     for line in reversed(lines):
         line = _RAY.sub("", line)
-        if not line.strip() or any(left_out.match(line) for left_out in (_KNOWN, _FRAME, _UNDERLINE)):
+        if _LEFT_OUT.match(line):
             continue
         shape = _NUMBER.sub("0", line)
         if shape == shape_below:
