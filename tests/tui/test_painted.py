@@ -3,6 +3,7 @@
 from textual.app import App, ComposeResult
 from textual.theme import Theme
 
+from tui.app import PpoTui
 from tui.drawing.rows import Row
 from tui.widgets.painted import HIDDEN, ROLE_CLASSES, Painted
 
@@ -62,6 +63,15 @@ async def test_what_has_not_changed_is_not_painted_again() -> None:
         line.says = "second"
         line.redraw()
         assert line.asked == asked + 1 and shown(line) == "second"
+
+
+def test_the_styles_of_roles_are_the_apps_and_not_worked_out_for_every_widget() -> None:
+    kinds = [Painted]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    assert len(kinds) > 10  # those of the dashboard, with which the app is imported
+    assert not [kind.__name__ for kind in kinds if kind.COMPONENT_CLASSES]
+    assert PpoTui.COMPONENT_CLASSES == ROLE_CLASSES
 
 
 async def test_a_theme_that_changes_the_colour_of_a_role_alone_is_seen_at_once() -> None:

@@ -1,6 +1,7 @@
 """The base of every widget that draws itself cell by cell."""
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.css.styles import RenderStyles
 from textual.geometry import Region, Size
 from textual.strip import Strip
@@ -32,6 +33,7 @@ class Painted(Widget):
 
     _rows: list[Row] = []  # noqa: RUF012 (replaced, never changed)
     _drawn_for: Size | None = None
+    _own = Style()  # as of the last painting
 
     def on_mount(self) -> None:
         # another theme may change the colour of a role and none of the widget's own
@@ -61,13 +63,17 @@ class Painted(Widget):
         if regions:
             self.refresh(*regions)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._own = self.rich_style  # once: it takes Textual as long as the rest of a line
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         if self._drawn_for != self.size:
             self._rows, self._drawn_for = self._build(), self.size
         if y >= len(self._rows):
-            return Strip.blank(self.size.width, self.rich_style)
-        own, styles = self.rich_style, self.get_component_rich_style
-        row = [Segment(text, own + styles(f"role--{role}", partial=True)) for text, role in self._rows[y]]
+            return Strip.blank(self.size.width, self._own)
+        own, style = self._own, self.get_component_rich_style
+        row = [Segment(text, own + style(f"role--{role}", partial=True)) for text, role in self._rows[y]]
         return Strip(row, self.size.width)
 
     def _build(self) -> list[Row]:
