@@ -75,6 +75,7 @@ def import_(
 ) -> None:
     """Make a preset of a script of veRL overrides or a command. Nothing is run."""
     from launcher.preset import library
+    from launcher.preset.draft import target
 
     if script == "-":
         if name is None:
@@ -86,13 +87,17 @@ def import_(
             text, folder = file.read_text("utf-8", errors="replace"), file.absolute().parent
         except OSError as error:
             raise UserError(f"{file} cannot be read: {error.strerror}") from None
-    path, found = library.add_script(text, name or Path(script).stem, folder)
+    wanted = name or Path(script).stem
+    if target(wanted).exists():
+        raise UserError(f"there is a preset '{wanted}' already: --name NAME gives this one another name")
+    path, found = library.add_script(text, wanted, folder)
     if json:
         put_json({"path": str(path), "notes": list(found.notes)})
         return
     for note in found.notes:
         say(note)
     put(str(path))
+    say(f"look it over: ppo-tui check {path.stem}; change it: ppo-tui edit {path.stem}")
 
 
 @app.command()

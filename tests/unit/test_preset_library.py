@@ -190,6 +190,9 @@ def test_the_commands(ppo_tui, presets, tmp_path):
     assert ppo_tui("preset", "delete", "yours", "--yes").returncode == 0
     assert ppo_tui("preset", "delete", "toy-cpu", "--yes").returncode == 2
     assert ppo_tui("preset", "import", "-").returncode == 2
+    assert "ppo-tui check run; change it: ppo-tui edit run" in done.stderr
+    again = ppo_tui("preset", "import", "run.sh")
+    assert again.returncode == 2 and "there is a preset 'run' already: --name NAME" in again.stderr
 
 
 def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
