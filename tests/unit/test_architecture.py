@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 LAUNCHER = sorted((ROOT / "launcher").rglob("*.py"))
 TUI = sorted((ROOT / "tui").rglob("*.py"))
@@ -15,6 +17,11 @@ CORE = [
     if "verl_plugin" not in path.parts
 ]
 HEAVY = ("textual", "rich", "tui", "torch", "transformers", "ray", "numpy", "pandas", "pyarrow", "verl")
+LATE = (  # what some commands and pages need, and neither 'status' nor the dashboard
+    "pydantic", "ruamel", "hydra", "launcher.preset", "launcher.preflight.config", "launcher.health.rules",
+    "launcher.health.checklist", "launcher.console.causes", "launcher.export", "launcher.data.",
+    "tui.screens.editor", "tui.screens.launch", "tui.screens.log", "tui.screens.samples", "tui.screens.runs",
+)  # fmt: skip
 
 
 def test_importing_the_core_loads_neither_the_screen_nor_anything_heavy() -> None:
@@ -27,6 +34,13 @@ for name in {CORE!r}:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["launcher.cli", "tui.app"])
+def test_a_command_and_the_first_frame_wait_for_nothing_that_they_do_not_show(module: str) -> None:
+    script = f"import sys, {module}; print([name for name in sys.modules if name.startswith({LATE!r})])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
 def test_the_core_names_the_screen_nowhere_even_inside_functions() -> None:
