@@ -4,7 +4,7 @@ Each setting comes from the command line, else the environment, else config.yaml
 
     theme: colour-blind       # dark, light, colour-blind, terminal, or a theme of Textual
     mouse: false              # default: on, but off over SSH, where people select with the terminal's own
-    ascii: false              # ASCII characters alone
+    ascii: false              # ASCII characters alone; default: on at the Linux console, which has no braille
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
@@ -81,7 +81,7 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         theme=theme,
         theme_place=theme_place,
         mouse=_flag(found, "mouse", default=not environment.get("SSH_CONNECTION")),
-        ascii=_flag(found, "ascii", default=False),
+        ascii=_flag(found, "ascii", default=environment.get("TERM") == "linux"),
         animations=_animations(found),
         keys=found["keys"][0] if "keys" in found else {},
     )

@@ -98,3 +98,8 @@ def test_a_bad_variable_is_named(environment: dict[str, Any], said: str) -> None
     with pytest.raises(UserError) as caught:
         read({}, environment)
     assert str(caught.value) == said
+
+
+def test_the_linux_console_has_no_braille_unless_one_says_so() -> None:
+    assert read({}, {"TERM": "linux"}).ascii and not read({}, {"TERM": "xterm"}).ascii
+    assert not read({}, {"TERM": "linux", "PPO_TUI_ASCII": "0"}).ascii
