@@ -19,6 +19,7 @@ from textual.pilot import Pilot
 
 from launcher.run.directory import RunDir
 from launcher.run.process import ProcessId
+from tui.drawing.plot import Plot
 from tui.drawing.rows import Row
 from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
@@ -84,6 +85,30 @@ async def test_a_new_step_is_followed_and_paints_few_cells(
         write_state(warned, make.running(step=63, verdict="WARN", flags=["KL-4"]))
         await until(pilot, lambda: "step 63/80" in shown(app, ProgressLine))
         assert 0 < sum(region.area for region in painted) < 4 * 40
+
+
+async def test_charts_are_drawn_again_for_what_they_tell_of_the_state_only(
+    make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        drawn: list[MetricChart] = []
+        plain = MetricChart.show
+
+        def counted(self: MetricChart, plot: Plot) -> None:
+            drawn.append(self)
+            plain(self, plot)
+
+        monkeypatch.setattr(MetricChart, "show", counted)
+        state = RunDir(warned).read_state()
+        write_state(warned, {**state, "step": 62, "eta": 37.0, "phase": "update"})
+        await until(pilot, lambda: "37s" in shown(app, ProgressLine))
+        assert drawn == []
+        flagged = make.checks(ENT_1=("CRITICAL", "entropy 0.01"))
+        write_state(warned, {**state, "eta": 36.0, "checks": flagged})
+        await until(pilot, lambda: "✖" in shown(app, MetricChart, 2))
+        assert drawn != []
 
 
 async def test_nothing_is_painted_while_nothing_changes(

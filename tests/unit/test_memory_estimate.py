@@ -90,7 +90,7 @@ def upper(phase: memory.Phase, row: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("row", SUITE["rows"], ids=lambda row: row["run"])
 def test_the_estimate_meets_the_suite(row: dict[str, Any]) -> None:
-    """NVML's figures lie between both ends, at most 4 % below the upper one; torch's within 2 % or 0.2 GiB."""
+    """NVML's figures lie between both ends, at most 4 % below the latter; torch's within 2 % or 0.2 GiB."""
     phases = of_suite(row)
     for name, measured in row["nvml"].items():
         assert phases[name].gpu / GIB <= measured <= upper(phases[name], row) * 1.002, name

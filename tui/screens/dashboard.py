@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -73,6 +74,7 @@ class DashboardScreen(RunPages):
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
         self._was_live = self._was_roomy = False
+        self._told: object = None
         self._unshown: set[str] = set()
         self._pins = pinned()
 
@@ -165,7 +167,10 @@ class DashboardScreen(RunPages):
         now = _latest(reader)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
         self.query_one(ProgressLine).show(state, now, on_cpu=self.on_cpu)
-        if changed & {"state", "steps", "events"}:
+        told = _told(state)
+        charts = bool(changed & {"steps", "events"}) or told != self._told
+        if charts:
+            self._told = told
             self.show_charts()
             self.show_view()
         if "state" in changed:
@@ -176,7 +181,8 @@ class DashboardScreen(RunPages):
                 self.refresh_bindings()
         if "memory" in changed:
             self.query_one(Memory).show(reader.memory.latest, on_cpu=self.on_cpu)
-            self._show_memory_chart()
+            if not charts:
+                self._show_memory_chart()
         if "steps" in changed:
             self.query_one(TimingSplit).show(reader.series)
         if "log" in changed:
@@ -235,6 +241,12 @@ class DashboardScreen(RunPages):
 
     def action_page(self) -> None:
         self.toggle_class("-pins")
+
+
+def _told(state: Mapping[str, Any]) -> object:
+    """What charts tell of the state. The rest changes each second, and six charts take 10 ms."""
+    levels = [(check.get("rule"), check.get("level")) for check in state.get("checks") or []]
+    return state.get("state"), state.get("total"), levels
 
 
 def _latest(reader: RunReader) -> float | None:
