@@ -1,0 +1,31 @@
+"""`--ascii`: every sign that the program writes has a twin."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tui.glyphs import to_ascii
+
+ROOT = Path(__file__).parents[2]
+_READ = {"\xa0"}  # looked for in what people paste, never drawn
+
+
+def strings(file: Path) -> Iterator[str]:
+    """The string literals of a module, without its docstrings."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.value
+
+
+def test_every_sign_that_is_written_has_a_twin() -> None:
+    without = {
+        (file.name, sign)
+        for folder in ("tui", "launcher")
+        for file in (ROOT / folder).rglob("*.py")
+        for text in strings(file)
+        for sign in text
+        if not sign.isascii() and sign not in _READ and "?" in to_ascii(sign)
+    }
+    assert without == set()
