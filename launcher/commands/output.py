@@ -50,6 +50,7 @@ def put_table(rows: Sequence[Sequence[str]]) -> None:
     for row in cells:
         head = "  ".join(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False))
         print(_row(f"{head}  ", row[-1]))
+    sys.stdout.flush()  # a reader that has gone (`| head`) is told of here, not when the interpreter ends
 
 
 def _row(head: str, last: str) -> str:

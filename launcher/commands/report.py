@@ -27,20 +27,20 @@ def runs(json: Json = False) -> None:
     from launcher.run.scores import Scores
     from launcher.run.took import took
 
-    rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME", "NAME")]
+    rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     for run in directory.all_runs():
-        state, name, scores = current(run), run.read_name(), Scores(run)
+        state, scores = current(run), Scores(run)
         scores.poll()
         best, last, seconds = scores.best, scores.series.last, took(run, state, now=state.get("updated"))
         if json:
             figures = {"best_score": best, "last_score": last, "duration": seconds}
             known = jsonable({key: value for key, value in figures.items() if value is not None})
-            line = {"run": run.id, "name": name, "dir": str(run.path), **_headline(state)}
+            line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state)}
             put_json(line | figures | known)
             continue
         step = f"{state.get('step') if state.get('step') is not None else '–'}/{state.get('total') or '–'}"
         verdict = shown_verdict(state["state"], state.get("verdict"))
-        rows.append((run.id, _word(state), verdict, step, number(best), duration(seconds), str(name)))
+        rows.append((run.id, _word(state), verdict, step, number(best), duration(seconds)))
     if json:
         return
     if len(rows) == 1:

@@ -1,5 +1,6 @@
 """Tables of commands: folded in a terminal, a line a row for scripts."""
 
+import io
 import os
 
 import pytest
@@ -30,3 +31,11 @@ def test_a_terminal_gets_whole_words(
     output.put_table(ROWS)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1 : 1 + len(row)] == row and lines[-1] == "bbbbbb  short"
+
+
+def test_a_reader_that_has_gone_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits in a buffer fails when the interpreter ends, and Python writes about it."""
+    taken = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(taken, encoding="utf-8"))
+    output.put_table(ROWS)
+    assert taken.getvalue().endswith(b"short\n")
