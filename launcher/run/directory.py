@@ -21,7 +21,7 @@ from typing import Any
 from launcher import paths
 from launcher.errors import UserError
 from launcher.files import read_json, write_atomic
-from launcher.text import did_you_mean
+from launcher.text import nearest, perhaps
 
 SCHEMA = 1
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
@@ -189,5 +189,6 @@ def find(word: str) -> RunDir:
     if prefixed:
         some = ", ".join(run.id for run in prefixed[:4])
         raise UserError(f"'{word}' is the beginning of {len(prefixed)} runs ({some}): give more of the id")
-    hint = did_you_mean(word, [*names, *names.values(), "last"])
+    begun = next((name for name in names.values() if word and name.startswith(word)), None)
+    hint = perhaps(begun or nearest(word, [*names, *names.values(), "last"]))
     raise UserError(f"there is no run '{word}'{hint}; 'ppo-tui runs' lists them, 'last' is the newest")

@@ -64,7 +64,12 @@ def test_a_run_without_a_name_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("word", "sentence"),
-    [("alpho", "did you mean 'alpha'?"), ("zzz", "'ppo-tui runs' lists them"), ("", "there is no run ''")],
+    [
+        ("alpho", "did you mean 'alpha'?"),
+        ("al", "did you mean 'alpha'?"),
+        ("zzz", "'ppo-tui runs' lists them"),
+        ("", "there is no run ''"),
+    ],
 )
 def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, sentence: str) -> None:
     make("alpha", 1.0)
