@@ -1,5 +1,6 @@
 """The programs that are measured, each on the same figures, and the ways to a terminal."""
 
+import compileall
 import contextlib
 import os
 import re
@@ -18,6 +19,7 @@ from launcher.run.directory import create
 from launcher.run.spawn import spawn_supervisor, write_launch
 
 FEEDS = Path(__file__).parent / "feeds"
+ROOT = Path(__file__).parents[2]
 Size = tuple[int, int]
 _CACHE = cache_dir() / "bench"  # before the runs of the bench move elsewhere
 
@@ -36,6 +38,8 @@ def ours(go: Path, scratch: Path) -> Iterator[Subject]:
     """ppo-tui on a run with its real supervisor, whose driver prints the figures."""
     from launcher.run.launch import stop
 
+    for package in ("launcher", "tui"):  # as an installation does, and PYTHONDONTWRITEBYTECODE does not
+        compileall.compile_dir(ROOT / package, quiet=1)
     os.environ["PPO_TUI_HOME"] = str(scratch)
     run = create("bench")
     attempt = run.add_attempt()
