@@ -42,10 +42,10 @@ class Expander:
         """The value of `${inside}`; an array's items are parted by the mark of a new word."""
         match = _PARAMETER.fullmatch(inside)
         if match is None and (found := OPERATION.fullmatch(inside)) is not None:
-            name, operator, pattern = found.groups()
-            parts = operands(pattern) if operator[0] == "/" else (pattern, "")
+            name, operation, pattern = found.groups()
+            parts = operands(pattern) if operation[0] == "/" else (pattern, "")
             whole = self.parameter(name, quoted=True)
-            new = changed(whole, operator, *(self.expand(part, quoted=False) for part in parts))
+            new = changed(whole, operation, *(self.expand(part, quoted=False) for part in parts))
             return new if quoted else _parted(new)
         if match is None:
             self.notes.append(

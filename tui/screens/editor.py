@@ -56,7 +56,7 @@ class EditorScreen(Screen[None]):
         Binding("w", "save", "save", id="editor.save", tooltip="Write the file"),
         Binding("W", "save_as", "save as", id="editor.save-as", show=False, tooltip="Write another file"),
         Binding("r", "launch", "run", id="editor.run", tooltip="Start a run with these settings; asks first"),
-        Binding("enter", "to_field", "its field", id="editor.to-field", show=False,
+        Binding("enter", "to_field", "its field", id="editor.to-field",
                 tooltip="The field that the chosen finding is about"),
         Binding("escape,q", "leave", "back", id="editor.leave", key_display="esc",
                 tooltip="Back; asks when there are changes that are not saved"),
