@@ -151,8 +151,8 @@ def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """P4, P5: packages of the trainer that plain `pip install verl` does not bring."""
     if use.v1 and "TransferQueue" not in env.packages:
         yield _finding(
-            "P4", "error", f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start "
-            f"without it",
+            "P4", "error",
+            f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start without it",
             _install(env, "TransferQueue==0.1.11 tensordict==0.10.0"), ("trainer.use_v1",),
         )  # fmt: skip
     if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
@@ -169,8 +169,8 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
     if torch is not None and env.cuda is None:
         yield _finding(
             "SW-4", "error", f"torch {torch} was built without CUDA, and the run wants GPUs",
-            _install(env, f"'verl[vllm]=={env.verl}'") + ", in an environment of its "
-            "own", ("trainer.device",),
+            _install(env, f"'verl[vllm]=={env.verl}'") + ", in an environment of its own",
+            ("trainer.device",),
         )  # fmt: skip
     if package is None:
         return
@@ -211,12 +211,11 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
     yield _finding(
         "SW-7", "warning" if fallback else "error",
         "flash-attn is missing: ppo-tui loads models with PyTorch's attention instead; slower, and the "
-        "logits of "
-        "an update take three times the memory"
-        if fallback else f"flash-attn is missing, and the critic of veRL {env.verl} is never loaded "
-        f"without it",
-        _install(env, "flash-attn --no-build-isolation") + " (a wheel for your torch saves an hour of "
-        "building)"
+        "logits of an update take three times the memory"
+        if fallback
+        else f"flash-attn is missing, and the critic of veRL {env.verl} is never loaded without it",
+        _install(env, "flash-attn --no-build-isolation")
+        + " (a wheel for your torch saves an hour of building)"
         + ("" if fallback else ", or algorithm=grpo with model.attention=sdpa"),
         (ATTENTION,),
     )  # fmt: skip
@@ -252,8 +251,8 @@ def _ours() -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         return
     yield _finding(
-        "SW-10", "info", f"the package pynvml {old} is deprecated; nvidia-ml-py brings the module of "
-        f"that name",
+        "SW-10", "info",
+        f"the package pynvml {old} is deprecated; nvidia-ml-py brings the module of that name",
         "pip uninstall pynvml",
     )  # fmt: skip
 

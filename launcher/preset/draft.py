@@ -68,9 +68,14 @@ class Draft:
         return _read(self.path, self.text)
 
     @property
+    def _before(self) -> str:
+        """What the file holds; what was opened, while there is none."""
+        return self._first if self._on_disk is None else self._on_disk
+
+    @property
     def changed(self) -> bool:
         """Whether there is something to save."""
-        return self.text != (self._first if self._on_disk is None else self._on_disk)
+        return self.text != self._before
 
     @property
     def on_disk(self) -> str | None:
@@ -86,7 +91,7 @@ class Draft:
         """What differs from the file (or from what was opened, while there is none); nothing where the file
         cannot be read.
         """
-        before = _read(self.path, self._first if self._on_disk is None else self._on_disk)
+        before = _read(self.path, self._before)
         if before.problem is not None:
             return set()
         now, then = values(self.reading), values(before)
@@ -102,7 +107,7 @@ class Draft:
             return {where: entry.value for where, entry in self.reading.base.items()}, str(
                 self.reading.raw.get("extends")
             )
-        return values(_read(self.path, self._on_disk or self._first)), "the file"
+        return values(_read(self.path, self._before)), "the file"
 
     def value(self, where: Where) -> Any:
         """The value that counts: as the file writes it, else what is extended, else the field's default."""
@@ -199,7 +204,7 @@ class Draft:
     def reload(self) -> None:
         """Takes what is on the disk; undo leads back."""
         self._on_disk = _content(self.path)
-        self.replace(self._first if self._on_disk is None else self._on_disk)
+        self.replace(self._before)
 
     def save(self, *, over: bool = False) -> None:
         """Writes the file. Raises ChangedOnDisk unless it may go `over` what another program wrote."""

@@ -285,3 +285,8 @@ def test_comments_survive_any_sequence(home: Path, actions: list[tuple[str, str,
     while draft.undo():
         pass
     assert draft.text == text
+
+
+def test_an_empty_file_is_what_its_draft_is_compared_with(tmp_path):
+    draft = Draft(tmp_path / "mine.yaml", "algorithm: ppo\n", on_disk="")
+    assert draft.against() == ({}, "the file") and draft.changed_fields() == {("algorithm",)}
