@@ -95,18 +95,27 @@ class Screen:
         return self._list_keys(read(self.asked))
 
 
+def _wrong_use(error: typer.TyperException) -> str:
+    """What Typer says about the words, and whose help tells more; the help itself for a group alone."""
+    said = error.format_message()
+    if "\n" in said:
+        return said
+    context = getattr(error, "ctx", None)
+    return f"ppo-tui: {said} ('{context.command_path if context else 'ppo-tui'} --help' tells more)"
+
+
 def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None) -> None:
     """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # logs hold letters that the terminal's encoding may lack
     try:
-        code = app(obj=Screen(open_screen, list_keys), standalone_mode=False)
+        code = app(prog_name="ppo-tui", obj=Screen(open_screen, list_keys), standalone_mode=False)
     except UserError as error:
         say(f"ppo-tui: {error}")
         code = 2
     except typer.TyperException as error:
-        say(f"ppo-tui: {error.format_message()} ('ppo-tui --help' lists what there is)")
+        say(_wrong_use(error))
         code = 2
     except typer.Abort:
         say("ppo-tui: nothing was done")

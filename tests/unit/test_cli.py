@@ -30,8 +30,9 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["replay", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
         (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
         (["data", "gsm8k", "--from", "nowhere"], "nowhere"),
-        (["statsu"], "No such command"),
-        (["status"], "RUN"),
+        (["statsu"], "'ppo-tui --help' tells more"),
+        (["status"], "Missing argument 'RUN'. ('ppo-tui status --help' tells more)"),
+        (["reward", "test"], "'ppo-tui reward test --help' tells more"),
         ([], "terminal"),
     ],
 )
@@ -93,6 +94,11 @@ def test_a_step_that_was_only_validated_says_so_and_no_line_is_empty(ppo_tui: Co
     assert first.split()[:2] == ["0", "val-core/openai/gsm8k/acc/mean@1"] and "critic/score/mean" in second
     validated = ppo_tui("metrics", log, "--key", "val-core/openai/gsm8k/acc/mean@1").stdout.splitlines()
     assert 1 < len(validated) < 28 and all(len(line.split()) == 3 for line in validated)
+
+
+def test_a_group_of_commands_alone_tells_its_help(ppo_tui: Command) -> None:
+    told = ppo_tui("data").stderr
+    assert told.startswith("Usage: ppo-tui data ") and told.rstrip().endswith("Write a table of your own.")
 
 
 def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
