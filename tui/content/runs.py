@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 _STATE, _VERDICT, _STEP, _SCORE, _TIME, _STARTED = 11, 12, 9, 6, 7, 12  # cells of the columns of a run
-_NAME, _SPARK = (
-    19,
-    8,
-)  # at 80 columns; wider terminals give both of them more, and a long name takes the curve's
+_NAME, _SPARK = 19, 8  # at 80 columns; wider ones give both more, and a long name takes the curve's
 _LEAST_SPARK = 3  # cells below which a curve is not worth its place
 _ID = len(" · ") + SHORT_ID  # cells behind a name
 _MORE = 120  # columns from which there is room for the last score and the start
