@@ -144,6 +144,28 @@ async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace
         await until(pilot, lambda: app.screen.query_one("#charts").display)
 
 
+@pytest.mark.parametrize("size", [HOME, (160, 48)])
+async def test_after_the_first_step_the_screen_is_that_of_one_who_attaches_then(
+    make: SimpleNamespace, size: tuple[int, int]
+) -> None:
+    starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start, checks=[])
+    run, axes = make.run(state=starting, log=make.log), []
+    app = make.app(run)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        with RunDir(run).attempt(1).steps.open("ab") as file:
+            file.writelines(record.to_line() for record in make.recorded(3))
+        write_state(run, make.running(step=3))
+        await until(pilot, lambda: "step 3/80" in shown(app, ProgressLine))
+        await pilot.pause()
+        axes.append(app.export_screenshot().count("│"))
+    app = make.app(run)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        axes.append(app.export_screenshot().count("│"))
+    assert axes[0] == axes[1] > 10
+
+
 async def test_a_failed_run_says_why(make: SimpleNamespace) -> None:
     why = "the GPU ran out of memory while the engine woke up: lower rollout.gpu_memory_utilization (now 0.6)"
     run = make.run(attempts=[make.recorded(30)], state=make.ended("failed", step=30, error=why))

@@ -50,9 +50,10 @@ class Painted(Widget):
     def redraw(self) -> None:
         """Draws anew and repaints what differs. Cheap when nothing does."""
         if not self.is_mounted or self._drawn_for != self.size:
-            self._drawn_for = None
-            if self.size:  # for a hidden widget, Textual would lay out the whole screen again
+            # a hidden one forgets what it has painted, but once: each time Textual lays out the screen anew
+            if self.size or self._drawn_for is not None:
                 self.refresh()
+            self._drawn_for = None
             return
         before, self._rows = self._rows, self._build()
         regions = [
