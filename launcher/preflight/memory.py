@@ -154,10 +154,9 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
     start.append(Part("reference, not yet moved off", first, True))
-    moved = actor.param_offload and not actor.offload_policy
-    loaded = Part("actor weights back", actor.weights * moved, True)
-    back = (model.weights for model in models if model.param_offload and not model.offload_policy)
-    saved = Part("weights of the model that is saved", max(back, default=0), True)  # one after the other
+    loaded = Part("actor weights back", actor.back, True)
+    # one after the other
+    saved = Part("weights of the model that is saved", max(model.back for model in models), True)
     phases = [
         Phase("engine start", (*start, *awake, *judge, Part("CUDA context", FRESH, False))),
         Phase("rollout", (*idle, *awake, *judge, resumed, context)),

@@ -13,9 +13,8 @@ from launcher.format import GIB
 from launcher.preflight.models import Architecture
 from launcher.preflight.sizing import Plan
 
-PROCESS = int(
-    0.8 * GIB
-)  # CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
+# CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
+PROCESS = int(0.8 * GIB)
 _GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps (assumed)
 _SAMPLED = 6 * 4  # bytes for each row and word while tokens are drawn: copies of the logits in fp32
 _KEPT = 0.8  # of the profile's peak: what torch holds beyond it when as many rows are written as may be

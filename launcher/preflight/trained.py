@@ -41,6 +41,11 @@ class Trained:
     def gradients(self) -> int:
         return self.trainable * self.element // self.shards
 
+    @property
+    def back(self) -> int:
+        """Weights that were moved off and come back as a whole to work or to be saved."""
+        return self.weights if self.param_offload and not self.offload_policy else 0
+
     def idle(self, *, with_adam: bool = True) -> int:
         """Bytes on the GPU while something else works there."""
         if self.offload_policy:

@@ -10,7 +10,7 @@ from launcher.health.fixes import FIXES, Fix
 from launcher.health.frame import Frame
 from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.settings import Limits
-from launcher.health.state import Reading
+from launcher.health.state import LASTING, Reading
 
 
 class Memory(NamedTuple):
@@ -103,6 +103,11 @@ def moved(verb: str, then: float, now: float, ending: str = "") -> str:
     """`fell from 0.5 to 0.4 in 5 steps`; `stays at 0.5` where both read the same."""
     before, after = number(then), number(now)
     return f"stays at {after}" if before == after else f"{verb} from {before} to {after}{ending}"
+
+
+def lasting(level: Level, message: str) -> Reading:
+    """Of a rule that counts for how long something lasts: while that is fine, its message says so."""
+    return Reading(level, message if level > Level.OK else message + LASTING)
 
 
 def warming(missing: int) -> Reading:

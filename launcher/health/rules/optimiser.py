@@ -8,9 +8,9 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
 from launcher.health.levels import FLAGS, Bound, Level, worst
-from launcher.health.rules.base import Rule, Setup, ladder, not_judged, warming
+from launcher.health.rules.base import Rule, Setup, ladder, lasting, not_judged, warming
 from launcher.health.series import Baseline, median, sigma
-from launcher.health.state import LASTING, Reading
+from launcher.health.state import Reading
 
 _TINY = 1e-300  # stands in for a norm of 0 in logarithms
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
@@ -144,4 +144,4 @@ class LearningRate(Rule):
             return Reading(Level.OK, f"learning rate {number(x)}")
         level = worst(self._run, ladder(self.limits.raising, "steps"))
         message = f"learning rate is 0 for {self._run} step{'s' if self._run != 1 else ''}"
-        return Reading(level, message if level > Level.OK else message + LASTING)
+        return lasting(level, message)

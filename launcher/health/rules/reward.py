@@ -7,10 +7,10 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
 from launcher.health.levels import SERIOUS, Bound, Level, worst
-from launcher.health.rules.base import Rule, Setup, ladder, moved, warming
+from launcher.health.rules.base import Rule, Setup, ladder, lasting, moved, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Reward
-from launcher.health.state import LASTING, Reading
+from launcher.health.state import Reading
 
 _SAME = 1e-9  # a range this small is no range
 _HAD = 10  # steps with signal after which its absence is a loss
@@ -138,7 +138,7 @@ class Signal(Rule):
         solved = same_score and _solved(frame.signals.reward)
         case = "solved" if solved else "had" if self._had >= _HAD else "never"
         level = worst(self._run, ladder(self.limits.raising, case))
-        return Reading(level, message if level > Level.OK else message + LASTING)
+        return lasting(level, message)
 
     def _scattered(self) -> Reading:
         """A step with signal, among many without."""
