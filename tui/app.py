@@ -117,7 +117,10 @@ class PpoTui(App[None]):
         for screen in reversed(self.screen_stack):
             if (asks := getattr(screen, "asks_to_quit", None)) is not None and asks():
                 return
-        await super().action_quit()
+        runs = (screen for screen in self.screen_stack if isinstance(screen, DashboardScreen) and screen.live)
+        run = next((screen.directory.name for screen in runs), "")
+        told = f"{run} goes on; 'ppo-tui attach {run}' shows it again, 'ppo-tui stop {run}' ends it"
+        self.exit(message=told if run else None)
 
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen

@@ -128,8 +128,4 @@ def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quie
 
         raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout))
     code = ctx.obj.open(str(run.path), read_only=read_only)
-    state = current(run)["state"]
-    if state in ALIVE:
-        short = run.id[:4]
-        say(f"run {run.id} goes on: 'ppo-tui attach {short}' shows it again, 'ppo-tui stop {short}' ends it")
-    raise typer.Exit(code or (1 if state in ("failed", "lost") else 0))
+    raise typer.Exit(code or (1 if current(run)["state"] in ("failed", "lost") else 0))

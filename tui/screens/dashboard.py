@@ -206,9 +206,8 @@ class DashboardScreen(RunPages):
             return bool(self._pins) and not self.has_class("-tall")
         return True
 
-    def action_leave(self) -> None:
-        run = self.directory.name
-        self.app.exit(message=f"{run} goes on; 'ppo-tui attach {run}' shows it again")
+    async def action_leave(self) -> None:
+        await self.app.action_quit()
 
     def action_refuse(self) -> None:
         self.notify("Watching only: this screen never stops a run. `ppo-tui attach` can.", severity="warning")
