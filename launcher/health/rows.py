@@ -17,7 +17,7 @@ _RUNNING = {
     Level.WARM: "WARMING UP",
 }
 TOO_SHORT = "TOO SHORT"  # stands for WARM when a run has ended
-_ENDED = {"stopped", "lost", "imported"}  # and no more steps come
+_BROKEN_OFF = {"stopped", "lost", "imported"}  # no more steps come
 _FINISHED = {Level.CRITICAL: "FINISHED with critical flags", Level.WARN: "FINISHED with warnings"}
 
 
@@ -117,7 +117,7 @@ def sentence(rows: Sequence[Row], steps: int, outcome: str) -> str:
         word = "FAILED"
     elif outcome == "finished":
         word = _FINISHED.get(level, "FINISHED")
-    elif outcome in _ENDED and level == Level.WARM:
+    elif outcome in _BROKEN_OFF and level == Level.WARM:
         word = TOO_SHORT
     else:
         word = _RUNNING[level]

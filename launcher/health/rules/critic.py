@@ -52,7 +52,8 @@ class KeepsUp(Rule):
             return warming(_WARM + 1 - self._count)
         loss = self.compare(x, f"value loss {number(x)} vs usual {number(self._usual.median)}")
         self._usual.add(x, refused=loss.raw >= Level.WARN)
-        if self._count < _EXPLAINED_FROM or not self._explained:
+        nothing_to_explain = self._reward.count and not self._reward.span  # SIG-1 says so
+        if self._count < _EXPLAINED_FROM or not self._explained or nothing_to_explain:
             return loss
         middle = median(self._explained)
         level = worst(middle, ladder(self.limits.raising, "explained", "<"))
