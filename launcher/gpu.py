@@ -50,7 +50,7 @@ class Sampler:
         self._devices: list[_Device] = []
         self._detailed = 0.0
         self._owners: dict[int, Owner] = {}
-        self._pids: dict[int | str, set[int]] = {}
+        self._told: dict[int | str, dict[int, int | None]] = {}  # holders of a device as last recorded
         try:
             import pynvml
 
@@ -86,7 +86,8 @@ class Sampler:
 
         The run's own processes are `pids` and the members of the process session `session`. What seldom
         changes (limits, `holders`, why there are no GPUs) is in a sample every ten seconds, and the holders
-        of a device also when they are not the ones that they were.
+        of a device also when they are others, or hold clearly more or less: an engine that falls asleep gives
+        back most of a GPU within a second.
         """
         now = time.time()
         detailed = now - self._detailed >= _DETAILS
@@ -137,9 +138,9 @@ class Sampler:
                 )
             found = {pid: (self._owners[pid], size) for pid, size in sizes.items()}
             gpu["run_used"] = gpu_holders.run_share(found.values(), used)
-            if detailed or self._pids.get(device.index) != sizes.keys():
+            if detailed or gpu_holders.differ(self._told.get(device.index, {}), sizes):
                 gpu["holders"] = [gpu_holders.as_json(pid, *what) for pid, what in found.items()]
-            self._pids[device.index] = set(sizes)
+                self._told[device.index] = sizes
         return gpu
 
     def _memory(self, device: _Device) -> tuple[int | None, int | None]:

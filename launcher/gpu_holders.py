@@ -7,7 +7,7 @@ a command line may hold secrets.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import psutil
 _FIRST_NAMESPACE = "pid:[4026531836]"  # fixed in Linux: the namespace of the host itself
 _SHORT = 15  # letters that the kernel keeps of a name; psutil completes longer ones from the command line
 _NOTHING = 1 << 30  # bytes that the driver itself may hold on a GPU where no process is
+_MOVED = 1 << 29  # bytes that a process may take or give back before it is recorded at once
 
 
 class Owner(NamedTuple):
@@ -48,6 +49,13 @@ def run_share(found: Iterable[tuple[Owner, int | None]], used: int | None) -> in
     if any(who.whose == "unknown" for who, _ in found):
         return None
     return 0 if found or used is None or used < _NOTHING else None  # an empty list may be a hidden one
+
+
+def differ(before: Mapping[int, int | None], now: Mapping[int, int | None]) -> bool:
+    """Whether other processes hold a device, or one of them another half a GiB; bytes by pid."""
+    return before.keys() != now.keys() or any(
+        abs((now[pid] or 0) - (size or 0)) > _MOVED for pid, size in before.items()
+    )
 
 
 def as_json(pid: int, who: Owner, size: int | None) -> dict[str, Any]:

@@ -113,13 +113,15 @@ def test_limits_and_holders_come_every_ten_seconds_and_holders_when_they_change(
     told = []
     for second in range(12):
         now[0] = 1000.0 + second
-        if second == 4:
-            gpu.processes = [(other, 4 * GIB)]
+        gpu.processes = {4: [(other, 40 * GIB)], 6: [(other, 40 * GIB + 1)], 7: [(other, GIB)]}.get(
+            second, gpu.processes
+        )
         (found,) = sampler.sample()["gpus"]
         told.append((second, "power_limit" in found, "holders" in found))
     assert [entry for entry in told if entry[1] or entry[2]] == [
         (0, True, True),
         (4, False, True),
+        (7, False, True),  # an engine went to sleep
         (10, True, True),
     ]
 
