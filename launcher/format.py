@@ -3,6 +3,7 @@
 import math
 
 GIB = 1 << 30
+SHORT_ID = 4  # letters of a run's id that tell it from the others where people read and type it
 
 
 def number(value: float | None, digits: int = 3) -> str:

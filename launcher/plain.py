@@ -7,7 +7,7 @@ import time
 from bisect import bisect_right
 from typing import Any, TextIO
 
-from launcher.format import number, roughly
+from launcher.format import SHORT_ID, number, roughly
 from launcher.metrics.names import ENTROPY, KL, SCORE, THROUGHPUT
 from launcher.run.directory import RunDir
 from launcher.run.reader import RunReader
@@ -27,7 +27,7 @@ def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
                 return printer.end()
             time.sleep(interval)
     except KeyboardInterrupt:
-        print(f"left run {run.id}; it goes on: 'ppo-tui attach {run.id[:4]}'", file=out)
+        print(f"left run {run.id}; it goes on: 'ppo-tui attach {run.id[:SHORT_ID]}'", file=out)
         return 0
 
 
@@ -76,7 +76,7 @@ class _Printer:
         word = state.get("outcome") or state["state"]
         self._line(f"{word}: {state['error']}" if state.get("error") else str(word))
         if word == "failed" and state.get("cause"):
-            self._line(f"what to try: 'ppo-tui diagnose {self._reader.id[:4]}'")
+            self._line(f"what to try: 'ppo-tui diagnose {self._reader.id[:SHORT_ID]}'")
         return 1 if word in ("failed", "lost") else 0
 
     def _line(self, text: str) -> None:

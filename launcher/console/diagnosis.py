@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.console.causes.sighting import Quote
 
 LONGEST = 400  # characters of one line of evidence
+_COMMAND = re.compile(r"(`ppo-tui \w+ )RUN\b")
 _LOGGED = re.compile(r"^[A-Z]+ \d\d-\d\d [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line
 
 
@@ -23,6 +24,10 @@ class Diagnosis:
     fixes: tuple[str, ...] = ()
     exit_code: int | None = None
     """As a shell shows it (134, not -6); None when unknown."""
+
+    def of_run(self, run: str) -> "Diagnosis":
+        """The same with the run's name in the commands of its fixes, ready to be pasted."""
+        return replace(self, fixes=tuple(_COMMAND.sub(rf"\g<1>{run}", fix) for fix in self.fixes))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -8,6 +8,7 @@ from typing import Any
 
 from launcher import paths
 from launcher.errors import UserError
+from launcher.format import SHORT_ID
 from launcher.preset.draft import Draft
 from launcher.preset.files import find
 from launcher.preset.schema import Preset
@@ -41,7 +42,7 @@ def draft_of_run(info: Mapping[str, Any]) -> Draft:
     if not isinstance(preset, Mapping):
         raise UserError(f"run {run} was made elsewhere: there is no preset to start from")
     name = _MARK.sub("", str(info.get("name") or "run"))
-    path = paths.presets_dir() / f"{name}-{run[:4]}.yaml"
+    path = paths.presets_dir() / f"{name}-{run[:SHORT_ID]}.yaml"
     return Draft(path, dump(preset, f"# The settings of run {run}."), on_disk=None, run=run)
 
 

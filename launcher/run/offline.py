@@ -14,6 +14,7 @@ from launcher.console.diagnosis import Diagnosis
 from launcher.console.reader import ConsoleReader, StepLine
 from launcher.errors import UserError
 from launcher.files import read_json
+from launcher.format import SHORT_ID
 from launcher.health.checklist import Checklist
 from launcher.health.rows import Change
 from launcher.metrics.filelog import parse_record
@@ -149,10 +150,11 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         return diagnose(lines(attempt.console))
     ended = read_json(attempt.exit)
     alive = state["state"] in ALIVE or bool(state.get("driver_alive"))  # its supervisor may be gone
-    return diagnose(
+    found = diagnose(
         lines(attempt.console), exit_code=ended.get("code"), requested_by=ended.get("requested_by"),
         alive=alive, stalled_for=_age(attempt.console), steps_total=state.get("total"),
     )  # fmt: skip
+    return found.of_run(source.id[:SHORT_ID])
 
 
 def _age(path: Path) -> float | None:

@@ -1,7 +1,8 @@
 """What the product recorded of veRL on H200s (tests/data/gpu, docs/gpu.md), without the consoles.
 
 A run that learned, stopped after 42 steps and resumed from the checkpoint of step 40; one whose entropy
-collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random weights.
+collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random weights; 133 steps of
+such a model of 0.5B, which never gets a reward.
 """
 
 import json
@@ -23,6 +24,7 @@ LEARNED, COLLAPSED, BLEW_UP, ON_TWO = (
     f"{start}-gsm8k-format-reward" for start in ("674db1", "d3d9b9", "07dc01", "a58df9")
 )
 LORA = "dfd502-gsm8k-1.5b-lora-24gb"
+UNREWARDED = "6d93da-gsm8k-0.5b-24gb"
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,17 @@ def test_a_run_that_goes_wrong_is_flagged_at_the_same_steps_as_on_the_gpu(
     assert flagged_now(runs / run) == flags
 
 
+def test_a_critic_is_not_blamed_where_there_is_never_a_reward(runs: Path) -> None:
+    flags = [
+        ("MIS-1", 2, "CRITICAL"),
+        ("SIG-1", 10, "WARN"),
+        ("TRUNC-1", 11, "WARN"),
+        ("SIG-1", 25, "CRITICAL"),
+    ]
+    assert flagged_live(runs / UNREWARDED) == [*flags, ("CRIT-1", 111, "CRITICAL")]  # by the rule of that day
+    assert flagged_now(runs / UNREWARDED) == flags
+
+
 def scores(run: Path, attempt: int) -> dict[int, float]:
     """What veRL's own file logger wrote in one attempt."""
     lines = (run / f"attempts/{attempt}/metrics.jsonl").read_text().splitlines()
@@ -93,6 +106,8 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "step     25 of 4660, 12.9 s a step\n" in told
     assert "(since step 10)\n" in told
+    told = ppo_tui("diagnose", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
+    assert "fix: `ppo-tui resume d3d9` continues from" in told
 
 
 def test_both_gpus_are_recorded_with_what_the_run_holds_on_each(runs: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from textwrap import wrap
 
-from launcher.format import duration, number
+from launcher.format import SHORT_ID, duration, number
 from launcher.preset.yaml_text import shown
 from launcher.run.compare import Compared, Difference, Facts
 from launcher.text import clean
@@ -14,7 +14,6 @@ from tui.content.metrics import shorten
 from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row, fit, spread
 from tui.glyphs import BAR
-from tui.widgets.header_line import SHORT_ID
 from tui.words.run import STATES, verdict_word
 
 ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order

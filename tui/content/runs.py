@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from launcher.format import duration, number
+from launcher.format import SHORT_ID, duration, number
 from tui.content.metrics import shorten
 from tui.content.run_list import RunSummary
 from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
 from tui.drawing.spark import spark
-from tui.widgets.header_line import SHORT_ID
 from tui.words.run import is_live, notice, state_words, verdict_word
 
 if TYPE_CHECKING:

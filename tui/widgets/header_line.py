@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
 
+from launcher.format import SHORT_ID
 from launcher.text import clean
 from tui.drawing.rows import Row, crop, put, spread, width
 from tui.widgets.painted import Painted
 from tui.words.run import state_words, uptime, verdict_words
 
 WIDE = 100  # columns that leave room for how long a phase takes
-SHORT_ID = 4  # cells of an id that tell runs apart
 
 
 class HeaderLine(Painted):
