@@ -22,6 +22,7 @@ from tui.content.preset_form import Form, best
 from tui.drawing.rows import Row
 from tui.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.widgets.editor_side import PAGES, EditorSide
+from tui.widgets.fields import open_field
 from tui.widgets.findings import Findings
 from tui.widgets.form_area import FormArea
 from tui.widgets.lines import Lines
@@ -167,7 +168,7 @@ class EditorScreen(Screen[None]):
         side.set_class(not wide and self.page == FORM, HIDDEN)
         side.turn_to("findings" if self.page == FORM else self.page, plan=wide)
         self.query_one("#editor-about").set_class(not wide and self.page != FORM, HIDDEN)
-        if not self._area.box.is_open and not self.query_one("#editor-find").has_focus:
+        if not self._area.box.is_open and self.focused is not self.query_one("#editor-find"):
             self.set_focus({FORM: self._area.lines, "findings": side.query_one(Findings)}.get(
                 self.page, side.query_one(f"#page-{self.page}") if self.page != FORM else None))  # fmt: skip
         self._head()
@@ -187,9 +188,7 @@ class EditorScreen(Screen[None]):
     def action_find(self) -> None:
         self.page = FORM
         self._turn()
-        field = self.query_one("#editor-find", Input)
-        field.remove_class(HIDDEN)
-        field.focus()
+        open_field(self.query_one("#editor-find", Input))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._area.query_text = event.value
@@ -285,7 +284,7 @@ class EditorScreen(Screen[None]):
     def action_leave(self) -> None:
         """Escape: first the search, then the other pages, then the screen."""
         field = self.query_one("#editor-find", Input)
-        if field.value or field.has_focus:
+        if field.value or self.focused is field:
             field.value = ""
             self.on_input_submitted()
         elif self.page != FORM:

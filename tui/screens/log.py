@@ -15,6 +15,7 @@ from launcher.run.reader import RunReader
 from launcher.text import clean
 from tui.actions.copying import LARGEST, copy
 from tui.drawing.rows import Row, spread
+from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.log_view import LogView
@@ -34,13 +35,14 @@ class LogScreen(Screen[None]):
                 tooltip="End search or selection, or go back"),
         Binding("f,end", "follow", "follow", id="log.follow", key_display="f",
                 tooltip="Follow the newest line"),
-        Binding("slash", "ask('search')", "search", id="log.search", key_display="/",
+        Binding("slash", "ask('search')", "search", id="log.search", key_display="/", priority=True,
                 tooltip="Search for a text"),
         Binding("n", "again(True)", "next", id="log.next", tooltip="The next place where the text is"),
         Binding("N", "again(False)", id="log.previous", show=False, tooltip="The place before"),
         Binding("e", "error(True)", "error", id="log.next-error", tooltip="The next error"),
         Binding("E", "error(False)", id="log.previous-error", show=False, tooltip="The error before"),
-        Binding("g", "ask('go')", "go to", id="log.go", tooltip="Go to a step, or with : to a line"),
+        Binding("g", "ask('go')", "go to", id="log.go", priority=True,
+                tooltip="Go to a step, or with : to a line"),
         Binding("s", "source", "source", id="log.source",
                 tooltip="Lines of all, the driver, workers, or the engine"),
         Binding("space", "mark", "mark", id="log.mark", show=False, tooltip="Begin a selection to copy"),
@@ -135,11 +137,13 @@ class LogScreen(Screen[None]):
         self._said = ""
         self.view.follow()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "ask" or not isinstance(self.focused, Input)  # there its key is a letter
+
     def action_ask(self, what: str) -> None:
         prompt = self.query_one("#log-prompt", Input)
         self._asked, prompt.value, prompt.placeholder = what, "", _PROMPTS[what]
-        prompt.remove_class(HIDDEN)
-        prompt.focus()
+        open_field(prompt)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self._close_prompt()

@@ -17,6 +17,7 @@ from tui.drawing.scale import step_limit
 from tui.keys import moves
 from tui.matching import ranked
 from tui.screens.metric import MetricScreen
+from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.metric_table import MetricTable
@@ -84,12 +85,12 @@ class MetricsScreen(Screen[None]):
         return action != "filter" or not isinstance(self.focused, Input)
 
     def action_filter(self) -> None:
-        self.set_focus(self.query_one(Input))
+        open_field(self.query_one(Input))
 
     def action_back(self) -> None:
         """Escape: all metrics again; when they are all there, the dashboard."""
         field = self.query_one(Input)
-        if not field.value and not field.has_focus:
+        if not field.value and self.focused is not field:
             self.dismiss()
         field.value = ""
         self.query_one(MetricTable).focus()

@@ -20,6 +20,7 @@ from tui.actions.comparing import compare_marked, marks, toggle_mark
 from tui.content.run_list import ORDERS, RunList, RunSummary, arranged, named
 from tui.content.runs import about_preset, about_run, preset_row, run_heading, run_row
 from tui.drawing.rows import Row, Span
+from tui.widgets.fields import open_field
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 from tui.widgets.run_table import HEADING, RunTable
@@ -41,7 +42,7 @@ class RunsScreen(Screen[None]):
         Binding("c", "compare", "compare", id="runs.compare", tooltip="The marked runs side by side"),
         Binding("e", "edit", "edit", id="runs.edit",
                 tooltip="Edit the preset, or a new run out of the run's settings"),
-        Binding("slash", "find", "filter", id="runs.filter", key_display="/",
+        Binding("slash", "find", "filter", id="runs.filter", key_display="/", priority=True,
                 tooltip="Only runs and presets of a name, a state or a verdict"),
         Binding("o", "order", "order", id="runs.order", show=False,
                 tooltip="Newest, best score, longest first, by name"),
@@ -153,6 +154,8 @@ class RunsScreen(Screen[None]):
         self.table.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "find":
+            return not isinstance(self.focused, Input)  # there it is a letter
         return self.current is not None if action == "back" else True
 
     def action_back(self) -> None:
@@ -161,15 +164,14 @@ class RunsScreen(Screen[None]):
 
     def action_leave(self) -> None:
         field = self.query_one(Input)
-        if field.value or field.has_focus:
+        if field.value or self.focused is field:
             field.value = ""
             self.on_input_submitted()
         else:
             self.action_back()
 
     def action_find(self) -> None:
-        self.query_one(Input).remove_class(HIDDEN)
-        self.query_one(Input).focus()
+        open_field(self.query_one(Input))
 
     def action_edit(self) -> None:
         from tui.actions.editing import edit_preset, edit_run

@@ -15,6 +15,7 @@ from launcher.text import clean
 from tui.content.samples import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.drawing.rows import Row
 from tui.widgets.answers import Answers
+from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
@@ -38,7 +39,7 @@ class SamplesScreen(Screen[None]):
         Binding("o", "order", "order", id="samples.order", tooltip="As dumped, best, worst, longest first"),
         Binding("d", "diff", "other steps", id="samples.diff",
                 tooltip="The answers to this prompt at other steps, word by word"),
-        Binding("slash", "find", "find", id="samples.find", key_display="/",
+        Binding("slash", "find", "find", id="samples.find", key_display="/", priority=True,
                 tooltip="Only those that contain a text"),
         Binding("pageup", "read(-1)", "read", id="samples.page-up", show=False, key_display="pgup pgdn",
                 tooltip="Read on"),
@@ -118,11 +119,13 @@ class SamplesScreen(Screen[None]):
             place = int(key)
             self.app.push_screen(SampleDiffScreen(self.reader, self.dump, place, self.samples[place]))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "find" or not isinstance(self.focused, Input)  # there it is a letter
+
     def action_find(self) -> None:
         prompt = self.query_one(Input)
         prompt.value = self.word
-        prompt.remove_class(HIDDEN)
-        prompt.focus()
+        open_field(prompt)
 
     def action_read(self, direction: int) -> None:
         scroll = self.query_one(VerticalScroll)

@@ -1,0 +1,66 @@
+"""Keys that arrive together, as over a slow link: what is typed after a key that opens a field goes there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pilots import until
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from launcher.run.importer import import_logs
+from launcher.screen_request import ScreenRequest
+from tui.app import PpoTui
+from tui.widgets.form import FormLines
+
+LOG = str(Path(__file__).parents[1] / "data/logs/grpo.log.gz")
+
+
+def at_once(pilot: Pilot[Any], keys: str) -> None:
+    """All keys are there before the first one is looked at."""
+    for letter in keys:
+        pilot.app.post_message(events.Key({"/": "slash"}.get(letter, letter), letter))
+
+
+@pytest.mark.parametrize("opening", [[], ["l"], ["m"]], ids=["runs", "log", "metrics"])
+async def test_a_search_gets_every_letter(home: Path, opening: list[str]) -> None:
+    (run,) = import_logs([LOG])
+    app = PpoTui(ScreenRequest(run=str(run.path) if opening else None))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press(*opening)
+        await until(pilot, lambda: pilot.app.screen.query(Input))
+        at_once(pilot, "/quick")
+        await pilot.pause()
+        assert pilot.app.screen.query_one(Input).value == "quick"
+
+
+async def test_a_field_of_a_preset_is_found(home: Path) -> None:
+    async with PpoTui(ScreenRequest(preset="toy-cpu")).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        at_once(pilot, "/ppo_mini")
+        await pilot.pause()
+        assert pilot.app.screen.query_one(FormLines).cursor in (
+            "actor.ppo_mini_batch_size", "critic.ppo_mini_batch_size"
+        )  # fmt: skip
+
+
+async def test_a_place_to_go_to_gets_every_digit(home: Path) -> None:
+    (run,) = import_logs([LOG])
+    async with PpoTui(ScreenRequest(run=str(run.path))).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("l")
+        await until(pilot, lambda: pilot.app.screen.query(Input))
+        at_once(pilot, "g12/g")
+        await pilot.pause()
+        assert pilot.app.screen.query_one(Input).value == "12/g"
+
+
+async def test_a_search_keeps_the_keys_when_the_window_changes(home: Path) -> None:
+    async with PpoTui(ScreenRequest(preset="toy-cpu")).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        editor = pilot.app.screen
+        editor.action_find()
+        editor._turn()  # as after a resize, before the field has heard that the keys are its own
+        assert editor.focused is editor.query_one("#editor-find")
