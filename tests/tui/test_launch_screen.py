@@ -231,6 +231,17 @@ async def test_slow_checks_tell_what_they_do_and_end_with_the_screen(
         assert screen.findings[:1] == [FILE] and DISK in screen.findings  # errors first
 
 
+async def test_what_a_check_tells_a_closed_dialog_is_not_drawn(
+    make: SimpleNamespace, home: Path, slow: Slow
+) -> None:
+    async with make.app().run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, written(home, GOOD))
+        await pilot.press("escape")
+        await until(pilot, lambda: not screen.query(Findings))
+        screen._hear(screen._round, "late", None)
+        assert screen.doing != "late"
+
+
 async def test_what_the_start_finds_is_shown(
     make: SimpleNamespace, home: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,7 +197,7 @@ class LaunchScreen(Screen[Path | None]):
             self.app.call_from_thread(self._hear, began, doing, finding)
 
     def _hear(self, began: int, doing: str | None, finding: Finding | None) -> None:
-        if began != self._round:
+        if began != self._round or not self.query(Findings):  # a closed screen loses its widgets first
             return
         if doing is not None:
             self.doing = doing
