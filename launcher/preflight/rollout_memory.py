@@ -15,7 +15,7 @@ from launcher.preflight.sizing import Plan
 
 # CUDA context, cuBLAS and buffers of the process: asleep, a tenth of the weights more
 PROCESS = int(0.8 * GIB)
-_GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps (assumed)
+_GRAPHS = int(1.15 * GIB)  # CUDA graphs that a sleeping engine keeps: 0.4 GiB at 135M; else assumed
 _SAMPLED = 6 * 4  # bytes for each row and word while tokens are drawn: copies of the logits in fp32
 _KEPT = 0.8  # of the profile's peak: what torch holds beyond it when as many rows are written as may be
 

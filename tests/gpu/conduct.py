@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from host import ENDED, Lane, look, memory_free, ppo_tui, processes, stacks, status, told, wait
-from measure import Watching, figures
+from measure import figures
+from watching import Watching, beside_fixed_work
 
 KIT = Path(os.environ.get("KIT", "kit"))
 RESULTS, CAPTURES = KIT / "results", KIT / "results/captures"
+WATCHED_SECONDS = 600
 KEYS = ("", "h", "g")  # the dashboard, the checklist, the GPUs
 
 
@@ -123,10 +125,23 @@ def looked_at(lane: Lane, run: str, result: dict[str, Any]) -> None:
 
 
 def watched(lane: Lane, run: str, result: dict[str, Any]) -> None:
-    """What watching costs."""
-    state = status(lane, run)
-    meter = Watching(lane, Path(result["dir"]), state["supervisor"]["pid"])
-    result["watching"] = meter.measure(int(os.environ.get("WATCHED_STEPS", "64")), 540)
+    """What watching costs this run."""
+    metrics = Path(result["dir"]) / "attempts/1/metrics.jsonl"
+    steps = int(os.environ.get("WATCHED_STEPS", "1000"))
+    result["watching"] = Watching(lane, run, metrics, block=3).measure(steps, WATCHED_SECONDS)
+
+
+def fixed_work(kind: str, lane: Lane) -> None:
+    """What watching costs steps that are the same work each."""
+    name = f"fixed-{kind}"
+    mark(f"{name}: starts")
+    steps = int(os.environ.get("WATCHED_STEPS", "1000"))
+    try:
+        result = beside_fixed_work(lane, kind, RESULTS, steps)
+    except Exception:
+        result = {"name": name, "broken": traceback.format_exc()}
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1))
+    mark(f"{name}: {result.get('broken', 'done')}")
 
 
 def resumed(lane: Lane, run: str, result: dict[str, Any]) -> None:

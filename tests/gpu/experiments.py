@@ -29,10 +29,10 @@ LEARNING = Experiment(
 OVERHEAD = Experiment(
     "overhead", PPO,
     (HALF, *BRIEF, f"data.train={KIT}/one-question.parquet", "rollout.gpu_memory_utilization=0.4",
-     "data.max_response_length=128",
+     "data.max_response_length=64",
      "trainer.v1.sampler.custom_sampler.path=pkg://launcher.verl_plugin.rollout",
      "trainer.v1.sampler.custom_sampler.name=QuickReplayBuffer"),
-    step=68, patience=720, at=3, first=watched,
+    step=4, patience=720, at=3, first=watched,
 )  # fmt: skip
 BLOW_UP = Experiment(
     "blow-up", REWARDED, (SMALL, *BRIEF, BESIDE, "actor.lr=1e-4"), step=25, patience=600,
@@ -73,7 +73,17 @@ TWO_GPUS = Experiment("two-gpus", REWARDED, (SMALL, *BRIEF, "trainer.gpus=2"), s
 PACKED = Experiment(
     "remove-padding", PPO, (SMALL, *BRIEF, "model.use_remove_padding=true"), step=3, patience=240
 )
-GRAPHS = Experiment("cuda-graphs", PPO, (SMALL, *BRIEF, "rollout.enforce_eager=false"), step=4, patience=300)
+GRAPHS = Experiment(
+    "cuda-graphs",
+    PPO,
+    (SMALL, *BRIEF, "rollout.enforce_eager=false"),
+    step=5,
+    patience=300,
+    at=3,
+    first=looked_at,
+)
+
+FIXED = ("update", "rollout")  # kinds of fixed work, beside which watching is measured
 
 Queue = Sequence[Sequence[Experiment]]  # one after the other, those of a stage side by side on one GPU
 

@@ -8,29 +8,27 @@ import random
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from experiments import HOST
 
 GIB = 2**30
+WATCHING = (
+    "steps of", "watched", "alone", "tok/s watched", "alone", "steps differ by",
+    "difference", "95 % interval", "a core's CPU: supervisor, screen",
+)  # fmt: skip
 
 
 def main(folder: Path) -> None:
-    results = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    runs = [result for result in results if isinstance(result, dict) and "preset" in result]
+    files = sorted(folder.glob("*.json"))
+    results = [found for path in files if isinstance(found := json.loads(path.read_text()), dict)]
+    runs = [result for result in results if "preset" in result]
     print("## Runs\n")
     head = (
-        "run",
-        "preset and what differs",
-        "GPUs",
-        "first step",
-        "s/step",
-        "tok/s",
-        "steps",
-        "end",
-        "cause",
-    )
+        "run", "preset and what differs", "GPUs", "first step", "s/step", "tok/s", "steps", "end", "cause",
+    )  # fmt: skip
     table(head, map(_run, runs))
     print("\n## Flags\n")
     table(("run", "first flags: step, rule, level"), map(_flags, runs))
@@ -39,9 +37,10 @@ def main(folder: Path) -> None:
     print("\n## Stop\n")
     table(("run", "stop", "GPU free after", "MiB before, during, after", "processes during, after"),
           (_stop(run) for run in runs if "stop_seconds" in run))  # fmt: skip
+    print("\n## What watching costs\n")
+    measured = [each for each in results if "watching" in each and all(each["watching"]["rates"].values())]
+    table(WATCHING, map(watching, measured))
     for run in runs:
-        if "watching" in run:
-            print(f"\n## What watching costs ({run['name']})\n\n{_watching(run['watching'])}")
         if "resume" in run:
             print(f"\n## Resume ({run['name']})\n\n{_resume(run['resume'])}")
 
@@ -89,32 +88,33 @@ def _stop(run: dict[str, Any]) -> tuple[object, ...]:
     return run["name"], f"{run['stop_seconds']} s", f"{run['memory_free_seconds']} s", memory, counts
 
 
-def _watching(found: dict[str, Any]) -> str:
-    rates = found["rates"]
-    if not (rates["watched"] and rates["alone"]):
-        return "not measured"
-    low, high = _interval(rates["watched"], rates["alone"])
-    tokens, steps = found["tokens_per_second"], found["steps"]
+def watching(result: dict[str, Any]) -> tuple[object, ...]:
+    """A row of WATCHING: what steps got done with a supervisor and a screen, and with both standing still."""
+    found = result["watching"]
+    with_them, alone = found["rates"]["watched"], found["rates"]["alone"]
+    rates = [list(chain(*blocks)) for blocks in (with_them, alone)]
+    ours, others = map(statistics.fmean, rates)
+    low, high = interval(with_them, alone)
     return (
-        f"Median {tokens['watched']} tok/s in {steps['watched']} steps with the supervisor and a screen, "
-        f"{tokens['alone']} in {steps['alone']} steps with both standing still, in turns. "
-        f"Mean difference {100 * (_mean_ratio(rates['watched'], rates['alone']) - 1):+.1f} % "
-        f"(95 % interval {low:+.1f} to {high:+.1f} %). CPU: supervisor {found['supervisor_cpu_percent']} %, "
-        f"screen {found['screen_cpu_percent']} % of one core."
-    )
+        result["name"], *map(len, rates), f"{ours:,.0f}", f"{others:,.0f}",
+        f"{100 * statistics.stdev(rates[1]) / others:.1f} %",
+        f"{100 * (ours / others - 1):+.2f} %", f"{low:+.2f} to {high:+.2f} %",
+        f"{found['supervisor_cpu_percent']} %, {found['screen_cpu_percent']} %",
+    )  # fmt: skip
 
 
-def _mean_ratio(ours: Sequence[float], others: Sequence[float]) -> float:
-    return statistics.fmean(ours) / statistics.fmean(others)
+def interval(ours: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Bootstrap interval of the difference of the means, in per cent.
 
-
-def _interval(ours: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
-    """Bootstrap interval of the difference of the means, in per cent."""
+    Blocks are drawn, not steps, as neighbours resemble each other.
+    """
     draw = random.Random(0)
-    ratios = sorted(
-        _mean_ratio(draw.choices(ours, k=len(ours)), draw.choices(others, k=len(others))) for _ in range(2000)
-    )
-    return 100 * (ratios[50] - 1), 100 * (ratios[1949] - 1)
+
+    def mean(blocks: Sequence[Sequence[float]]) -> float:
+        return statistics.fmean(chain(*draw.choices(blocks, k=len(blocks))))
+
+    ratios = sorted(mean(ours) / mean(others) for _ in range(4000))
+    return 100 * (ratios[100] - 1), 100 * (ratios[3899] - 1)
 
 
 def _resume(found: dict[str, Any]) -> str:

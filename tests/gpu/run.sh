@@ -2,7 +2,7 @@
 # run.sh: everything of docs/gpu.md, unattended, on a host with GPUs and no network. Marks its way with "== ".
 #
 #   tests/gpu/run.sh [NAME ...]  on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit)
-#   tests/gpu/run.sh rehearse    the same flow on this machine's CPU with toy-cpu, in about five minutes
+#   tests/gpu/run.sh rehearse    the same flow on this machine's CPU with toy-cpu, in about ten minutes
 #
 # Results, as they come: $KIT/results/*.json, captures/*.txt and runs.tgz; `python tests/gpu/report.py` makes
 # the tables of docs/gpu.md of them. A queue a GPU, side by side; what does not come off is recorded, tried once

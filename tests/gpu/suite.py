@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, mark
-from experiments import ALONE, QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
+from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, fixed_work, mark
+from experiments import ALONE, FIXED, QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
 from host import PPO_TUI, Lane, told
 
 
@@ -29,12 +29,15 @@ def main(words: Sequence[str]) -> None:
     rehearse = list(words) == ["rehearse"]
     if rehearse:
         os.environ.setdefault("PPO_TUI_HOME", str(KIT / "home"))
-        os.environ.setdefault("WATCHED_STEPS", "9")
+        os.environ.setdefault("WATCHED_STEPS", "40")
     host = describe()
     lanes = [Lane((gpu,)) for gpu in range(0 if rehearse else len(host["gpus"]))] or [Lane()]
     mark(f"suite: {len(lanes)} lanes")
     (RESULTS / "host.json").write_text(json.dumps(host, indent=1))
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
+    for kind in FIXED:  # first: with nothing beside it
+        if rehearse or not words or f"fixed-{kind}" in words:
+            fixed_work(kind, lanes[0])
     if rehearse:
         side_by_side([REHEARSAL], lanes)
     else:
