@@ -20,7 +20,8 @@ endif
 VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 
 PYTHON := .venv/bin/python
-PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
+# Python compiles what it imports; pip would compile all of torch and transformers first, for a minute
+PIP := $(PYTHON) -m pip --disable-pip-version-check -q install --no-compile
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)
@@ -75,7 +76,7 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest -n 4 -m "not e2e" $(ARGS)  # they wait more than they work
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup -m "not e2e" $(ARGS)
 	@$(PYTHON) -m pytest -n 2 --dist loadfile -m e2e $(ARGS)
 
 bench: setup

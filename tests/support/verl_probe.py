@@ -30,6 +30,7 @@ os.environ.update(
 )  # fmt: skip
 
 Config = Any
+WHOLE = "whole"  # veRL's tree as one file: composing it anew from its 40 files would take half of the time
 
 
 def model_folder(folder: Path) -> None:
@@ -193,7 +194,7 @@ def stages(overrides: list[str], folder: Path) -> dict[str, str | None]:
 
     at = "hydra"
     try:
-        config = compose("ppo_trainer", overrides=overrides)
+        config = compose(WHOLE, overrides=overrides)
         OmegaConf.resolve(config)
         for block in (config.actor_rollout_ref, config.critic):
             if not Path(str(block.model.path)).is_dir():
@@ -216,26 +217,32 @@ def stages(overrides: list[str], folder: Path) -> dict[str, str | None]:
     return {"stage": None, "error": None}
 
 
+def whole_tree(folder: str) -> None:
+    """What Hydra makes of veRL's configuration files, before any override."""
+    import verl
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    config_dir = str(Path(verl.__path__[0]) / "trainer" / "config")
+    with initialize_config_dir(config_dir=config_dir, version_base=None):
+        OmegaConf.save(compose("ppo_trainer"), Path(folder) / f"{WHOLE}.yaml")
+
+
 def main() -> None:
     import tempfile
 
-    import verl
     from hydra import initialize_config_dir
 
     cases = json.load(sys.stdin)
     real = os.dup(1)
     os.dup2(2, 1)  # what veRL prints is not ours to parse
-    config_dir = str(Path(verl.__path__[0]) / "trainer" / "config")
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        os.fdopen(real, "w") as out,
-        contextlib.redirect_stdout(sys.stderr),
-        initialize_config_dir(config_dir=config_dir, version_base=None),
-    ):
+    with tempfile.TemporaryDirectory() as folder, os.fdopen(real, "w") as out:
         os.environ["MASTER_PORT"] = str(_free_port())
         model_folder(Path(folder))
-        for overrides in cases:
-            print(json.dumps(stages(overrides, Path(folder))), file=out, flush=True)
+        whole_tree(folder)
+        with contextlib.redirect_stdout(sys.stderr), initialize_config_dir(folder, version_base=None):
+            for overrides in cases:
+                print(json.dumps(stages(overrides, Path(folder))), file=out, flush=True)
 
 
 def _free_port() -> int:

@@ -102,13 +102,13 @@ def test_every_screen_has_a_road() -> None:
 
 @pytest.mark.parametrize("screen", [*ROADS, *MAKERS])
 async def test_no_size_breaks_a_screen(make: SimpleNamespace, fullest: Path, screen: str) -> None:
-    """Smaller and larger again, with and without time to draw between."""
+    """Smaller with time to draw between, larger again without."""
     app = make.app(fullest)
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await walk(pilot, screen)
-        await resize(pilot, [*SIZES, *reversed(SIZES)])
-        await resize(pilot, [*SIZES, (80, 24)], quick=True)
+        await resize(pilot, SIZES)
+        await resize(pilot, reversed(SIZES), quick=True)
         assert type(app.screen).__name__ == screen
         assert app.export_screenshot()
 

@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from verl_process import Parent, parent
 
 
 @pytest.fixture
@@ -21,3 +22,10 @@ def ppo_tui(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]
         )  # fmt: skip
 
     return run
+
+
+@pytest.fixture(scope="session")
+def verl() -> Iterator[Parent]:
+    """Runs scripts with veRL; `xdist_group("veRL")` lets all who use it share one."""
+    with parent() as process:
+        yield process

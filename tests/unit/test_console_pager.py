@@ -8,18 +8,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from launcher.console import pager as paging
 from launcher.console.lines import LONGEST, LineSplitter
-from launcher.console.pager import BLOCK, LogPager, RawLine, shown
+from launcher.console.pager import LogPager, RawLine, shown
 from launcher.console.reader import ConsoleReader, Notable
 from launcher.console.search import TROUBLE, Search, Wanted, both, containing, group_of, written_by
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
+BLOCK = 64  # bytes read at once here, so that small files have many seams
 PARTS = st.sampled_from(
     [b"\n", b"\r", b"\r\n", b"\x1b[36m(WorkerDict pid=7)\x1b[0m ", b"(EngineCore_DP0 pid=8) ", b"\xff\xfe",
      b"step:1 - a/b:1", "█▊".encode(), b"x" * (BLOCK - 1), b"ab\n" * (BLOCK // 2), b"\x1b[", b"text", b" "]
 )  # fmt: skip
 WILD = st.lists(st.one_of(PARTS, st.binary(max_size=5)), max_size=12).map(b"".join)
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "BLOCK", BLOCK)
 
 
 def paged(folder: Path, data: bytes) -> LogPager:
@@ -39,6 +46,7 @@ def cut(data: bytes) -> list[RawLine]:
     return lines
 
 
+@pytest.mark.usefixtures("small_blocks")
 @few
 @given(WILD)
 def test_forward_backward_and_by_number_are_the_same_lines(tmp_path: Path, data: bytes) -> None:
@@ -54,6 +62,7 @@ def test_forward_backward_and_by_number_are_the_same_lines(tmp_path: Path, data:
     assert pager.offset_of(len(lines) + 1) is pager.offset_of(0) is None
 
 
+@pytest.mark.usefixtures("small_blocks")
 @few
 @given(WILD)
 def test_a_line_is_what_the_splitter_says_last_about_it(tmp_path: Path, data: bytes) -> None:
@@ -65,6 +74,7 @@ def test_a_line_is_what_the_splitter_says_last_about_it(tmp_path: Path, data: by
         assert (entry.source, entry.text) == said.get(number, ("", ""))
 
 
+@pytest.mark.usefixtures("small_blocks")
 @few
 @given(WILD, st.integers(0, 1 << 20), st.booleans())
 def test_search_finds_what_looking_at_every_line_finds(

@@ -2,15 +2,16 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from verl_process import Parent
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-)
+pytestmark = [
+    pytest.mark.xdist_group("veRL"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
+    ),
+]
 
 # The critic's workers answer with the note they got, which ends the call where they would compute.
 SCRIPT = """
@@ -45,11 +46,8 @@ except Asked as asked:
         ("", "['compute_loss', 'no_lora_adapter', 'temperature']"),  # or the change is not needed any more
     ],
 )
-def test_the_critic_is_not_told_to_leave_its_adapter_out(plugin: str, told: str) -> None:
-    env = {**os.environ, "VERL_USE_EXTERNAL_MODULES": plugin}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=120, check=False
-    )
+def test_the_critic_is_not_told_to_leave_its_adapter_out(verl: Parent, plugin: str, told: str) -> None:
+    done = verl.python(SCRIPT, VERL_USE_EXTERNAL_MODULES=plugin)
     assert done.stdout.strip().splitlines()[-1:] == [told], done.stderr[-2000:]
 
 
@@ -77,12 +75,8 @@ CASES: list[tuple[bool, str | list[str], str | list[str] | None]] = [  # writes 
 ]
 
 
-def test_a_critic_has_an_adapter_and_a_head_that_learn() -> None:
-    env = {**os.environ, "VERL_USE_EXTERNAL_MODULES": "launcher.verl_plugin"}
-    done = subprocess.run(
-        [sys.executable, "-c", ADAPTED, json.dumps(CASES)],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+def test_a_critic_has_an_adapter_and_a_head_that_learn(verl: Parent) -> None:
+    done = verl.python(ADAPTED, json.dumps(CASES))
     assert done.returncode == 0, done.stderr[-2000:]
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     found = [

@@ -1,16 +1,19 @@
 """The veRL plugin in real veRL processes: which versions it works with, and what attention models get."""
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from verl_process import Parent, environment
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-)
+pytestmark = [
+    pytest.mark.xdist_group("veRL"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
+    ),
+]
 
 # A Qwen2 small enough to be made in a moment; saved as a model for the critic's loader.
 TINY = """
@@ -37,23 +40,14 @@ for attention in ("flash_attention_2", "eager", "sdpa"):
 """
 
 
-def python(script: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    plugin = {"VERL_USE_EXTERNAL_MODULES": "launcher.verl_plugin", "HF_HUB_OFFLINE": "1"}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("VERL_")}
-    return subprocess.run(
-        [sys.executable, "-c", script], env={**kept, **plugin, **env},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(tmp_path_factory: pytest.TempPathFactory, verl: Parent) -> str:
     folder = str(tmp_path_factory.mktemp("tiny"))
-    assert python(TINY.format(folder=folder), VERL_USE_EXTERNAL_MODULES="").returncode == 0
+    assert verl.python(TINY.format(folder=folder), VERL_USE_EXTERNAL_MODULES="").returncode == 0
     return folder
 
 
-def test_the_cpu_platform_is_what_verl_then_runs_on() -> None:
+def test_the_cpu_platform_is_what_verl_then_runs_on(verl: Parent) -> None:
     script = """
 import verl, torch
 from verl.plugin.platform import get_platform
@@ -63,26 +57,26 @@ print(type(get_platform()).__name__)
 print(get_rollout_class("hf").__name__, get_rollout_replica_class("hf").__name__)
 print(torch.cpu.max_memory_allocated() >= torch.cpu.memory_allocated() / 2 > 1e6)
 """
-    done = python(script, VERL_PLATFORM="cpu")
+    done = verl.python(script, VERL_PLATFORM="cpu")
     assert done.stdout.split() == ["CpuPlatform", "HFAdapter", "HFReplica", "True"], done.stderr
 
 
-def test_without_the_cpu_platform_verl_stays_as_it_is() -> None:
+def test_without_the_cpu_platform_verl_stays_as_it_is(verl: Parent) -> None:
     script = """
 import verl
 from verl.plugin.platform import PlatformRegistry
 print(PlatformRegistry.get("cpu"))
 """
-    assert python(script).stdout.split() == ["None"]
+    assert verl.python(script).stdout.split() == ["None"]
 
 
-def test_another_verl_is_refused_in_one_sentence() -> None:
+def test_another_verl_is_refused_in_one_sentence(verl: Parent) -> None:
     script = """
 import verl
 verl.__version__ = "0.8.0"
 import launcher.verl_plugin
 """
-    done = python(script, VERL_PLATFORM="cpu", VERL_USE_EXTERNAL_MODULES="")
+    done = verl.python(script, VERL_PLATFORM="cpu", VERL_USE_EXTERNAL_MODULES="")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "launcher.verl_plugin.version.UnsupportedVerl: ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with "
@@ -90,9 +84,11 @@ import launcher.verl_plugin
     )
 
 
-def test_importing_the_plugin_first_works_too() -> None:
+def test_importing_the_plugin_first_works_too(verl: Parent) -> None:
     """A Ray worker may meet a pickled class of the plugin before it imports verl."""
-    done = python("import launcher.verl_plugin.rollout, verl; print(verl.__version__)", VERL_PLATFORM="cpu")
+    done = verl.python(
+        "import launcher.verl_plugin.rollout, verl; print(verl.__version__)", VERL_PLATFORM="cpu"
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -102,17 +98,17 @@ without_flash_attention = pytest.mark.skipif(
 
 
 @without_flash_attention
-def test_verls_critic_loads_without_flash_attention(model: str) -> None:
-    without = python(CRITIC.format(folder=model), VERL_USE_EXTERNAL_MODULES="")
+def test_verls_critic_loads_without_flash_attention(verl: Parent, model: str) -> None:
+    without = verl.python(CRITIC.format(folder=model), VERL_USE_EXTERNAL_MODULES="")
     assert "is not a value head model" in without.stderr, "veRL can do without the fallback: drop it"
-    done = python(CRITIC.format(folder=model))
+    done = verl.python(CRITIC.format(folder=model))
     assert done.stdout.split()[-2:] == ["attention", "sdpa"], done.stderr
     assert done.stderr.count("ppo-tui: flash-attn cannot be used here") == 1
 
 
 @without_flash_attention
-def test_an_actor_gets_the_attention_it_asks_for_but_flash_attention(model: str) -> None:
-    done = python(ACTOR.format(folder=model))
+def test_an_actor_gets_the_attention_it_asks_for_but_flash_attention(verl: Parent, model: str) -> None:
+    done = verl.python(ACTOR.format(folder=model))
     assert done.stdout.splitlines()[-3:] == [
         "flash_attention_2 becomes sdpa",
         "eager becomes eager",
@@ -122,9 +118,9 @@ def test_an_actor_gets_the_attention_it_asks_for_but_flash_attention(model: str)
 
 
 @without_flash_attention
-def test_on_another_verl_the_fallback_warns_and_steps_aside(model: str) -> None:
+def test_on_another_verl_the_fallback_warns_and_steps_aside(verl: Parent, model: str) -> None:
     script = "import verl; verl.__version__ = '0.8.0'\nimport launcher.verl_plugin\n"
-    done = python(script + CRITIC.format(folder=model), VERL_USE_EXTERNAL_MODULES="")
+    done = verl.python(script + CRITIC.format(folder=model), VERL_USE_EXTERNAL_MODULES="")
     assert "ppo-tui: flash-attn cannot be used here and veRL 0.8.0 is not 0.9.1" in done.stderr
     assert "is not a value head model" in done.stderr
 
@@ -138,5 +134,8 @@ def test_flash_attention_that_fails_to_import_counts_as_missing(model: str, tmp_
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: flash-attn\nVersion: 2.8.3\n")
     (metadata / "top_level.txt").write_text("flash_attn\n")
-    done = python(CRITIC.format(folder=model), PYTHONPATH=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", CRITIC.format(folder=model)], env=environment(PYTHONPATH=str(tmp_path)),
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
     assert done.stdout.split()[-2:] == ["attention", "sdpa"], done.stderr

@@ -2,14 +2,16 @@
 
 import importlib.util
 import os
-import subprocess
-import sys
 
 import pytest
+from verl_process import Parent
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-)
+pytestmark = [
+    pytest.mark.xdist_group("veRL"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
+    ),
+]
 
 # The package of the module wants vLLM, which CPU machines do not have: an empty one stands in its place.
 WITHOUT_VLLM = """
@@ -45,30 +47,23 @@ sending.join()
 )
 
 
-def python(script: str, run: str | None) -> str:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("VERL_", "PPO_TUI_"))}
-    env |= {"VERL_USE_EXTERNAL_MODULES": "launcher.verl_plugin", "VERL_PLATFORM": "cpu"}
-    if run:
-        env["PPO_TUI_RUN"] = run
-    done = subprocess.run(
-        [sys.executable, "-c", script, f"job{os.getpid()}"],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+def said(verl: Parent, script: str, **env: str) -> str:
+    done = verl.python(script, f"job{os.getpid()}", VERL_PLATFORM="cpu", **env)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip().splitlines()[-1]
 
 
-def test_both_ends_of_a_run_agree_on_a_socket_that_no_other_run_has() -> None:
-    first, second = python(NAMES, "7f3a21bc").split(), python(NAMES, "91d0e4aa").split()
+def test_both_ends_of_a_run_agree_on_a_socket_that_no_other_run_has(verl: Parent) -> None:
+    first, second = (said(verl, NAMES, PPO_TUI_RUN=run).split() for run in ("7f3a21bc", "91d0e4aa"))
     assert first[0] == first[1] and "7f3a21bc" in first[0]
     assert second[0] == second[1] and second[0] != first[0]
 
 
-def test_outside_a_run_the_socket_is_verls_own() -> None:
-    assert set(python(NAMES, None).split()) == {
+def test_outside_a_run_the_socket_is_verls_own(verl: Parent) -> None:
+    assert set(said(verl, NAMES).split()) == {
         f"ipc:///tmp/rl-colocate-zmq-job{os.getpid()}-replica-0-rank-0.sock"
     }
 
 
-def test_weights_arrive_through_the_renamed_socket() -> None:
-    assert python(TRANSFER, "7f3a21bc") == "received 28.0 True"
+def test_weights_arrive_through_the_renamed_socket(verl: Parent) -> None:
+    assert said(verl, TRANSFER, PPO_TUI_RUN="7f3a21bc") == "received 28.0 True"
