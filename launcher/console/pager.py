@@ -17,12 +17,14 @@ from launcher.console.lines import LONGEST, PieceSplitter, clean_line
 
 BLOCK = 1 << 16
 _BLOCKS_AT_ONCE = 16
+_HALF = LONGEST // 2
 
 
 class RawLine(NamedTuple):
     """A line as it stands in the file: from byte `offset` to `end`, its newline included.
 
-    `raw` has no newline and at most LONGEST bytes.
+    `raw` has no newline and at most LONGEST bytes: the first ones, or, of a line that was redrawn with
+    carriage returns, the first and the last ones.
     """
 
     offset: int
@@ -132,11 +134,11 @@ class LogPager:
             *lines, rest = block.split(b"\n")
             for line in lines:
                 end = start + length + len(line) + 1
-                yield RawLine(start, end, (head + line)[:LONGEST])
+                yield self._line(start, end, head + line)
                 start, head, length = end, b"", 0
             head, length = (head + rest)[:LONGEST], length + len(rest)
         if length:
-            yield RawLine(start, start + length, head)
+            yield self._line(start, start + length, head)
 
     def backward(self, end: int) -> Iterator[RawLine]:
         """The line that ends at `end`, then those before it."""
@@ -149,11 +151,19 @@ class LogPager:
             for line in reversed(lines):
                 start = end - newline - length - len(line)
                 if start < end:
-                    yield RawLine(start, end, (line + rest)[:LONGEST])
+                    yield self._line(start, end, line + rest)
                 end, newline, rest, length = start, 1, b"", 0
             rest, length = (head + rest)[:LONGEST], length + len(head)
         if end > 0:
-            yield RawLine(0, end, rest)
+            yield self._line(0, end, rest)
+
+    def _line(self, start: int, end: int, begin: bytes) -> RawLine:
+        """The line of which `begin` is all, or as much as was kept."""
+        if end - start > LONGEST + 1:  # the last redraw of a progress bar is what a terminal shows
+            _, redrawn, last = self.read(end - _HALF, _HALF).removesuffix(b"\n").partition(b"\r")
+            if redrawn:
+                begin = begin[:_HALF] + redrawn + last
+        return RawLine(start, end, begin[:LONGEST])
 
     def page(self, start: int, rows: int, keep: Keep | None = None, budget: int = 1 << 23) -> Page:
         """Up to `rows` entries from `start` on, read from about `budget` bytes; only lines to keep."""

@@ -131,6 +131,16 @@ def test_a_page_stops_reading_when_nothing_fits_the_filter(tmp_path: Path) -> No
     assert Search(pager, Wanted(keep), page.reached, forward=True).run() == 1_400_000
 
 
+def test_a_progress_bar_of_any_length_is_shown_as_it_ended(tmp_path: Path) -> None:
+    bar = b"".join(b"loading %d of 30000\r" % done for done in range(1, 30_001))
+    pager = paged(tmp_path, b"first\n(EngineCore pid=8) " + bar + b"\nnext\n")
+    assert pager.size > 2 * LONGEST
+    for lines in (pager.forward(0), pager.backward(pager.size)):
+        assert [shown(line).shown for line in lines][1] == "(EngineCore) loading 30000 of 30000"
+    found = Search(pager, containing("30000 of 30000"), 0, forward=True).run()
+    assert found == len(b"first\n")
+
+
 @pytest.mark.parametrize("name", ["fail-oom", "fail-no-flash-attn", "fail-broken-reward", "two-gpus", "nan"])
 def test_errors_are_those_that_the_health_rules_see(tmp_path: Path, name: str) -> None:
     data = gzip.decompress((LOGS / f"{name}.log.gz").read_bytes())
