@@ -20,8 +20,7 @@ endif
 VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 
 PYTHON := .venv/bin/python
-# Python compiles what it imports; pip would compile all of torch and transformers first, for a minute
-PIP := $(PYTHON) -m pip --disable-pip-version-check -q install --no-compile
+PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)

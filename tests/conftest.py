@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -13,3 +14,8 @@ def no_home_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
         yield
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: going through it again and again would be a fifth of the screens' time."""
+    gc.freeze()
