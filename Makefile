@@ -76,7 +76,7 @@ types: setup
 
 pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup -m "not e2e" $(ARGS)
-	@$(PYTHON) -m pytest -n 2 --dist loadfile -m e2e $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup -m e2e $(ARGS)
 
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done

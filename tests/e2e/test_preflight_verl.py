@@ -46,6 +46,7 @@ DICE = [dice(seed) for seed in range(24)]
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.xdist_group("probe"),  # one asks for all
     pytest.mark.skipif(
         importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
     ),

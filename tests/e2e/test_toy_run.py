@@ -46,6 +46,9 @@ def status(env: dict[str, str], run: str) -> dict[str, Any]:
     return found
 
 
+one_run = pytest.mark.xdist_group("toy run")
+
+
 @pytest.fixture(scope="module")
 def run(env: dict[str, str]) -> Iterator[dict[str, str]]:
     """A toy run that has done three steps and would go on for long."""
@@ -75,6 +78,7 @@ def logged(run: dict[str, str]) -> dict[int, dict[str, float]]:
     return {record["step"]: record["data"] for record in map(json.loads, lines)}
 
 
+@one_run
 def test_the_screen_shows_the_file_loggers_numbers(env: dict[str, str], run: dict[str, str]) -> None:
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)
     try:
@@ -91,6 +95,7 @@ def test_the_screen_shows_the_file_loggers_numbers(env: dict[str, str], run: dic
         terminal.close()
 
 
+@one_run
 def test_steps_jsonl_and_the_metrics_command_equal_the_file_logger(
     env: dict[str, str], run: dict[str, str]
 ) -> None:
@@ -103,6 +108,7 @@ def test_steps_jsonl_and_the_metrics_command_equal_the_file_logger(
             assert told[step][key] == value, (step, key)
 
 
+@one_run
 def test_closing_the_terminal_changes_nothing_for_the_run(env: dict[str, str], run: dict[str, str]) -> None:
     before = status(env, run["run"])
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)
@@ -115,6 +121,7 @@ def test_closing_the_terminal_changes_nothing_for_the_run(env: dict[str, str], r
     assert after["state"] == "running" and after["driver"] == before["driver"]
 
 
+@one_run
 def test_no_secret_of_the_environment_is_written_down(run: dict[str, str]) -> None:
     ours = [path for path in Path(run["dir"]).rglob("*") if path.is_file() and path.name != "console.log"]
     assert len(ours) >= 5
@@ -122,6 +129,7 @@ def test_no_secret_of_the_environment_is_written_down(run: dict[str, str]) -> No
         assert b"hf_do_not_write_me_down" not in path.read_bytes(), path
 
 
+@one_run
 def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: dict[str, str]) -> None:
     driver = status(env, run["run"])["driver"]["pid"]
     members = _session_of(driver)
@@ -143,6 +151,7 @@ def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: d
     assert shown["cause"] == "stopped"
 
 
+@one_run
 def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) -> None:
     merged = ppo_tui(env, "merge", run["run"], "--json")
     assert merged.returncode == 0, merged.stderr
@@ -156,6 +165,7 @@ def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) 
     assert (folder / "tokenizer_config.json").exists()
 
 
+@one_run
 def test_a_checkpoint_is_scored_and_nothing_is_trained(env: dict[str, str], run: dict[str, str]) -> None:
     done = ppo_tui(env, "eval", run["run"], "data.val_max_samples=16", "--json")
     assert done.returncode == 0, done.stderr
