@@ -236,8 +236,7 @@ async def test_what_a_check_tells_a_closed_dialog_is_not_drawn(
 ) -> None:
     async with make.app().run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
-        await pilot.press("escape")
-        await until(pilot, lambda: not screen.query(Findings))
+        screen.dismiss(None)
         screen._hear(screen._round, "late", None)
         assert screen.doing != "late"
 

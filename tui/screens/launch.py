@@ -197,7 +197,8 @@ class LaunchScreen(Screen[Path | None]):
             self.app.call_from_thread(self._hear, began, doing, finding)
 
     def _hear(self, began: int, doing: str | None, finding: Finding | None) -> None:
-        if began != self._round or not self.query(Findings):  # a closed screen loses its widgets first
+        here = self.app.is_running and self in self.app.screen_stack  # closed, it loses its widgets
+        if began != self._round or not here:
             return
         if doing is not None:
             self.doing = doing
