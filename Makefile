@@ -75,7 +75,7 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest -n 4 --dist loadgroup -m "not e2e" $(ARGS)
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup -m "not e2e" $(ARGS)  # they wait more than they work
 	@$(PYTHON) -m pytest -n 2 --dist loadgroup -m e2e $(ARGS)
 
 bench: setup

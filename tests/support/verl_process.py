@@ -6,6 +6,7 @@ for packages while transformers is imported needs a process that is really new.
 """
 
 import contextlib
+import importlib.util
 import json
 import os
 import signal
@@ -17,6 +18,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+WITH_VERL = [  # of tests that run such scripts: they share one parent
+    pytest.mark.xdist_group("veRL"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
+    ),
+]
 _PATIENCE = 120  # seconds that a script may take
 _PLUGIN = {"VERL_USE_EXTERNAL_MODULES": "launcher.verl_plugin", "HF_HUB_OFFLINE": "1"}
 

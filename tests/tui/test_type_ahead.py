@@ -23,17 +23,26 @@ def at_once(pilot: Pilot[Any], keys: str) -> None:
         pilot.app.post_message(events.Key({"/": "slash"}.get(letter, letter), letter))
 
 
-@pytest.mark.parametrize("opening", [[], ["l"], ["m"]], ids=["runs", "log", "metrics"])
-async def test_a_search_gets_every_letter(home: Path, opening: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("opening", "keys", "typed"),
+    [
+        ([], "/quick", "quick"),
+        (["l"], "/quick", "quick"),
+        (["m"], "/quick", "quick"),
+        (["l"], "g12/g", "12/g"),
+    ],
+    ids=["runs", "log", "metrics", "a place in the log"],
+)
+async def test_a_field_gets_every_letter(home: Path, opening: list[str], keys: str, typed: str) -> None:
     (run,) = import_logs([LOG])
     app = PpoTui(ScreenRequest(run=str(run.path) if opening else None))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         await pilot.press(*opening)
         await until(pilot, lambda: pilot.app.screen.query(Input))
-        at_once(pilot, "/quick")
+        at_once(pilot, keys)
         await pilot.pause()
-        assert pilot.app.screen.query_one(Input).value == "quick"
+        assert pilot.app.screen.query_one(Input).value == typed
 
 
 async def test_a_field_of_a_preset_is_found(home: Path) -> None:
@@ -44,17 +53,6 @@ async def test_a_field_of_a_preset_is_found(home: Path) -> None:
         assert pilot.app.screen.query_one(FormLines).cursor in (
             "actor.ppo_mini_batch_size", "critic.ppo_mini_batch_size"
         )  # fmt: skip
-
-
-async def test_a_place_to_go_to_gets_every_digit(home: Path) -> None:
-    (run,) = import_logs([LOG])
-    async with PpoTui(ScreenRequest(run=str(run.path))).run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        await pilot.press("l")
-        await until(pilot, lambda: pilot.app.screen.query(Input))
-        at_once(pilot, "g12/g")
-        await pilot.pause()
-        assert pilot.app.screen.query_one(Input).value == "12/g"
 
 
 async def test_a_search_keeps_the_keys_when_the_window_changes(home: Path) -> None:

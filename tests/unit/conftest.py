@@ -26,6 +26,6 @@ def ppo_tui(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def verl() -> Iterator[Parent]:
-    """Runs scripts with veRL; `xdist_group("veRL")` lets all who use it share one."""
+    """Runs scripts with veRL; for tests marked `WITH_VERL`."""
     with parent() as process:
         yield process

@@ -1,17 +1,11 @@
 """The v1 trainer's real `_compute_values`: what the critic is told about adapters."""
 
-import importlib.util
 import json
 
 import pytest
-from verl_process import Parent
+from verl_process import WITH_VERL, Parent
 
-pytestmark = [
-    pytest.mark.xdist_group("veRL"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-    ),
-]
+pytestmark = WITH_VERL
 
 # The critic's workers answer with the note they got, which ends the call where they would compute.
 SCRIPT = """

@@ -6,14 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from verl_process import Parent, environment
+from verl_process import WITH_VERL, Parent, environment
 
-pytestmark = [
-    pytest.mark.xdist_group("veRL"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-    ),
-]
+pytestmark = WITH_VERL
 
 # A Qwen2 small enough to be made in a moment; saved as a model for the critic's loader.
 TINY = """

@@ -1,17 +1,10 @@
 """The socket through which veRL hands weights to vLLM: its real module, each run with a socket of its own."""
 
-import importlib.util
 import os
 
-import pytest
-from verl_process import Parent
+from verl_process import WITH_VERL, Parent
 
-pytestmark = [
-    pytest.mark.xdist_group("veRL"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-    ),
-]
+pytestmark = WITH_VERL
 
 # The package of the module wants vLLM, which CPU machines do not have: an empty one stands in its place.
 WITHOUT_VLLM = """
