@@ -47,9 +47,7 @@ def onsets(run: Run, preset: str = "default") -> Counter[tuple[Level, str]]:
     return peaks
 
 
-def delay(
-    run: Run, fault: Fault, place: int, preset: str = "default"
-) -> tuple[int | None, int | None] | None:
+def delay(run: Run, fault: Fault, place: int, preset: str = "default") -> tuple[int | None, int | None] | None:
     """Steps from the first faulty one until a rule is at WARN, and until it is at CRITICAL.
 
     None where this cannot be said: the fault does not fit the run, or one of its rules is on already.
@@ -98,13 +96,9 @@ def alarm_row(name: str, runs: Sequence[Run], preset: str = "default") -> list[o
     steps, peaks = sum(len(run.steps) for run in runs), Counter[tuple[Level, str]]()
     for run in runs:
         peaks += onsets(run, preset)
-    per_level = [sum(n for (level, _), n in peaks.items() if level == wanted) for wanted in reversed(Level)][
-        :3
-    ]
+    per_level = [sum(n for (level, _), n in peaks.items() if level == wanted) for wanted in reversed(Level)][:3]
     critical, warn, notice = per_level
-    named = (
-        ", ".join(f"{rule} {level} ×{n}" for (level, rule), n in sorted(peaks.items(), reverse=True)) or "–"
-    )
+    named = ", ".join(f"{rule} {level} ×{n}" for (level, rule), n in sorted(peaks.items(), reverse=True)) or "–"
     return [name, steps, rate(critical, steps), rate(warn + critical, steps), rate(notice, steps), named]
 
 
@@ -115,14 +109,10 @@ def false_alarms(generated: dict[str, list[Run]]) -> list[str]:
     rows = [alarm_row(f"{name}, as it was", [real(name)]) for name in REAL]
     gpu = [name for name in REAL if name != "cpu-toy"]
     rows.append(alarm_row("**the three GPU runs, as they were**", [real(name) for name in gpu]))
-    rows += [
-        alarm_row(f"{name} ×{STRETCH[name]}, {len(SEEDS)} seeds", runs) for name, runs in generated.items()
-    ]
+    rows += [alarm_row(f"{name} ×{STRETCH[name]}, {len(SEEDS)} seeds", runs) for name, runs in generated.items()]
     long = [run for name in gpu for run in generated[name]]
     rows.append(alarm_row("**the GPU runs, stretched**", long))
-    blind = [
-        replace(run, steps=[without(step, "critic/vf_explained_var") for step in run.steps]) for run in long
-    ]
+    blind = [replace(run, steps=[without(step, "critic/vf_explained_var") for step in run.steps]) for run in long]
     rows.append(alarm_row("the same without explained variance", blind))
     for level in (1.0, 2.0, 4.0):
         rows.append(alarm_row(f"that with extra noise {level:g}", [noisy(run, level, 1) for run in blind]))

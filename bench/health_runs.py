@@ -16,18 +16,20 @@ from pathlib import Path
 from launcher.metrics.filelog import parse_record
 
 LOGS = Path(__file__).parents[1] / "tests" / "data" / "logs"
-GPU_GB, HOST_GB = (
-    80.0,
-    256.0,
-)  # assumed: the logs do not tell; the training processes used 23-27 GB and 54-108 GB
+GPU_GB, HOST_GB = (80.0, 256.0)  # assumed: the logs do not tell; the training processes used 23-27 GB and 54-108 GB
 
 Step = dict[str, float]
 
 # A step follows the trend of these figures by addition, or by multiplication.
 _ADDED = (
-    "actor/reward_kl_penalty", "actor/kl_loss", "actor/entropy", "critic/score/mean", "response_length/mean",
-    "response_length/clip_ratio", "critic/vf_explained_var",
-)  # fmt: skip
+    "actor/reward_kl_penalty",
+    "actor/kl_loss",
+    "actor/entropy",
+    "critic/score/mean",
+    "response_length/mean",
+    "response_length/clip_ratio",
+    "critic/vf_explained_var",
+)
 _MULTIPLIED = ("actor/grad_norm", "critic/grad_norm", "critic/vf_loss")
 _PEAKS = "max_memory"  # running maxima: they must not fall
 _SHARES = ("response_length/clip_ratio", "critic/score/mean")
@@ -60,9 +62,7 @@ def real(name: str) -> Run:
 def stretched(name: str, factor: int, seed: int) -> Run:
     """A run `factor` times as long, generated from a real one."""
     source, rng = real(name), random.Random(f"{name} {seed}")
-    trends = {
-        key: _trend([step.get(key, math.nan) for step in source.steps]) for key in (*_ADDED, *_MULTIPLIED)
-    }
+    trends = {key: _trend([step.get(key, math.nan) for step in source.steps]) for key in (*_ADDED, *_MULTIPLIED)}
     scores = {i: step for i, step in enumerate(source.steps) if any("@" in key for key in step)}
     last = len(source.steps) - 1
     steps = []
@@ -84,10 +84,7 @@ def stretched(name: str, factor: int, seed: int) -> Run:
 def noisy(run: Run, level: float, seed: int) -> Run:
     """A copy with more noise from step to step, as small batches have it: `level` 1 about doubles it."""
     rng = random.Random(f"{run.name} {level} {seed}")
-    spread = {
-        key: level * _noise([step[key] for step in run.steps if key in step])
-        for key in (*_ADDED, *_MULTIPLIED)
-    }
+    spread = {key: level * _noise([step[key] for step in run.steps if key in step]) for key in (*_ADDED, *_MULTIPLIED)}
     steps = []
     for step in run.steps:
         moved = {key: step[key] + rng.gauss(0, spread[key]) for key in spread if key in step}
@@ -100,8 +97,7 @@ def noisy(run: Run, level: float, seed: int) -> Run:
 def _trend(values: list[float]) -> list[float]:
     """Mean over five steps."""
     return [
-        sum(window) / len(window) if (window := values[max(0, i - 2) : i + 3]) else math.nan
-        for i in range(len(values))
+        sum(window) / len(window) if (window := values[max(0, i - 2) : i + 3]) else math.nan for i in range(len(values))
     ]
 
 

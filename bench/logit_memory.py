@@ -33,15 +33,19 @@ def main() -> None:
     if not torch.cuda.is_available():
         print("logit_memory: needs a GPU")
         return
-    print(
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {transformers.__version__}"
-    )
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {transformers.__version__}")
     for name, (hidden, layers, heads, kv, inner, vocab) in MODELS.items():
         config = transformers.Qwen2Config(
-            hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=kv,
-            intermediate_size=inner, vocab_size=vocab, tie_word_embeddings=True, use_cache=False,
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            num_key_value_heads=kv,
+            intermediate_size=inner,
+            vocab_size=vocab,
+            tie_word_embeddings=True,
+            use_cache=False,
             attn_implementation="sdpa",
-        )  # fmt: skip
+        )
         with torch.device("cuda"):
             model = transformers.Qwen2ForCausalLM(config).to(torch.bfloat16).train()
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -96,10 +100,12 @@ def log_probs(logits, labels):
     """Row by row, as veRL does for bf16."""
     import torch
 
-    return torch.stack([
-        torch.log_softmax(row, dim=-1).gather(-1, label.unsqueeze(-1)).squeeze(-1)
-        for row, label in zip(logits, labels, strict=True)
-    ])  # fmt: skip
+    return torch.stack(
+        [
+            torch.log_softmax(row, dim=-1).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+            for row, label in zip(logits, labels, strict=True)
+        ]
+    )
 
 
 if __name__ == "__main__":

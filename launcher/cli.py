@@ -51,8 +51,7 @@ def root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
     mouse: Annotated[
-        bool | None,
-        typer.Option("--mouse/--no-mouse", help="Take the mouse; over SSH it is left to the terminal."),
+        bool | None, typer.Option("--mouse/--no-mouse", help="Take the mouse; over SSH it is left to the terminal.")
     ] = None,
     theme: Annotated[
         str | None, typer.Option(help="dark, light, colour-blind, terminal, or a theme of Textual.")
@@ -79,9 +78,14 @@ class Screen:
         self.asked: dict[str, bool | str | None] = {}
 
     def open(
-        self, run: str | None = None, *, read_only: bool = False, compare: tuple[str, ...] = (),
-        preset: str | None = None, field: str | None = None,
-    ) -> int:  # fmt: skip
+        self,
+        run: str | None = None,
+        *,
+        read_only: bool = False,
+        compare: tuple[str, ...] = (),
+        preset: str | None = None,
+        field: str | None = None,
+    ) -> int:
         """Shows the screen; returns its exit code."""
         if self._open is None:
             raise UserError(_NO_SCREEN)

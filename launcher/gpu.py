@@ -20,8 +20,12 @@ _CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
 _CGROUP_STAT = Path("/sys/fs/cgroup/memory.stat")
 _DETAILS = 10.0  # seconds between two samples that also tell limits and holders
 _SLOWED = {  # bits of NVML's reasons for lower clocks; idling and set clocks are none
-    0x04: "power limit", 0x08: "hardware slowdown", 0x20: "heat", 0x40: "heat", 0x80: "power brake",
-}  # fmt: skip
+    0x04: "power limit",
+    0x08: "hardware slowdown",
+    0x20: "heat",
+    0x40: "heat",
+    0x80: "power brake",
+}
 
 
 def visible(env: Mapping[str, str]) -> list[str] | None:
@@ -61,14 +65,10 @@ class Sampler:
                 with contextlib.suppress(pynvml.NVMLError):  # one broken GPU hides no other
                     self._devices += _slices(pynvml, index, visible)
             if not self._devices:
-                why = (
-                    f"CUDA_VISIBLE_DEVICES leaves none of the {count} GPUs" if count else "NVML finds no GPU"
-                )
+                why = f"CUDA_VISIBLE_DEVICES leaves none of the {count} GPUs" if count else "NVML finds no GPU"
                 self.missing = f"no GPU figures: {why} here"
         except ImportError:
-            self.missing = (
-                "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
-            )
+            self.missing = "no GPU figures: the package nvidia-ml-py is not installed (pip install nvidia-ml-py)"
         except Exception as error:  # NVML's errors are its own class, made at import
             self.missing = (
                 f"no GPU figures: NVML does not start here ({error}); it comes with the NVIDIA driver, "
@@ -103,15 +103,19 @@ class Sampler:
         }
         return {**sample, "missing": self.missing} if detailed and self.missing else sample
 
-    def _gpu(
-        self, device: _Device, pids: Collection[int], session: int | None, detailed: bool
-    ) -> dict[str, Any]:
+    def _gpu(self, device: _Device, pids: Collection[int], session: int | None, detailed: bool) -> dict[str, Any]:
         nvml, handle, whole = self._nvml, device.handle, device.whole
         used, total = self._memory(device)
         gpu: dict[str, Any] = {
-            "index": device.index, "name": device.name, "used": used, "total": total,
-            "util": None, "power": None, "temp": None, "run_used": None,
-        }  # fmt: skip
+            "index": device.index,
+            "name": device.name,
+            "used": used,
+            "total": total,
+            "util": None,
+            "power": None,
+            "temp": None,
+            "run_used": None,
+        }
         with contextlib.suppress(nvml.NVMLError):
             gpu["util"] = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
         with contextlib.suppress(nvml.NVMLError):
@@ -155,10 +159,7 @@ class Sampler:
         processes = [*self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
         with contextlib.suppress(self._nvml.NVMLError):
             processes += self._nvml.nvmlDeviceGetGraphicsRunningProcesses(handle)
-        return {
-            int(each.pid): None if each.usedGpuMemory is None else int(each.usedGpuMemory)
-            for each in processes
-        }
+        return {int(each.pid): None if each.usedGpuMemory is None else int(each.usedGpuMemory) for each in processes}
 
     def close(self) -> None:
         if self._nvml is not None:
@@ -198,8 +199,14 @@ def host_memory() -> tuple[int, int]:
     with contextlib.suppress(OSError, ValueError):
         limit = int(_CGROUP_LIMIT.read_text())
         if limit < total:
-            cache = next((int(line.split()[1]) for line in _CGROUP_STAT.read_text().splitlines()
-                          if line.startswith("inactive_file ")), 0)  # fmt: skip
+            cache = next(
+                (
+                    int(line.split()[1])
+                    for line in _CGROUP_STAT.read_text().splitlines()
+                    if line.startswith("inactive_file ")
+                ),
+                0,
+            )
             return int(_CGROUP_USED.read_text()) - cache, limit
     return used, total
 

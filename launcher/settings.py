@@ -28,19 +28,12 @@ Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
 _NAMES = ("theme", "mouse", "ascii", "animations", "keys")
 _ENVIRONMENT = {
-    "theme": "PPO_TUI_THEME", "mouse": "PPO_TUI_MOUSE", "ascii": "PPO_TUI_ASCII",
+    "theme": "PPO_TUI_THEME",
+    "mouse": "PPO_TUI_MOUSE",
+    "ascii": "PPO_TUI_ASCII",
     "animations": "TEXTUAL_ANIMATIONS",
-}  # fmt: skip
-_WORDS = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
 }
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True)
@@ -117,9 +110,7 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
         elif value is not None:
             if not isinstance(value, CommentedMap):
                 raise UserError(f"{place}: a mapping of ids to keys, as `ppo-tui keys` prints them")
-            lines = {
-                each: f"{path}, line {value.lc.key(each)[0] + 1}: keys: {clean(str(each))}" for each in value
-            }
+            lines = {each: f"{path}, line {value.lc.key(each)[0] + 1}: keys: {clean(str(each))}" for each in value}
             found[name] = ({str(each): Key(str(keys), lines[each]) for each, keys in value.items()}, place)
     return found
 

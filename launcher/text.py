@@ -10,9 +10,7 @@ _ESCAPE = re.compile(
     r"|\x9b[0-?]*[ -/]*[@-~]?"
 )
 # C0 but tab and newline, C1, direction marks, other line ends, halves of surrogate pairs (UTF-8 has none).
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def clean(text: str) -> str:

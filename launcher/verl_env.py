@@ -12,11 +12,38 @@ import orjson
 from launcher.errors import UserError
 
 PACKAGES = (
-    "verl", "vllm", "sglang", "torch", "transformers", "ray", "flash-attn", "flashinfer-python",
-    "TransferQueue", "tensordict", "trl", "peft", "datasets", "pyarrow", "numpy", "orjson", "torchdata",
-    "accelerate", "codetiming", "dill", "hydra-core", "pandas", "liger-kernel", "nvidia-ml-py", "pynvml",
-    "wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio",
-)  # fmt: skip
+    "verl",
+    "vllm",
+    "sglang",
+    "torch",
+    "transformers",
+    "ray",
+    "flash-attn",
+    "flashinfer-python",
+    "TransferQueue",
+    "tensordict",
+    "trl",
+    "peft",
+    "datasets",
+    "pyarrow",
+    "numpy",
+    "orjson",
+    "torchdata",
+    "accelerate",
+    "codetiming",
+    "dill",
+    "hydra-core",
+    "pandas",
+    "liger-kernel",
+    "nvidia-ml-py",
+    "pynvml",
+    "wandb",
+    "tensorboard",
+    "mlflow",
+    "swanlab",
+    "clearml",
+    "trackio",
+)
 
 # Asked without importing any of them: that would take half a minute.
 _PROBE = """
@@ -68,9 +95,13 @@ def probe(python: str) -> VerlEnv:
     path = str(Path(python).expanduser())
     try:
         done = subprocess.run(
-            [path, "-c", _PROBE, *PACKAGES], capture_output=True, timeout=60, check=True,
-            stdin=subprocess.DEVNULL, cwd="/",  # a folder named verl where we stand is not an installed one
-        )  # fmt: skip
+            [path, "-c", _PROBE, *PACKAGES],
+            capture_output=True,
+            timeout=60,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            cwd="/",  # a folder named verl where we stand is not an installed one
+        )
         found = orjson.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
@@ -80,9 +111,13 @@ def probe(python: str) -> VerlEnv:
         ) from None
     packages = {name: version for name, version in found["packages"].items() if version}
     return VerlEnv(
-        path, found["python"], packages, Path(found["verl"]) if found["verl"] else None,
-        tuple(found["requires"]), found["cuda"],
-    )  # fmt: skip
+        path,
+        found["python"],
+        packages,
+        Path(found["verl"]) if found["verl"] else None,
+        tuple(found["requires"]),
+        found["cuda"],
+    )
 
 
 def require(python: str | None) -> VerlEnv:

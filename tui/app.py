@@ -33,11 +33,16 @@ class PpoTui(App[None]):
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "help", "help", id="app.help", key_display="?",
-                tooltip="Show every key and sign"),
-        Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False,
-                tooltip="Back to the shell; fg returns"),
-    ]  # fmt: skip
+        Binding("question_mark", "help", "help", id="app.help", key_display="?", tooltip="Show every key and sign"),
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "suspend",
+            id="app.suspend",
+            show=False,
+            tooltip="Back to the shell; fg returns",
+        ),
+    ]
 
     def __init__(self, request: ScreenRequest) -> None:
         colourless = "NO_COLOR" in os.environ

@@ -12,8 +12,6 @@ class AsciiFilter(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [
-            segment
-            if segment.control or segment.text.isascii()
-            else segment._replace(text=to_ascii(segment.text))
+            segment if segment.control or segment.text.isascii() else segment._replace(text=to_ascii(segment.text))
             for segment in segments
         ]

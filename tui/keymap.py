@@ -130,9 +130,7 @@ def _together() -> Iterator[list[Binding]]:
         if issubclass(owner, Screen):
             names = vars(sys.modules[owner.__module__]).values()
             used |= {each for each in names if isinstance(each, type) and not issubclass(each, Screen)}
-        yield [
-            binding for each in (app, *others) if each is app or each in used for binding in bindings(each)
-        ]
+        yield [binding for each in (app, *others) if each is app or each in used for binding in bindings(each)]
 
 
 def _name(key: str) -> str:

@@ -3,12 +3,13 @@
 from textual.binding import Binding
 
 _MOVES = {
-    "up": ("up,k", "↑↓", "Up, down"), "down": ("down,j", "↑↓", "Up, down"),
+    "up": ("up,k", "↑↓", "Up, down"),
+    "down": ("down,j", "↑↓", "Up, down"),
     "page_up": ("pageup", "pgup pgdn", "A page up, a page down"),
     "page_down": ("pagedown", "pgup pgdn", "A page up, a page down"),
     "first": ("home", "home end", "To the first, to the last"),
     "last": ("end", "home end", "To the first, to the last"),
-}  # fmt: skip
+}
 
 
 def moves(*, letters: bool = True, **actions: str) -> list[Binding]:
@@ -27,9 +28,8 @@ def moves(*, letters: bool = True, **actions: str) -> list[Binding]:
 
 
 LIST_MOVES = moves(
-    up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)",
-    first="move(-100000)", last="move(100000)",
-)  # fmt: skip
+    up="move(-1)", down="move(1)", page_up="move(-8)", page_down="move(8)", first="move(-100000)", last="move(100000)"
+)
 """Of a list with `action_move(distance)`."""
 
 

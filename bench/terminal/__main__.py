@@ -98,15 +98,17 @@ def table(results: dict[str, Figures]) -> str:
     def through(way: str) -> Callable[[Figures], str]:
         return lambda f: f"{f.through[way].bytes_s:,.0f}" if way in f.through else "not measured"
 
-    return "\n".join([
-        f"| | {' | '.join(results)} | budget |",
-        f"| --- |{' --- |' * len(results)} --- |",
-        row(f"first frame with figures, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
-        *size_rows(HOME, "1,000"),
-        *size_rows(LARGE, "4,000"),
-        *(row(f"160x48, a step a second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),
-        row("resident memory, with its children", lambda f: f"{f.memory:.0f} MB", "80 MB"),
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"| | {' | '.join(results)} | budget |",
+            f"| --- |{' --- |' * len(results)} --- |",
+            row(f"first frame with figures, 80x24, median of {STARTS}", lambda f: f"{f.first:.2f} s", "0.6 s"),
+            *size_rows(HOME, "1,000"),
+            *size_rows(LARGE, "4,000"),
+            *(row(f"160x48, a step a second, through {way}: bytes/s", through(way)) for way in ("tmux", "mosh")),
+            row("resident memory, with its children", lambda f: f"{f.memory:.0f} MB", "80 MB"),
+        ]
+    )
 
 
 def write(page: Path, text: str) -> None:

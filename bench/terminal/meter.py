@@ -20,9 +20,12 @@ import psutil
 _ESCAPE = re.compile(rb"\x1b\[[0-9;:?<>=]*[a-zA-Z]")
 # What a modern terminal answers; some programs wait for it before they paint.
 _ANSWERS = {
-    b"\x1b[c": b"\x1b[?62;22c", b"\x1b[6n": b"\x1b[1;1R", b"\x1b[?2026$p": b"\x1b[?2026;2$y",
-    b"\x1b]11;?": b"\x1b]11;rgb:1212/1212/1212\x1b\\", b"\x1b]10;?": b"\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\",
-}  # fmt: skip
+    b"\x1b[c": b"\x1b[?62;22c",
+    b"\x1b[6n": b"\x1b[1;1R",
+    b"\x1b[?2026$p": b"\x1b[?2026;2$y",
+    b"\x1b]11;?": b"\x1b]11;rgb:1212/1212/1212\x1b\\",
+    b"\x1b]10;?": b"\x1b]10;rgb:d0d0/d0d0/d0d0\x1b\\",
+}
 
 
 @dataclass
@@ -45,9 +48,14 @@ class Meter:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._started = time.monotonic()
         self.process = subprocess.Popen(
-            command, env=dict(env), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            command,
+            env=dict(env),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )  # fmt: skip
+        )
         os.close(slave)
         self.root = self.process.pid  # of what is measured; behind tmux it is another one
 

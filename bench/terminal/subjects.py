@@ -64,9 +64,12 @@ def leet(go: Path, scratch: Path) -> Iterator[Subject]:
     """W&B leet on the file that wandb writes meanwhile."""
     python = _environment("wandb")
     feed = subprocess.Popen(
-        [python, FEEDS / "wandb_feed.py", go, scratch], text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
+        [python, FEEDS / "wandb_feed.py", go, scratch],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         assert feed.stdout is not None
         run = feed.stdout.readline().strip()
@@ -108,9 +111,7 @@ def _version(python: Path, package: str) -> str:
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Of a person at a good terminal without wishes of his own."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL_", "TMUX", "SSH_"))
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTUAL_", "TMUX", "SSH_"))}
     return kept | {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **(more or {})}
 
 
@@ -144,8 +145,12 @@ def mosh(command: list[str], size: Size) -> Iterator[Meter]:
     """The program behind mosh, both ends here: the bytes are those its client writes to the terminal."""
     told = subprocess.run(
         ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "-l", "LANG=C.UTF-8", "--", *command],
-        env=environment(), capture_output=True, text=True, timeout=20, check=True,
-    )  # fmt: skip
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
     words = told.stdout + told.stderr
     port, key = re.findall(r"MOSH CONNECT (\d+) (\S+)", words)[0]
     server = int(re.findall(r"pid = (\d+)", words)[0])

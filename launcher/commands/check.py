@@ -25,8 +25,7 @@ def check(
     preset: Preset,
     settings: Settings = None,
     assume: Annotated[
-        str | None,
-        typer.Option(metavar="1x24", help="Judge for so many GPUs of so many GiB instead of this machine."),
+        str | None, typer.Option(metavar="1x24", help="Judge for so many GPUs of so many GiB instead of this machine.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -59,11 +58,7 @@ def told(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
             head = f"  {SIGNS[finding.level]} {finding.level} {finding.id}: "
             for first, text in ((head, finding.message), ("      fix: ", finding.fix)):
                 found += textwrap.wrap(
-                    clean(text),
-                    width,
-                    initial_indent=first,
-                    subsequent_indent=" " * 6,
-                    break_on_hyphens=False,
+                    clean(text), width, initial_indent=first, subsequent_indent=" " * 6, break_on_hyphens=False
                 )
     return found
 

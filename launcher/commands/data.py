@@ -7,9 +7,7 @@ import typer
 
 from launcher.commands.output import Json, put, put_json, say
 
-app = typer.Typer(
-    help="Make training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Make training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
@@ -30,9 +28,7 @@ def gsm8k(
     source: Annotated[
         Path | None, typer.Option("--from", help="Folder of train.jsonl and test.jsonl, plain or .gz.")
     ] = None,
-    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path(
-        "~/data/gsm8k"
-    ),
+    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path("~/data/gsm8k"),
     json: Json = False,
 ) -> None:
     """Write GSM8K, from its original files or from the Hugging Face hub."""
@@ -47,9 +43,7 @@ def math(
     source: Annotated[
         str | None, typer.Option("--from", help="Folder, or the name of a data set on the Hugging Face hub.")
     ] = None,
-    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path(
-        "~/data/math"
-    ),
+    to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path("~/data/math"),
     json: Json = False,
 ) -> None:
     """Write MATH, from its original files or from the Hugging Face hub."""
@@ -61,8 +55,7 @@ def math(
 @app.command()
 def jsonl(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="Table of questions and answers: .jsonl, .jsonl.gz or .csv."),
+        Path, typer.Argument(metavar="FILE", help="Table of questions and answers: .jsonl, .jsonl.gz or .csv.")
     ],
     prompt: Annotated[str, typer.Option(help="Column of the question.")],
     answer: Annotated[str, typer.Option(help="Column of the right answer.")],

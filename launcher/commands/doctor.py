@@ -23,17 +23,21 @@ def doctor(json: Json = False) -> None:
     from launcher.preflight.finding import in_order
 
     python, machine = verl_env.interpreter(None), hardware.this_machine()
-    found = in_order([
-        *hardware.of_machine(machine, python),
-        *login.of_login(os.environ),
-        *software.judge(python, software.usual(machine)),
-    ])  # fmt: skip
+    found = in_order(
+        [
+            *hardware.of_machine(machine, python),
+            *login.of_login(os.environ),
+            *software.judge(python, software.usual(machine)),
+        ]
+    )
     if json:
-        put_json({
-            "ok": not any(finding.level == "error" for finding in found),
-            "findings": [finding.as_json() for finding in found],
-            "packages": _packages(python),
-        })  # fmt: skip
+        put_json(
+            {
+                "ok": not any(finding.level == "error" for finding in found),
+                "findings": [finding.as_json() for finding in found],
+                "packages": _packages(python),
+            }
+        )
         return
     for line in told(found):
         put(line)

@@ -51,10 +51,12 @@ def compare(
     facts, infos = [each.facts() for each in compared], [each.info for each in compared]
     differences = core.differences(infos)
     if json:
-        put_json({
-            "runs": [fact.to_json() for fact in facts],
-            "differences": [{"key": entry.key, "values": entry.values} for entry in differences],
-        })  # fmt: skip
+        put_json(
+            {
+                "runs": [fact.to_json() for fact in facts],
+                "differences": [{"key": entry.key, "values": entry.values} for entry in differences],
+            }
+        )
         return
     put_table(core.fact_rows(facts))
     for note in core.notes(compared):

@@ -20,9 +20,8 @@ def keys(ctx: typer.Context, json: Json = False) -> None:
             put_json(key)
         return
     changed = [key["id"] for key in found if key["keys"] != key["default"]]
-    put_table([
-        (key["id"] + ("*" if key["id"] in changed else ""), ",".join(key["keys"]), key["what"])
-        for key in found
-    ])  # fmt: skip
+    put_table(
+        [(key["id"] + ("*" if key["id"] in changed else ""), ",".join(key["keys"]), key["what"]) for key in found]
+    )
     if changed:
         say("* changed in config.yaml")

@@ -50,8 +50,7 @@ def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
 
 
 def stop(
-    run: Run,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of the run is left.")] = False,
+    run: Run, wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of the run is left.")] = False
 ) -> None:
     """Ask a run to end. Its driver, Ray and the rollout engine go with it."""
     from launcher.run.launch import stop as ask
@@ -69,10 +68,14 @@ def stop(
 
 
 def resume(
-    ctx: typer.Context, run: Run, settings: Settings = None,
+    ctx: typer.Context,
+    run: Run,
+    settings: Settings = None,
     detach: Detach = False,
-    plain: Plain = False, json: Json = False, force: Force = False,
-) -> None:  # fmt: skip
+    plain: Plain = False,
+    json: Json = False,
+    force: Force = False,
+) -> None:
     """Continue a run from its newest checkpoint."""
     from launcher.run.launch import resume as go_on
 

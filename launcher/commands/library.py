@@ -9,9 +9,7 @@ import typer
 from launcher.commands.output import Json, Preset, put, put_json, put_table, say
 from launcher.errors import UserError
 
-app = typer.Typer(
-    help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None)
 
 Own = Annotated[str, typer.Argument(metavar="PRESET", help="A preset of yours.")]
 New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
@@ -51,9 +49,7 @@ def rename(preset: Own, new: New) -> None:
 
 
 @app.command()
-def delete(
-    preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
-) -> None:
+def delete(preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Remove a preset of yours. A shipped one of the same name shows again."""
     from launcher.preset import library
 
@@ -67,9 +63,7 @@ def delete(
 
 @app.command("import")
 def import_(
-    script: Annotated[
-        str, typer.Argument(metavar="SCRIPT", help="A shell script, or - for a pasted command.")
-    ],
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A shell script, or - for a pasted command.")],
     name: Annotated[str | None, typer.Option(help="Name of the preset; the script's when not given.")] = None,
     json: Json = False,
 ) -> None:

@@ -16,9 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def import_(
-    logs: Annotated[
-        list[str], typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz.")
-    ],
+    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz.")],
     json: Json = False,
 ) -> None:
     """Take in runs made elsewhere. Logs whose steps go on become attempts of one run, others a run each."""
@@ -33,9 +31,7 @@ def import_(
 
 def replay(
     ctx: typer.Context,
-    log: Annotated[
-        str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")
-    ],
+    log: Annotated[str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")],
     speed: Annotated[float, typer.Option(help="How many times faster than the run was.")] = 20.0,
     detach: Detach = False,
     plain: Plain = False,

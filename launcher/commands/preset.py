@@ -27,11 +27,18 @@ def presets(json: Json = False) -> None:
     for name in available():
         found = summary(name)
         if json:
-            put_json({
-                "name": found.name, "needs": found.needs, "origin": found.origin, "path": str(found.path),
-                "description": found.description, "error": found.error, "shadows": found.shadows,
-                "recommended": found.name == best,
-            })  # fmt: skip
+            put_json(
+                {
+                    "name": found.name,
+                    "needs": found.needs,
+                    "origin": found.origin,
+                    "path": str(found.path),
+                    "description": found.description,
+                    "error": found.error,
+                    "shadows": found.shadows,
+                    "recommended": found.name == best,
+                }
+            )
         else:
             origin = "yours, over ours" if found.shadows else "yours" if found.origin == "user" else "shipped"
             rows.append((found.name, found.needs, origin, found.error or found.description))
@@ -40,11 +47,7 @@ def presets(json: Json = False) -> None:
         say(f"to start with: {best} ({why})")
 
 
-def command(
-    preset: Preset,
-    settings: Settings = None,
-    json: Json = False,
-) -> None:
+def command(preset: Preset, settings: Settings = None, json: Json = False) -> None:
     """Print the exact command of a run, for a shell."""
     from launcher.preset.shell import command_line
     from launcher.run.launch import preview

@@ -50,19 +50,7 @@ def runs(json: Json = False) -> None:
 
 
 def _headline(state: dict[str, object]) -> dict[str, object]:
-    names = (
-        "state",
-        "outcome",
-        "created",
-        "attempt",
-        "phase",
-        "step",
-        "total",
-        "eta",
-        "verdict",
-        "flags",
-        "error",
-    )
+    names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
     return {name: state.get(name) for name in names}
 
 
@@ -111,11 +99,7 @@ def _phase(state: dict[str, Any]) -> str:
     return f", {phase} for {duration(state['heartbeat'] - since)}{usual}"
 
 
-def metrics(
-    source: Source,
-    key: Keys = None,
-    json: Json = False,
-) -> None:
+def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
     """Print every step of a run or a log."""
     from launcher.metrics.records import jsonable
     from launcher.run.offline import steps

@@ -19,9 +19,7 @@ def root() -> None:
 @app.command()
 def test(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Python file with the function.")],
-    data: Annotated[
-        Path | None, typer.Option(help="Data file to take eight rows from; made-up sums without.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Data file to take eight rows from; made-up sums without.")] = None,
     name: Annotated[str, typer.Option(help="The function.")] = "compute_score",
     json: Json = False,
 ) -> None:
@@ -43,11 +41,17 @@ def test(
             raise UserError(f"--data: {path} cannot be used: {why}")
     trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows)
     if json:
-        put_json({
-            "ok": trial.ok, "findings": [finding.as_json() for finding in trial.findings],
-            "scores": list(trial.scores), "answers": list(trial.answers), "extra": list(trial.extra),
-            "seconds": trial.seconds, "async": trial.is_async,
-        })  # fmt: skip
+        put_json(
+            {
+                "ok": trial.ok,
+                "findings": [finding.as_json() for finding in trial.findings],
+                "scores": list(trial.scores),
+                "answers": list(trial.answers),
+                "extra": list(trial.extra),
+                "seconds": trial.seconds,
+                "async": trial.is_async,
+            }
+        )
     else:
         if trial.scores:
             rows_out = [("ANSWER", "SCORE", "GROUND TRUTH")]

@@ -86,9 +86,7 @@ def _decide(
 def _explain(scan: Scan, code: int | None) -> Found | None:
     """The entry that fits the end of a failed run best, with the line that shows it; None when none does."""
     elsewhere = list(scan.seen.values())
-    found = best(
-        (cause, sighting) for sighting in scan.block for cause in sighting.causes if sighting.shows(cause)
-    )
+    found = best((cause, sighting) for sighting in scan.block for cause in sighting.causes if sighting.shows(cause))
     if found is None and (scan.block or (code or 0) > 128):
         # An exception that no entry knows, or a signal: exceptions elsewhere need not have to do with it.
         return best(pair for pair in elsewhere if not pair[1].raised and pair[0].level is not Level.SYMPTOM)
@@ -110,9 +108,7 @@ def _deadly(scan: Scan, cause: Cause, sighting: Sighting, over: bool) -> bool:
 
 def _behind(symptom: Cause, elsewhere: list[Found]) -> Found | None:
     """What stands behind a symptom; another symptom when that is nearer to the cause."""
-    hidden = [
-        pair for pair in elsewhere if re.search(symptom.hides, pair[1].source) and pair[0] is not symptom
-    ]
+    hidden = [pair for pair in elsewhere if re.search(symptom.hides, pair[1].source) and pair[0] is not symptom]
     return best(hidden)
 
 
@@ -167,9 +163,7 @@ def _told(cause: Cause, quotes: list[Quote], message: str = "") -> Diagnosis:
     def fill(text: str) -> str:
         return _PLACEHOLDER.sub(lambda found: words.get(found[1], "…"), text) if words else text
 
-    return Diagnosis(
-        cause.id, fill(cause.title), fill(cause.meaning), evidence(quotes), tuple(map(fill, cause.fixes))
-    )
+    return Diagnosis(cause.id, fill(cause.title), fill(cause.meaning), evidence(quotes), tuple(map(fill, cause.fixes)))
 
 
 def _unexplained(scan: Scan, code: int | None) -> Diagnosis:

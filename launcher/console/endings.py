@@ -15,9 +15,7 @@ def finished(scan: Scan) -> Diagnosis:
     title, meaning, fixes = "Finished", "The run reached its last step.", []
     if scan.step is not None and scan.total is not None and scan.step < scan.total:
         title = f"Ended at step {scan.step} of {scan.total}: the epochs were over"
-        meaning = (
-            "trainer.total_training_steps is more than the epochs hold; veRL ends without a last validation."
-        )
+        meaning = "trainer.total_training_steps is more than the epochs hold; veRL ends without a last validation."
         fixes = ["trainer.total_epochs ↑"]
     elif scan.step is None and "bar" in scan.marks:
         title = "Nothing was left to do"
@@ -55,9 +53,7 @@ def stopped(scan: Scan, shown: Quote | None) -> Diagnosis:
     if "nan" in scan.marks:
         quotes.append(scan.marks["nan"])
         meaning += " Its gradients were not finite."
-        fixes.append(
-            "resume from a checkpoint before the first nan, with a lower actor_rollout_ref.actor.optim.lr"
-        )
+        fixes.append("resume from a checkpoint before the first nan, with a lower actor_rollout_ref.actor.optim.lr")
     return Diagnosis("stopped", "Stopped", meaning, evidence(quotes), (*fixes, _resuming(scan)))
 
 
@@ -68,18 +64,13 @@ def lost(scan: Scan) -> Diagnosis:
         "The run and its supervisor ended without a word",
         "Both were killed at once: the machine restarted, or a container or a batch job ended.",
         evidence([scan.marks.get("last")]),
-        (
-            _resuming(scan),
-            "look for a restart (`last reboot`) and for what the kernel killed (`dmesg | tail`)",
-        ),
+        (_resuming(scan), "look for a restart (`last reboot`) and for what the kernel killed (`dmesg | tail`)"),
     )
 
 
 def _resuming(scan: Scan) -> str:
     saved = scan.marks.get("saved")
-    place = (
-        f"from {saved.text}" if saved else "from its newest checkpoint; without one it can only be run anew"
-    )
+    place = f"from {saved.text}" if saved else "from its newest checkpoint; without one it can only be run anew"
     return f"`ppo-tui resume RUN` continues {place}"
 
 
@@ -115,7 +106,5 @@ def hung(scan: Scan) -> Found | None:
     """What a run stands still of since its last step."""
     step = scan.marks.get("step")
     return best(
-        pair
-        for pair in scan.seen.values()
-        if pair[0].hangs and (step is None or pair[1].quote.line > step.line)
+        pair for pair in scan.seen.values() if pair[0].hangs and (step is None or pair[1].quote.line > step.line)
     )

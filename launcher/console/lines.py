@@ -15,9 +15,7 @@ LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 # Logs pasted from a browser lose the escape character and keep the rest of a colour code.
 _COLOURS = rb"(?:\x1b?\[[0-9;]*m)*"
 _NAME = rb"(?:([^()\s][^()=\n]{0,99}) )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
-PREFIX = re.compile(
-    rb"(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_COLOURS, _NAME, _COLOURS)
-)
+PREFIX = re.compile(rb"(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_COLOURS, _NAME, _COLOURS))
 
 
 class Line(NamedTuple):

@@ -20,7 +20,7 @@ _MARKS = {
     "step": r"step:[0-9]|\[Step [0-9]",
     "progress": r"Training Progress: +[0-9]+%\|[^|]*\| *(?P<done>[0-9]{1,15})/(?P<of>[0-9]{1,15})",
     "count": r"pending: (?P<pending>[0-9]{1,9}), running: (?P<running>[0-9]{1,9}), "
-             r"finished: (?P<finished>[0-9]{1,9}), failure: (?P<failed>[0-9]{1,9})",
+    r"finished: (?P<finished>[0-9]{1,9}), failure: (?P<failed>[0-9]{1,9})",
     "driver": r"ray init kwargs: |Started a local Ray instance|Connecting to existing Ray cluster",
     "ray": r"\[validate_config\] |TaskRunner hostname: ",
     "config-dump": r"\{'actor_rollout_ref': ",  # pprint sorts, so it starts with this key
@@ -28,10 +28,10 @@ _MARKS = {
     "data": r"Using dataset class: |dataset len: |train and validate dataloader |Size of train dataloader",
     "model": r"colocated worker base class |worker group kwargs: |create worker group |critic model engine",
     "engine": r"actor and ref model engine init|reward loop manager init|override_generation_config: "
-              r"|Before building \w+ rollout|Initializing a V[0-9] LLM engine",
+    r"|Before building \w+ rollout|Initializing a V[0-9] LLM engine",
     "resumed": r"(?:Resuming from .*, s|S)etting global step to (?P<resumed>[0-9]{1,15})",
     "checkpoint-load": r"checkpoint engine manager init|Checkpoint tracker file does not exist"
-                       r"|Found checkpoint: |Training from scratch|Load from checkpoint |Resuming from ",
+    r"|Found checkpoint: |Training from scratch|Load from checkpoint |Resuming from ",
     "ready": r"all initialize finished",
     "validate": r"test_gen_batch meta info: ",
     "rollout": r"\(?[\"']Initial validation metrics: ",
@@ -42,7 +42,7 @@ _MARKS = {
     "sample": r"\[(?:prompt|response)\]",
     "sample-end": r"\[score\]",
     "trouble": _TROUBLE,
-}  # fmt: skip
+}
 MARK = re.compile("|".join(f"(?P<m{index}>{mark})" for index, mark in enumerate(_MARKS.values())).encode())
 _NAMES = {MARK.groupindex[f"m{index}"]: name for index, name in enumerate(_MARKS)}
 
@@ -62,10 +62,24 @@ _INSIDE = re.compile(
 )
 STEP_HINT = b"step:"  # of a step line behind what another process wrote
 HINTS = (
-    b"memory. T", b"n memory", b"UDA error", b"CCL error", b"Watchdog", b"Segmentation f", b"core dumped",
-    b"-side assert", b"space left", b"Writer f", b"not finite", b"reempt", b"bject store", b"StoreFull",
-    b"% full", b"Failed to ", STEP_HINT,
-)  # fmt: skip
+    b"memory. T",
+    b"n memory",
+    b"UDA error",
+    b"CCL error",
+    b"Watchdog",
+    b"Segmentation f",
+    b"core dumped",
+    b"-side assert",
+    b"space left",
+    b"Writer f",
+    b"not finite",
+    b"reempt",
+    b"bject store",
+    b"StoreFull",
+    b"% full",
+    b"Failed to ",
+    STEP_HINT,
+)
 
 
 def name_of(mark: "re.Match[bytes]") -> str:

@@ -18,22 +18,22 @@ from launcher.console.events import (
     TotalSteps,
 )
 from launcher.console.lines import LONGEST, Piece, PieceSplitter, clean_line
-from launcher.console.marks import (
-    HEAD,
-    HINTS,
-    MARK,
-    PID,
-    SAMPLE,
-    STAMP,
-    STEP_HINT,
-    name_of,
-    tells_trouble,
-)
+from launcher.console.marks import HEAD, HINTS, MARK, PID, SAMPLE, STAMP, STEP_HINT, name_of, tells_trouble
 from launcher.console.phases import PhaseTracker
 from launcher.console.steps import Step, complete_step, read_step
 
-__all__ = ["ConfigDump", "ConsoleReader", "Event", "Notable", "PhaseChange", "Progress", "Resumed",
-           "RolloutCount", "StepLine", "TotalSteps"]  # fmt: skip
+__all__ = [
+    "ConfigDump",
+    "ConsoleReader",
+    "Event",
+    "Notable",
+    "PhaseChange",
+    "Progress",
+    "Resumed",
+    "RolloutCount",
+    "StepLine",
+    "TotalSteps",
+]
 
 _BATCH = 64  # lines that are looked through together
 
@@ -92,9 +92,7 @@ class ConsoleReader:
             if cut or len(self._plain) >= _BATCH:
                 self._look_through(cut=cut)
 
-    def _marked(
-        self, name: str, mark: "re.Match[bytes]", head: "re.Match[bytes]", piece: Piece, cut: bool
-    ) -> None:
+    def _marked(self, name: str, mark: "re.Match[bytes]", head: "re.Match[bytes]", piece: Piece, cut: bool) -> None:
         if name == "step":
             self._step(piece, cut, head)
             return

@@ -12,9 +12,16 @@ _REGION = 1 << 20
 
 # Every line that starts with trouble (launcher.console.marks) contains one of these.
 _TROUBLE_HINTS = (
-    b"Traceback", b"Error", b"Exception", b"Interrupt", b"Died", b"Exit", b"*** SIG", b"Spilled ",
+    b"Traceback",
+    b"Error",
+    b"Exception",
+    b"Interrupt",
+    b"Died",
+    b"Exit",
+    b"*** SIG",
+    b"Spilled ",
     *(hint for hint in HINTS if hint != STEP_HINT),
-)  # fmt: skip
+)
 
 SOURCES = ("all", "driver", "workers", "engine")
 _ENGINE = re.compile(r"EngineCore|vLLM|SGLang|sglang|Worker(?:_|$)")  # vLLM's own are `Worker`, `Worker_TP0`

@@ -84,9 +84,7 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
     data, sound = _figures(entries, sign)
     if not any(map(_METRIC.match, data)) and not (sound and all(map(_PLAIN_KEY.fullmatch, data))):
         return None
-    three_decimals = not full_digits and all(
-        entry[-4:-3] == "." or entry.endswith(("nan", "inf")) for entry in entries
-    )
+    three_decimals = not full_digits and all(entry[-4:-3] == "." or entry.endswith(("nan", "inf")) for entry in entries)
     if group:
         data = {group + key: value for key, value in data.items()}
     return Step(int(start[2]), data, three_decimals, sound) if data else None

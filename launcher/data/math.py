@@ -30,10 +30,7 @@ def write(where: str | None, target: Path) -> dict[str, int]:
         readers = {split: _local(folder, split) for split in SPLITS}
     else:
         readers = {split: source.from_hub("MATH", where or HUB, None, split, _INSTEAD) for split in SPLITS}
-    return {
-        split: schema.write(target / f"{split}.parquet", rows(items, split))
-        for split, items in readers.items()
-    }
+    return {split: schema.write(target / f"{split}.parquet", rows(items, split)) for split, items in readers.items()}
 
 
 def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:

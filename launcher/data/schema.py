@@ -38,14 +38,7 @@ class Row(TypedDict):
 
 
 def row(
-    data_source: str,
-    *,
-    question: str,
-    instruction: str,
-    answer: str,
-    ground_truth: str,
-    split: str,
-    index: int,
+    data_source: str, *, question: str, instruction: str, answer: str, ground_truth: str, split: str, index: int
 ) -> Row:
     """One row of a task with a rule reward.
 

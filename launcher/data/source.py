@@ -53,8 +53,7 @@ def from_hub(title: str, name: str, config: str | None, split: str, instead: str
         items = datasets.load_dataset(name, config, split=split)
     except Exception as error:  # the hub's client has many ways to say that it cannot be reached
         raise UserError(
-            f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__}): "
-            f"{instead}"
+            f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__}): {instead}"
         ) from None
     for index, item in enumerate(items):
         yield f"{name} {split}, row {index}", item

@@ -141,9 +141,7 @@ def _model(tokenizer: Any) -> Any:
     return Qwen2ForCausalLM(config)
 
 
-def _warm_up(
-    model: Any, tokenizer: Any, pairs: list[tuple[int, int]], progress: Callable[[str], None]
-) -> None:
+def _warm_up(model: Any, tokenizer: Any, pairs: list[tuple[int, int]], progress: Callable[[str], None]) -> None:
     """Teaches the model how often to give which answer, by cross-entropy against those shares themselves.
 
     A batch is a few questions, each with every answer: no answer is drawn at random. Ends when the model's
@@ -162,9 +160,7 @@ def _warm_up(
         tokens, share = ids[batch].flatten(0, 1), shares[batch].flatten()
         logits = model(input_ids=tokens, attention_mask=tokens != tokenizer.pad_token_id).logits[:, :-1]
         targets = labels[batch].flatten(0, 1)[:, 1:]
-        losses = cross_entropy(logits.transpose(1, 2), targets, ignore_index=-100, reduction="none").sum(
-            dim=1
-        )
+        losses = cross_entropy(logits.transpose(1, 2), targets, ignore_index=-100, reduction="none").sum(dim=1)
         distance = share @ (losses + share.log()) / BATCH_QUESTIONS  # KL divergence, in nats
         smoothed = 0.9 * smoothed + 0.1 * distance.item()
         if smoothed < WARM_UP_DISTANCE:

@@ -15,8 +15,11 @@ Render = Callable[[Table], bytes]
 
 EVENTS = ".tfevents"
 _RENDERS: dict[str, Render] = {
-    ".csv": csv.render, ".jsonl": jsonl.render, ".parquet": parquet.render, ".svg": svg.render,
-}  # fmt: skip
+    ".csv": csv.render,
+    ".jsonl": jsonl.render,
+    ".parquet": parquet.render,
+    ".svg": svg.render,
+}
 _IN_FOLDER = "events.out.tfevents.ppo-tui"
 
 

@@ -40,8 +40,7 @@ def render(table: Table) -> bytes:
     height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT
     title = escape(table.name)
     drawn = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-        f' viewBox="0 0 {width} {height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<title>{title}</title><style>{_STYLE}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
         f'<text class="title" x="{_LEFT}" y="22">{title}, steps {store.steps[0]} to {store.steps[-1]}</text>',

@@ -34,9 +34,7 @@ class _Entry:
         if reason is not None:
             self.state.set(0, Level.N_A, reason)
 
-    def ask(
-        self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None
-    ) -> Change | None:
+    def ask(self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None) -> Change | None:
         """Takes in what the rule says, if anything; the change of its level, if it changed.
 
         A rule that throws is taken out and told about once, so that it never hides the others. `logged` are
@@ -54,9 +52,7 @@ class _Entry:
         except Exception as error:
             self.off = True
             state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
-        return (
-            None if state.level == before else Change(step, self.rule.id, before, state.level, state.message)
-        )
+        return None if state.level == before else Change(step, self.rule.id, before, state.level, state.message)
 
     def row(self) -> Row:
         state = self.state
@@ -102,9 +98,7 @@ class Checklist:
         self._preset, self._limits = read(settings)
         self._signals = Signals()
         self._entries = {
-            kind.id: _Entry(
-                kind(Setup(self._config, self._limits[kind.id], gpu_total_gb, host_total_gb, clock))
-            )
+            kind.id: _Entry(kind(Setup(self._config, self._limits[kind.id], gpu_total_gb, host_total_gb, clock)))
             for kind in ALL
         }
         self._interesting = {key for kind in ALL for group in kind.needs + kind.also for key in group}
@@ -146,11 +140,7 @@ class Checklist:
         return self._between_steps(step, lambda rule: rule.log_line(text, line))
 
     def tick(
-        self,
-        now: float,
-        *,
-        gpu: tuple[float, float] | None = None,
-        host: tuple[float, float] | None = None,
+        self, now: float, *, gpu: tuple[float, float] | None = None, host: tuple[float, float] | None = None
     ) -> list[Change]:
         """Judges the silence since the last step of a live run, and its memory: (used, total) in bytes.
 
@@ -202,9 +192,7 @@ class Checklist:
         """The detail pane of a rule, with its limits as they are now."""
         found = self._entry(rule).rule
         family = FAMILIES[found.family]
-        drawn = [
-            next((key for key in group if key in self._logged), None) for group in found.needs + found.also
-        ]
+        drawn = [next((key for key in group if key in self._logged), None) for group in found.needs + found.also]
         keys_drawn = [key for key in drawn if key is not None]
         lines = found.bounds(found.limits.raising) if found.on_chart and keys_drawn else ()
         return Explanation(

@@ -36,8 +36,7 @@ class Explanation:
 
 FAMILIES: dict[str, Family] = {
     "numbers": Family(
-        "Every figure of a step must be a number. NaN or infinity means that arithmetic overflowed or "
-        "divided by zero.",
+        "Every figure of a step must be a number. NaN or infinity means that arithmetic overflowed or divided by zero.",
         "All figures finite, on every step.",
         "NaN in a loss or a value spreads into the weights; from then on every step is wasted. A single "
         "bad gradient norm is harmless, because veRL skips that update.",
@@ -69,8 +68,7 @@ FAMILIES: dict[str, Family] = {
     "validation": Family(
         "The score on questions that are not trained on.",
         "Follows the training reward upward, with jitter from the small set.",
-        "Falls over several validations while the training reward rises: the model learns the reward, not "
-        "the task.",
+        "Falls over several validations while the training reward rises: the model learns the reward, not the task.",
         "Keep the best checkpoint, stop early, or train on more varied data.",
     ),
     "length": Family(
@@ -81,8 +79,7 @@ FAMILIES: dict[str, Family] = {
         "A higher limit, a penalty for overlong answers, a look at the stop token.",
     ),
     "critic": Family(
-        "The critic predicts the reward of an answer. Its loss should be small and its explained variance "
-        "above 0.",
+        "The critic predicts the reward of an answer. Its loss should be small and its explained variance above 0.",
         "The loss falls within 20 to 40 steps and stays low; explained variance climbs towards 1.",
         "A critic that diverges feeds noise to the policy a few steps later.",
         "A lower critic learning rate, some steps of critic warm-up, a look at the scale of the reward.",
@@ -91,8 +88,7 @@ FAMILIES: dict[str, Family] = {
         "The size of the policy's gradient, measured before clipping.",
         "Wanders around its usual size; single peaks are normal and are clipped.",
         "A series of peaks: the updates fight each other. Almost 0: the updates do nothing any more.",
-        "Peaks: a lower learning rate or a larger batch. Nothing left: look for missing reward signal or "
-        "entropy.",
+        "Peaks: a lower learning rate or a larger batch. Nothing left: look for missing reward signal or entropy.",
     ),
     "policy loss": Family(
         "The PPO loss itself. Its sign and a slow drift mean nothing: it is measured anew on every batch.",

@@ -91,9 +91,7 @@ FIXES: dict[str, Sequence[Fix]] = {
         Fix(_CLIP_GRAD, "check", "is it set and finite?", old=_OLD_CLIP_GRAD),
         _say("train in bf16, not fp16"),
         _set(f"{_ACTOR}.kl_loss_type", "low_var_kl", fits="kl in loss"),
-        _lower(
-            "critic.optim.lr", "when only critic/ keys are bad; then check its padding and dtype", "critic"
-        ),
+        _lower("critic.optim.lr", "when only critic/ keys are bad; then check its padding and dtype", "critic"),
     ),
     "KL-0": (
         _set(f"{_ROLLOUT}.temperature", "1.0"),
@@ -105,10 +103,7 @@ FIXES: dict[str, Sequence[Fix]] = {
     "KL-2": _SMALL_STEPS,
     "KL-3": (_raise("algorithm.kl_ctrl.kl_coef", "from the start"), _lower("algorithm.kl_ctrl.horizon")),
     "KL-4": (_LOWER_LR, *_STRONGER_KL, _say("check the reward function on samples")),
-    "CLIP-1": (
-        *_SMALL_STEPS,
-        _say("several mini-batches a step with a large learning rate are the usual cause"),
-    ),
+    "CLIP-1": (*_SMALL_STEPS, _say("several mini-batches a step with a large learning rate are the usual cause")),
     "ENT-1": (
         _set(f"{_ACTOR}.entropy_coeff", "0.001–0.01"),
         _raise(f"{_ROLLOUT}.temperature", "up to 1.2"),
@@ -121,10 +116,7 @@ FIXES: dict[str, Sequence[Fix]] = {
         _say("see MIS-1: do rollout and training agree?"),
         _lower(f"{_ACTOR}.clip_ratio_high"),
     ),
-    "ENT-3": (
-        _say("stop here, or change the data"),
-        _raise(f"{_ACTOR}.entropy_coeff"),
-    ),
+    "ENT-3": (_say("stop here, or change the data"), _raise(f"{_ACTOR}.entropy_coeff")),
     "REW-1": (
         _say("resume from the checkpoint before the fall"),
         _LOWER_LR,
@@ -213,10 +205,7 @@ FIXES: dict[str, Sequence[Fix]] = {
 
 CAUSES: dict[str, Sequence[Fix]] = {
     "memory": _GPU_MEMORY,
-    "disk": (
-        _say("free the disk, then resume from the previous checkpoint"),
-        _lower("trainer.max_actor_ckpt_to_keep"),
-    ),
+    "disk": (_say("free the disk, then resume from the previous checkpoint"), _lower("trainer.max_actor_ckpt_to_keep")),
     "nccl": (_say("look for the rank that died first: the others only waited for it"),),
     "actor": (_say("a worker was killed: look at the host memory (MEM-2)"), *_HOST_MEMORY),
 }
@@ -232,9 +221,7 @@ def fitting(fixes: Sequence[Fix], config: RunConfig, logged: set[str]) -> list[s
     fits: dict[Fits, bool] = {
         "any": True,
         "critic": critic,
-        "kl in reward": known(
-            config.kl_in_reward, not logged.isdisjoint(("actor/reward_kl_penalty", "critic/kl"))
-        ),
+        "kl in reward": known(config.kl_in_reward, not logged.isdisjoint(("actor/reward_kl_penalty", "critic/kl"))),
         "kl in loss": known(config.kl_in_loss, "actor/kl_loss" in logged),
         "groups": known(config.group_based, not critic),
     }

@@ -154,12 +154,7 @@ TABLE: dict[str, RuleLimits] = {
     ),
     "ENT-3": RuleLimits({"notice.start": Limit(0.1, lower=True), "notice.steps": fixed(50)}),
     "REW-1": RuleLimits(
-        {
-            "warn.span": times(0.15),
-            "warn.sigmas": times(6),
-            "critical.span": times(0.30),
-            "critical.sigmas": times(10),
-        },
+        {"warn.span": times(0.15), "warn.sigmas": times(6), "critical.span": times(0.30), "critical.sigmas": times(10)},
         factor=0.8,
     ),
     "REW-2": RuleLimits({"notice.steps": fixed(100)}),
@@ -229,9 +224,7 @@ TABLE: dict[str, RuleLimits] = {
             "critical.sigmas": times(6, release=0),
         }
     ),
-    "ABORT-1": RuleLimits(
-        {"notice.share": fixed(0.02), "warn.share": times(0.10), "critical.share": fixed(0.50)}
-    ),
+    "ABORT-1": RuleLimits({"notice.share": fixed(0.02), "warn.share": times(0.10), "critical.share": fixed(0.50)}),
     "CRIT-1": RuleLimits(
         {
             "notice.explained": fixed(0, lower=True),
@@ -279,9 +272,7 @@ TABLE: dict[str, RuleLimits] = {
             "critical.chi2": times(10),
         }
     ),
-    "STALE-1": RuleLimits(
-        {"notice.versions": times(4), "warn.versions": times(8), "critical.versions": times(16)}
-    ),
+    "STALE-1": RuleLimits({"notice.versions": times(4), "warn.versions": times(8), "critical.versions": times(16)}),
     "THR-1": RuleLimits(
         {"notice.ratio": excess(1.4), "warn.ratio": excess(1.7), "critical.ratio": excess(4)},
         raise_=(3, 5),

@@ -11,14 +11,7 @@ from launcher.health.limits import TABLE, RuleLimits
 from launcher.text import did_you_mean
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
-_OPTIONS = (
-    "preset",
-    "on_alert",
-    "stop_on",
-    "stop_at",
-    "grace_steps",
-    "notify",
-)  # the others are the supervisor's
+_OPTIONS = ("preset", "on_alert", "stop_on", "stop_at", "grace_steps", "notify")  # the others are the supervisor's
 _SWITCHES = ("enabled", "muted", "raise", "release")
 
 
@@ -90,9 +83,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[st
 def _preset(value: Any) -> str:
     if value not in FACTORS:
         allowed = ", ".join(FACTORS)
-        raise UserError(
-            f"health.preset is {value!r}, allowed are {allowed}{did_you_mean(str(value), FACTORS)}"
-        )
+        raise UserError(f"health.preset is {value!r}, allowed are {allowed}{did_you_mean(str(value), FACTORS)}")
     return str(value)
 
 
@@ -108,9 +99,7 @@ def _set(own: _Own, rule: str, name: str, value: Any) -> None:
     full = name if rest else next((known for known in limits if known.startswith(f"{level}.")), name)
     if full not in limits:
         known = (*limits, *_SWITCHES)
-        raise UserError(
-            f"health.{rule} has no setting {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
-        )
+        raise UserError(f"health.{rule} has no setting {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise UserError(f"health.{rule}.{name} is {value!r}, but must be a number")
     own.limits[full] = float(value)
@@ -127,17 +116,13 @@ def _switch(path: str, name: str, value: Any) -> Any:
         return value
     pair = list(value) if isinstance(value, (list, tuple)) else []
     if len(pair) != 2 or any(type(n) is not int for n in pair) or not 1 <= pair[0] <= pair[1] <= 1000:
-        raise UserError(
-            f"{path} is {value!r}, but must be [n, m]: n bad steps of the last m, 1 <= n <= m <= 1000"
-        )
+        raise UserError(f"{path} is {value!r}, but must be [n, m]: n bad steps of the last m, 1 <= n <= m <= 1000")
     return tuple(pair)
 
 
 def _effective(rule: str, own: _Own, k: float) -> Limits:
     table: RuleLimits = TABLE[rule]
-    raising = {
-        name: own.limits.get(name, limit.scale(limit.value, k)) for name, limit in table.limits.items()
-    }
+    raising = {name: own.limits.get(name, limit.scale(limit.value, k)) for name, limit in table.limits.items()}
     _check_order(rule, raising)
     releasing = {name: table.limits[name].released(value, table.factor) for name, value in raising.items()}
     count, window = own.switches.get("raise", table.raise_)

@@ -122,9 +122,12 @@ val-aux/* |  | validation: a further figure of this data source
 _OVER = {"mean": "mean over the batch", "max": "highest of the batch", "min": "lowest of the batch"}
 _VARIANT = re.compile(r"/(mean|std|best|worst|maj)@(\d+)(?:/(mean|std))?$")
 _VARIANTS = {
-    "mean": "mean of {n} answers a prompt", "std": "spread of {n} answers a prompt",
-    "best": "best of {n} answers", "worst": "worst of {n} answers", "maj": "most frequent of {n} answers",
-}  # fmt: skip
+    "mean": "mean of {n} answers a prompt",
+    "std": "spread of {n} answers a prompt",
+    "best": "best of {n} answers",
+    "worst": "worst of {n} answers",
+    "maj": "most frequent of {n} answers",
+}
 UNKNOWN = "logged by veRL or your reward function"
 
 
@@ -157,9 +160,7 @@ def _taken_apart(key: str) -> tuple[str, str]:
 @functools.cache
 def _patterns() -> list[tuple[re.Pattern[str], Metric]]:
     rows = (line.split(" | ") for line in _TABLE.splitlines() if " | " in line)
-    return [
-        (re.compile(translate(pattern)), Metric(unit.strip(), meaning)) for pattern, unit, meaning in rows
-    ]
+    return [(re.compile(translate(pattern)), Metric(unit.strip(), meaning)) for pattern, unit, meaning in rows]
 
 
 def _look_up(key: str) -> Metric | None:

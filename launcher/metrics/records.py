@@ -9,8 +9,14 @@ import orjson
 
 LARGEST_STEP = 2**31 - 1  # what the series store can hold; no run comes near it
 
-_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan, "Infinity": math.inf,
-          "-Infinity": -math.inf}  # fmt: skip
+_WORDS = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "-Infinity": -math.inf,
+}
 
 
 @dataclass(slots=True)

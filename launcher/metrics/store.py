@@ -114,9 +114,7 @@ class Series:
         tail: list[Span | None] = []
         plain = self.values
         first, last = -(-start // _FAN), stop // _FAN
-        parts.append(
-            _span(plain[start : first * _FAN], plain[start : first * _FAN], plain[start : first * _FAN])
-        )
+        parts.append(_span(plain[start : first * _FAN], plain[start : first * _FAN], plain[start : first * _FAN]))
         tail.append(_span(plain[last * _FAN : stop], plain[last * _FAN : stop], plain[last * _FAN : stop]))
         for depth, level in enumerate(self._levels):
             upper_first, upper_last = -(-first // _FAN), last // _FAN

@@ -63,9 +63,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     Kept until the file or the tokenizer changes.
     """
     tokenizer, template = _tokenizer(subject) if measured else None, subject.value(model.TEMPLATE)
-    if tokenizer and not (
-        model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))
-    ):
+    if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
         tokenizer = None  # what is missing there is told with the model
     request = {
         "file": file,
@@ -82,9 +80,12 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     found = read_json(cache)
     if not found:
         found = worker.ask(
-            subject.python, "read_rows.py", request, timeout=TIMEOUT,
+            subject.python,
+            "read_rows.py",
+            request,
+            timeout=TIMEOUT,
             env={"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "TOKENIZERS_PARALLELISM": "false"},
-        )  # fmt: skip
+        )
         if "rows" in found:
             cache.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(cache, orjson.dumps(found))
@@ -103,39 +104,57 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
     suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if models.is_toy(file) and not path.exists():
         return Finding(
-            "DATA-0", "data", "info", (key,), f"{path.name} of the toy task is made on the first start",
+            "DATA-0",
+            "data",
+            "info",
+            (key,),
+            f"{path.name} of the toy task is made on the first start",
             "ppo-tui data toy makes it now",
-        )  # fmt: skip
+        )
     if path.is_dir():
         return Finding(
-            "P28", "data", "error", (key,), f"{file} is a folder, and veRL opens files",
+            "P28",
+            "data",
+            "error",
+            (key,),
+            f"{file} is a folder, and veRL opens files",
             f"name the files in it: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet",
-        )  # fmt: skip
+        )
     if path.is_file() and glob.has_magic(file) and not _matching(file):
         return Finding(
-            "P28", "data", "error", (key,),
+            "P28",
+            "data",
+            "error",
+            (key,),
             f"{file}: veRL takes the signs *, ? and [ in a name for a pattern and finds no file",
             "rename the file",
-        )  # fmt: skip
+        )
     if not path.is_file() and "," in file:
         parts = [part.strip() for part in str(subject.value(key)).split(",")]
         return Finding(
-            "P28", "data", "error", (key,), f"there is no file {file}: a comma does not separate files",
+            "P28",
+            "data",
+            "error",
+            (key,),
+            f"there is no file {file}: a comma does not separate files",
             f"write them as a list: [{','.join(parts)}]",
-        )  # fmt: skip
+        )
     if not path.is_file():
         siblings = beside(path)
         hint = did_you_mean(path.name, siblings) if siblings else f" (there is no folder {path.parent})"
-        made = (
-            "ppo-tui data gsm8k makes GSM8K" if "gsm8k" in file.lower() else "ppo-tui data makes such files"
-        )
+        made = "ppo-tui data gsm8k makes GSM8K" if "gsm8k" in file.lower() else "ppo-tui data makes such files"
         return Finding("P28", "data", "error", (key,), f"there is no file {file}{hint}", made)
     if path.suffix not in suffixes:
         return Finding(
-            "P28", "data", "error", (key,), f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'",
-            f"rename it to {path.with_suffix(path.suffix.lower()).name}" if path.suffix.lower() in suffixes
+            "P28",
+            "data",
+            "error",
+            (key,),
+            f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'",
+            f"rename it to {path.with_suffix(path.suffix.lower()).name}"
+            if path.suffix.lower() in suffixes
             else "ppo-tui data jsonl turns JSON lines and CSV into parquet",
-        )  # fmt: skip
+        )
     if not os.access(path, os.R_OK):
         return Finding("P28", "data", "error", (key,), f"{file} must not be read by you", f"chmod u+r {file}")
     return None
@@ -146,50 +165,68 @@ def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> It
     prompt = subject.value("data.prompt_key", "prompt")
     if "missing" in found:
         yield Finding(
-            "DATA-1", "data", "info", (key,),
+            "DATA-1",
+            "data",
+            "info",
+            (key,),
             f"{file} was not looked into: {subject.python} has no package {found['missing']}",
             f"{subject.python} -m pip install {found['missing']}, or install veRL there",
-        )  # fmt: skip
+        )
         return
     if "failed" in found:
         yield Finding(
-            "DATA-1", "data", "warning", (key,), f"{file} was not looked into: {clean(found['failed'])}",
+            "DATA-1",
+            "data",
+            "warning",
+            (key,),
+            f"{file} was not looked into: {clean(found['failed'])}",
             "try again, or see what the interpreter of veRL lacks with ppo-tui doctor",
-        )  # fmt: skip
+        )
         return
     if "problem" in found:
         yield Finding(
-            "P28", "data", "error", (key,), f"{file} cannot be read: {clean(found['problem'])}",
+            "P28",
+            "data",
+            "error",
+            (key,),
+            f"{file} cannot be read: {clean(found['problem'])}",
             "write it anew, for example with ppo-tui data",
-        )  # fmt: skip
+        )
         return
     if not found["rows"]:
-        yield Finding(
-            "P6", "data", "error", (key,), f"{file} has no rows", "write it anew, or name another file"
-        )
+        yield Finding("P6", "data", "error", (key,), f"{file} has no rows", "write it anew, or name another file")
         return
     columns: dict[str, str] = found["columns"]
     for name in (prompt, "data_source", "reward_model"):
         if name not in columns:
             hint = did_you_mean(name, columns) or f": it has {', '.join(columns)}"
             yield Finding(
-                "P29", "data", "error", ("data.prompt_key",) if name == prompt else (key,),
+                "P29",
+                "data",
+                "error",
+                ("data.prompt_key",) if name == prompt else (key,),
                 f"{file} has no column '{name}'{clean(hint)}",
                 "ppo-tui data writes the columns that veRL reads: prompt, data_source, reward_model",
-            )  # fmt: skip
+            )
     if prompt in columns and found["unshaped"]:
         yield Finding(
-            "P29", "data", "error", ("data.prompt_key",),
+            "P29",
+            "data",
+            "error",
+            ("data.prompt_key",),
             f"{file}: in {found['unshaped']} of {found['measured']} rows '{prompt}' is no list of messages "
             f"with role and content (its type is {clean(columns[prompt])})",
             'write prompts as [{"role": "user", "content": "..."}]; ppo-tui data jsonl does so',
-        )  # fmt: skip
+        )
     if "reward_model" in columns and found["untrue"]:
         yield Finding(
-            "P29", "data", "error", (key,),
+            "P29",
+            "data",
+            "error",
+            (key,),
             f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth",
             'write reward_model as {"style": "rule", "ground_truth": "..."}',
-        )  # fmt: skip
+        )
     yield from row_rules.truths(subject, key, file, found)
 
 

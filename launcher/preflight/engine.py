@@ -7,19 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import (
-    config,
-    data,
-    fitting,
-    hardware,
-    login,
-    machine,
-    memory,
-    model,
-    reward,
-    settle,
-    software,
-)
+from launcher.preflight import config, data, fitting, hardware, login, machine, memory, model, reward, settle, software
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
 from launcher.preset import hydra
@@ -57,11 +45,7 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """What `check --json` prints."""
-        return {
-            "ok": self.ok,
-            "findings": [finding.as_json() for finding in self.findings],
-            "memory": self.memory,
-        }
+        return {"ok": self.ok, "findings": [finding.as_json() for finding in self.findings], "memory": self.memory}
 
 
 def quick(subject: Subject) -> list[Finding]:
@@ -116,7 +100,10 @@ def _asked(check: Check, subject: Subject) -> Iterator[Finding]:
     except Exception as error:
         name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
         yield Finding(
-            "CHECK", "software", "warning", (),
+            "CHECK",
+            "software",
+            "warning",
+            (),
             f"the check {name} failed and says nothing ({type(error).__name__}: {error})",
             "please report it with the preset",
-        )  # fmt: skip
+        )

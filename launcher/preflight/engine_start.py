@@ -27,11 +27,14 @@ def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
         if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
             holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
             yield Finding(
-                "FIT-3", "hardware", "error", (UTILISATION,),
+                "FIT-3",
+                "hardware",
+                "error",
+                (UTILISATION,),
                 f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
                 f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there",
                 "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES",
-            )  # fmt: skip
+            )
 
 
 def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
@@ -55,11 +58,14 @@ def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
         fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
     row = f"one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
     yield Finding(
-        "FIT-4", "hardware", "error" if room < wanted else "warning",
+        "FIT-4",
+        "hardware",
+        "error" if room < wanted else "warning",
         (UTILISATION if plan.kv_cache is None else _KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
         _short(plan, total, room, row),
-        fix, change,
-    )  # fmt: skip
+        fix,
+        change,
+    )
 
 
 def _short(plan: Plan, total: int, room: int, row: str) -> str:

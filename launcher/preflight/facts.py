@@ -29,16 +29,34 @@ _NAMES = {
 }
 BUNDLED: dict[str, list[str]] = {
     "loggers": [
-        "clearml", "console", "file", "mlflow", "rl_insight", "swanlab", "tensorboard", "trackio",
-        "vemlp_wandb", "wandb",
+        "clearml",
+        "console",
+        "file",
+        "mlflow",
+        "rl_insight",
+        "swanlab",
+        "tensorboard",
+        "trackio",
+        "vemlp_wandb",
+        "wandb",
     ],
     "losses": [
-        "bypass_mode", "cispo", "clip_cov", "dppo_kl", "dppo_tv", "dro", "geo_mean", "gpg", "gspo", "kl_cov",
-        "sapo", "vanilla",
+        "bypass_mode",
+        "cispo",
+        "clip_cov",
+        "dppo_kl",
+        "dppo_tv",
+        "dro",
+        "geo_mean",
+        "gpg",
+        "gspo",
+        "kl_cov",
+        "sapo",
+        "vanilla",
     ],
     "engines": ["sglang", "trtllm", "vllm"],
     "managers": ["dapo", "gdpo", "naive", "remote"],
-}  # fmt: skip
+}
 """The names of veRL 0.9.1, for where none is installed."""
 
 _QUOTED = re.compile(r'"(\w+)"')

@@ -34,9 +34,14 @@ class Finding:
         """One object of `check --json`; `change` only where there is one."""
         change = {"change": dict(self.change)} if self.change else {}
         return {
-            "id": self.id, "group": self.group, "level": self.level, "keys": list(self.keys),
-            "message": self.message, "fix": self.fix, **change,
-        }  # fmt: skip
+            "id": self.id,
+            "group": self.group,
+            "level": self.level,
+            "keys": list(self.keys),
+            "message": self.message,
+            "fix": self.fix,
+            **change,
+        }
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

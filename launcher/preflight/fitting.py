@@ -38,10 +38,13 @@ def checks(subject: Subject) -> Iterable[Finding]:
         return  # not made yet, and small
     if found is None and not is_fsdp(subject):
         yield Finding(
-            "FIT-0", "hardware", "info", ("model_engine",),
+            "FIT-0",
+            "hardware",
+            "info",
+            ("model_engine",),
             f"the memory of model_engine={subject.value('model_engine')} cannot be estimated, only FSDP's",
             "start with small micro-batches, and watch the GPU's memory in the first steps",
-        )  # fmt: skip
+        )
         return
     if found is None:
         yield _unknown(_MODEL, f"{subject.value(_MODEL)}: its memory cannot be estimated")
@@ -57,9 +60,13 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 def _unknown(key: str, what: str) -> Finding:
     return Finding(
-        "FIT-0", "hardware", "info", (key,), f"nothing is known about the size of {what}",
+        "FIT-0",
+        "hardware",
+        "info",
+        (key,),
+        f"nothing is known about the size of {what}",
         "download the model first, or give the folder that holds it",
-    )  # fmt: skip
+    )
 
 
 def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
@@ -70,19 +77,27 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     if surely.gpu > total:
         change, fix = _what_helps(subject, found, surely, certain=True)
         yield Finding(
-            "FIT-1", "hardware", "error", _keys(surely),
+            "FIT-1",
+            "hardware",
+            "error",
+            _keys(surely),
             f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the GPU's usable {gib(total)} "
             f"GiB: {_sum(surely, certain=True)}",
-            fix, change,
-        )  # fmt: skip
+            fix,
+            change,
+        )
     elif likely.gpu_high > total:
         change, fix = _what_helps(subject, found, likely, certain=False)
         yield Finding(
-            "FIT-2", "hardware", "warning", _keys(likely),
+            "FIT-2",
+            "hardware",
+            "warning",
+            _keys(likely),
             f"{_supposed(likely)}phase '{likely.name}' may need {_ends(likely)} of the GPU's usable "
             f"{gib(total)} GiB: {_sum(likely, certain=False)}",
-            fix, change,
-        )  # fmt: skip
+            fix,
+            change,
+        )
 
 
 def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
@@ -91,24 +106,27 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
     if machine.assumed or not machine.host_total:
         return
     parts = ", ".join(f"{part.label} {gib(part.bytes)}" for part in found.host_parts)
-    keys = (
-        "actor_rollout_ref.actor.fsdp_config.param_offload",
-        "actor_rollout_ref.rollout.agent.num_workers",
-    )
+    keys = ("actor_rollout_ref.actor.fsdp_config.param_offload", "actor_rollout_ref.rollout.agent.num_workers")
     if _beyond_host(subject, found):
         yield Finding(
-            "FIT-5", "hardware", "error", keys,
+            "FIT-5",
+            "hardware",
+            "error",
+            keys,
             f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})",
             "offload less (param_offload, optimizer_offload, offload_policy), or use a smaller model",
-        )  # fmt: skip
+        )
     elif found.host_high > machine.host_available:
         yield Finding(
-            "FIT-6", "hardware", "warning", keys,
+            "FIT-6",
+            "hardware",
+            "warning",
+            keys,
             f"host memory: up to {gib(found.host_high)} GiB may be needed, {gib(machine.host_available)} are "
             f"available ({parts})",
             "fewer processes: rollout.agent_workers=1, reward.workers=1, data.dataloader_num_workers=0",
             {"rollout.agent_workers": 1, "reward.workers": 1, "data.dataloader_num_workers": 0},
-        )  # fmt: skip
+        )
 
 
 def _beyond_host(subject: Subject, found: Estimate) -> bool:
@@ -125,10 +143,7 @@ def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool)
     for change, found in possible:
         if _fits(found):
             cheaper = f"; {setting(second[0])} alone may do" if second and second[0] != change else ""
-            return (
-                change,
-                f"{setting(change)} make{'s' * (len(change) == 1)} it fit: {_range(found)}{cheaper}",
-            )
+            return (change, f"{setting(change)} make{'s' * (len(change) == 1)} it fit: {_range(found)}{cheaper}")
     if second is not None:
         return second[0], f"{setting(second[0])} may make it fit: {_range(second[1])}"
     first = min(possible, key=lambda each: _highest(each[1]), default=None)
@@ -216,8 +231,7 @@ def changed(subject: Subject, change: Change) -> Subject:
     for field, value in change.items():
         for spec in FIELDS.values():
             follows = (
-                spec.follows == field
-                and getattr(getattr(subject.loaded.preset, spec.path[0]), spec.path[-1]) is None
+                spec.follows == field and getattr(getattr(subject.loaded.preset, spec.path[0]), spec.path[-1]) is None
             )
             if spec.key and (spec.name == field or follows):
                 try:

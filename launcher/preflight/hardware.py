@@ -56,10 +56,11 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
     yield from disk(paths.runs_dir(), 50 * GIB, "a run with checkpoints of a 0.5B model")
     if machine.host_available < 16 * GIB and machine.gpus:
         yield _finding(
-            "HW-6", "warning", f"{gib(machine.host_available)} GiB of host memory are available; veRL's "
-            f"processes "
-            "alone take 10 to 25 GiB", "end what holds it, or give fewer workers",
-        )  # fmt: skip
+            "HW-6",
+            "warning",
+            f"{gib(machine.host_available)} GiB of host memory are available; veRL's processes alone take 10 to 25 GiB",
+            "end what holds it, or give fewer workers",
+        )
     yield from limits(len(machine.gpus) > 1)
     yield from ray_folder(os.environ)
 
@@ -70,10 +71,11 @@ def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
         if gpu.used * 20 > gpu.total or gpu.others:
             holders = ", ".join(gpu.others) or "nobody that can be seen from here"
             yield _finding(
-                "HW-2", "warning", f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB "
-                f"are held by "
-                f"{holders}", "end it, or choose other GPUs with CUDA_VISIBLE_DEVICES",
-            )  # fmt: skip
+                "HW-2",
+                "warning",
+                f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB are held by {holders}",
+                "end it, or choose other GPUs with CUDA_VISIBLE_DEVICES",
+            )
 
 
 def driver(python: str) -> Iterator[Finding]:
@@ -101,23 +103,26 @@ def _nvml() -> tuple[str, int, list[tuple[int, int]]] | None:
     return None
 
 
-def judge_driver(
-    cuda: str | None, driver: str, number: int, powers: Iterable[tuple[int, int]]
-) -> Iterator[Finding]:
+def judge_driver(cuda: str | None, driver: str, number: int, powers: Iterable[tuple[int, int]]) -> Iterator[Finding]:
     """`cuda` of torch ("13.0"), `number` of the driver (13000), compute capabilities of the GPUs."""
     reaches = _dotted(number)
     if cuda is not None and int(cuda.partition(".")[0]) > number // 1000:
         yield _finding(
-            "HW-3", "error", f"torch was built for CUDA {cuda}, and driver {driver} reaches {reaches}",
+            "HW-3",
+            "error",
+            f"torch was built for CUDA {cuda}, and driver {driver} reaches {reaches}",
             f"a newer driver, or a torch for CUDA {number // 1000}.x",
-        )  # fmt: skip
+        )
     for index, power in enumerate(powers):
         if tuple(power) < (8, 0):
             yield _finding(
-                "HW-4", "error", f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and "
+                "HW-4",
+                "error",
+                f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and "
                 f"flash-attn "
-                "need 8.0 (Ampere) or newer", "use a newer GPU",
-            )  # fmt: skip
+                "need 8.0 (Ampere) or newer",
+                "use a newer GPU",
+            )
 
 
 def _dotted(number: int) -> str:
@@ -137,15 +142,14 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
     free = _free(paths.runs_dir())
     if free is None or free > count * one:
         return
-    keeps = (
-        f"{count - 1} are kept, and one more is written" if isinstance(kept, int) else "all of them are kept"
-    )
+    keeps = f"{count - 1} are kept, and one more is written" if isinstance(kept, int) else "all of them are kept"
     yield _finding(
-        "HW-5", "error" if free < one else "warning",
+        "HW-5",
+        "error" if free < one else "warning",
         f"a checkpoint takes {gib(one)} GiB and {keeps}; {gib(free)} GiB are free below {paths.runs_dir()}",
         "make room, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)",
         ("trainer.save_freq", "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep"),
-    )  # fmt: skip
+    )
 
 
 def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
@@ -153,9 +157,11 @@ def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
     free = _free(folder)
     if free is not None and free < wanted:
         yield _finding(
-            "HW-5", "warning", f"{gib(free)} GiB are free below {folder}; {what} takes {gib(wanted)}",
+            "HW-5",
+            "warning",
+            f"{gib(free)} GiB are free below {folder}; {what} takes {gib(wanted)}",
             "make room, or set PPO_TUI_HOME to a larger disk",
-        )  # fmt: skip
+        )
 
 
 def limits(several: bool) -> Iterator[Finding]:
@@ -164,24 +170,28 @@ def limits(several: bool) -> Iterator[Finding]:
     if shm is None or shm < GIB:
         have = "missing" if shm is None else f"{gib(shm)} GiB free"
         yield _finding(
-            "HW-7", "error" if several else "warning",
+            "HW-7",
+            "error" if several else "warning",
             f"/dev/shm is {have}: Ray falls back to /tmp, and GPUs cannot talk to each other through it",
             "in Docker: --shm-size=16g; else mount -o remount,size=16G /dev/shm",
-        )  # fmt: skip
+        )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FILES_NEEDED:
         most = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
         yield _finding(
-            "HW-8", "warning", f"a process may open {soft} files (ulimit -n); Ray wants {FILES_WANTED}",
-            f"ulimit -n {most} before the start" + ("" if most > soft else ", which an administrator "
-            "must allow"),
-        )  # fmt: skip
+            "HW-8",
+            "warning",
+            f"a process may open {soft} files (ulimit -n); Ray wants {FILES_WANTED}",
+            f"ulimit -n {most} before the start" + ("" if most > soft else ", which an administrator must allow"),
+        )
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if several and locked != resource.RLIM_INFINITY and locked < GIB:
         yield _finding(
-            "HW-8", "info", f"{locked // 1024} KiB may be locked in memory (ulimit -l); InfiniBand wants all",
+            "HW-8",
+            "info",
+            f"{locked // 1024} KiB may be locked in memory (ulimit -l); InfiniBand wants all",
             "ulimit -l unlimited, where there is InfiniBand",
-        )  # fmt: skip
+        )
 
 
 def ray_folder(env: Any) -> Iterator[Finding]:
@@ -190,18 +200,22 @@ def ray_folder(env: Any) -> Iterator[Finding]:
     length = len((folder.rstrip("/") + SOCKET).encode())
     if length > SOCKET_PATH:
         yield _finding(
-            "HW-9", "error", f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and "
+            "HW-9",
+            "error",
+            f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and "
             f"{SOCKET_PATH} are "
-            "possible: Ray cannot start", "export RAY_TMPDIR=/tmp, or another short folder",
-        )  # fmt: skip
+            "possible: Ray cannot start",
+            "export RAY_TMPDIR=/tmp, or another short folder",
+        )
     with contextlib.suppress(OSError):
         usage = shutil.disk_usage(_existing(Path(folder)))
         if usage.free * 20 < usage.total:
             yield _finding(
-                "HW-9", "warning", f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray "
-                f"refuses to spill "
-                "objects there", "rm -r /tmp/ray/session_* of runs that ended, or set RAY_TMPDIR",
-            )  # fmt: skip
+                "HW-9",
+                "warning",
+                f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray refuses to spill objects there",
+                "rm -r /tmp/ray/session_* of runs that ended, or set RAY_TMPDIR",
+            )
 
 
 def this_machine() -> Machine:

@@ -29,9 +29,7 @@ def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
         return Finding(rule, "model", level, (key,), message, fix)
 
     if models.is_toy(name):
-        yield finding(
-            "MODEL-0", "info", "the toy model is made on the first start", "ppo-tui data toy makes it now"
-        )
+        yield finding("MODEL-0", "info", "the toy model is made on the first start", "ppo-tui data toy makes it now")
         return
     if name.startswith(SITE):
         short = "/".join(name.removeprefix(SITE).split("/")[:2])
@@ -42,40 +40,39 @@ def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
         return
     if offline(env):
         yield finding(
-            "MODEL-4", "error",
+            "MODEL-4",
+            "error",
             f"{name} is not in the cache {models.hub_cache(env)}{_near(name, env)}, and HF_HUB_OFFLINE "
             "forbids to fetch it",
             f"HF_HUB_OFFLINE=0 hf download {name}",
-        )  # fmt: skip
+        )
         return
     answer = ask(name, env)
     if answer == 200:
         facts = models.facts(name, env)
         size = f", about {gib(2 * facts.parameters)} GiB" if facts else ""
         yield finding(
-            "MODEL-5", "info", f"{name} will be downloaded on the first start{size}",
-            f"hf download {name} does so now",
-        )  # fmt: skip
+            "MODEL-5", "info", f"{name} will be downloaded on the first start{size}", f"hf download {name} does so now"
+        )
     elif answer in (401, 403):
         known = logged_in(env)
         yield finding(
-            "MODEL-6", "warning" if known else "error",
+            "MODEL-6",
+            "warning" if known else "error",
             f"{name} is gated or does not exist: the hub answers {answer} without a login{_near(name, env)}",
-            "see that your token may read it" if known
+            "see that your token may read it"
+            if known
             else f"accept its conditions on huggingface.co/{name}, then 'hf auth login' or export HF_TOKEN",
-        )  # fmt: skip
-    elif answer == 404:
-        yield finding(
-            "MODEL-4", "error", f"the hub has no model {name}{_near(name, env)}", "correct the name"
         )
+    elif answer == 404:
+        yield finding("MODEL-4", "error", f"the hub has no model {name}{_near(name, env)}", "correct the name")
     else:
         yield finding(
-            "MODEL-7", "error",
-            f"{name} is not on this machine{_near(name, env)}, and the hub cannot be reached "
-            f"({clean(str(answer))})",
-            f"copy the model here and give its folder, or set HF_ENDPOINT to a mirror; cache: "
-            f"{models.hub_cache(env)}",
-        )  # fmt: skip
+            "MODEL-7",
+            "error",
+            f"{name} is not on this machine{_near(name, env)}, and the hub cannot be reached ({clean(str(answer))})",
+            f"copy the model here and give its folder, or set HF_ENDPOINT to a mirror; cache: {models.hub_cache(env)}",
+        )
 
 
 def _nowhere(name: str, key: str) -> Finding:
@@ -89,17 +86,18 @@ def _nowhere(name: str, key: str) -> Finding:
     else:
         message = f"'{name}' is no folder, and no name that a model can have"
     return Finding(
-        "MODEL-4", "model", "error", (key,), message,
+        "MODEL-4",
+        "model",
+        "error",
+        (key,),
+        message,
         "name the folder with config.json, or a model on the Hugging Face hub",
-    )  # fmt: skip
+    )
 
 
 def _near(name: str, env: Mapping[str, str]) -> str:
     """A model that is meant, perhaps: one in the cache, or one that is known here."""
-    there = [
-        each.name.removeprefix("models--").replace("--", "/")
-        for each in models.hub_cache(env).glob("models--*")
-    ]
+    there = [each.name.removeprefix("models--").replace("--", "/") for each in models.hub_cache(env).glob("models--*")]
     tail = name.rpartition("/")[2]
     known = [*models.TABLE, *(f"{each}-Instruct" for each in models.TABLE)]
     if name in there or tail in known:

@@ -37,10 +37,12 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
     yield from ray_sessions(RAY_SESSIONS)
     if env.get("RAY_ADDRESS") and not joins:
         yield _finding(
-            "LOGIN-2", "info", f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui takes it "
+            "LOGIN-2",
+            "info",
+            f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui takes it "
             "out for its runs, other commands would join that cluster",
             "unset RAY_ADDRESS, or name it in cluster.address",
-        )  # fmt: skip
+        )
     yield from ports(PORTS)
     yield from at_logout(LOGIND, LINGER)
     if env.get("TMUX"):
@@ -61,16 +63,20 @@ def ray_left() -> Iterator[Finding]:
         age = time.time() - min(process.create_time() for process in left)
         pids = " ".join(str(process.pid) for process in left)
         yield _finding(
-            "LOGIN-1", "warning", f"{len(left)} Ray processes of yours were left by a run that is gone, "
+            "LOGIN-1",
+            "warning",
+            f"{len(left)} Ray processes of yours were left by a run that is gone, "
             f"the oldest "
-            f"{duration(age)} ago: they hold memory and perhaps a GPU", f"kill {pids}",
-        )  # fmt: skip
+            f"{duration(age)} ago: they hold memory and perhaps a GPU",
+            f"kill {pids}",
+        )
     if running:
         yield _finding(
-            "LOGIN-1", "info", f"{running} Ray instance{'s' * (running > 1)} of yours run here: GPUs, "
-            f"memory and "
-            "CPUs are shared", "ppo-tui runs shows which are its own",
-        )  # fmt: skip
+            "LOGIN-1",
+            "info",
+            f"{running} Ray instance{'s' * (running > 1)} of yours run here: GPUs, memory and CPUs are shared",
+            "ppo-tui runs shows which are its own",
+        )
 
 
 def ray_sessions(folder: Path) -> Iterator[Finding]:
@@ -88,9 +94,11 @@ def ray_sessions(folder: Path) -> Iterator[Finding]:
                 break
     if size > 10 * GIB:
         yield _finding(
-            "LOGIN-3", "warning", f"{len(sessions)} Ray sessions in {folder} hold {gib(size)} GiB or more",
+            "LOGIN-3",
+            "warning",
+            f"{len(sessions)} Ray sessions in {folder} hold {gib(size)} GiB or more",
             f"rm -r {folder}/session_2* when no Ray runs",
-        )  # fmt: skip
+        )
 
 
 def ports(file: Path) -> Iterator[Finding]:
@@ -99,10 +107,11 @@ def ports(file: Path) -> Iterator[Finding]:
         first, last = map(int, file.read_text().split())
         if last - first < 1000:
             yield _finding(
-                "LOGIN-4", "warning", f"only the ports {first} to {last} are handed out here; a run "
-                f"takes some tens",
+                "LOGIN-4",
+                "warning",
+                f"only the ports {first} to {last} are handed out here; a run takes some tens",
                 "sysctl net.ipv4.ip_local_port_range='32768 60999'",
-            )  # fmt: skip
+            )
 
 
 def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
@@ -117,24 +126,31 @@ def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
                     kills = value.strip().lower() in ("yes", "true", "1", "on")
     if kills and not (linger / _user()).exists():
         yield _finding(
-            "LOGIN-5", "warning", "this system kills your processes when you log out "
-            "(KillUserProcesses=yes), runs too",
+            "LOGIN-5",
+            "warning",
+            "this system kills your processes when you log out (KillUserProcesses=yes), runs too",
             "loginctl enable-linger",
-        )  # fmt: skip
+        )
 
 
 def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
     """Settings of tmux that the screen feels."""
     if escape_time and escape_time.isdigit() and int(escape_time) > ESCAPE_TIME:
         yield _finding(
-            "LOGIN-6", "info", f"tmux waits {escape_time} ms after Escape before it passes the key on",
-            "set -sg escape-time 10 in ~/.tmux.conf", "software",
-        )  # fmt: skip
+            "LOGIN-6",
+            "info",
+            f"tmux waits {escape_time} ms after Escape before it passes the key on",
+            "set -sg escape-time 10 in ~/.tmux.conf",
+            "software",
+        )
     if clipboard == "off":
         yield _finding(
-            "LOGIN-6", "info", "tmux keeps what is copied from your clipboard (set-clipboard is off)",
-            "set -g set-clipboard on in ~/.tmux.conf", "software",
-        )  # fmt: skip
+            "LOGIN-6",
+            "info",
+            "tmux keeps what is copied from your clipboard (set-clipboard is off)",
+            "set -g set-clipboard on in ~/.tmux.conf",
+            "software",
+        )
 
 
 def _user() -> str:
@@ -147,9 +163,13 @@ def _user() -> str:
 def _tmux_option(name: str) -> str | None:
     try:
         done = subprocess.run(
-            ["tmux", "show", "-sv", name], capture_output=True, text=True, timeout=2, check=False,
+            ["tmux", "show", "-sv", name],
+            capture_output=True,
+            text=True,
+            timeout=2,
+            check=False,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -83,11 +83,14 @@ def _gpus() -> tuple[Gpu, ...]:
     try:
         return tuple(
             Gpu(
-                gpu["name"], gpu["total"] or 0, gpu["used"] or 0, _others(gpu.get("holders") or []),
+                gpu["name"],
+                gpu["total"] or 0,
+                gpu["used"] or 0,
+                _others(gpu.get("holders") or []),
                 gpu.get("reserved") or 0,
             )
             for gpu in sampler.sample()["gpus"]
-        )  # fmt: skip
+        )
     finally:
         sampler.close()
 

@@ -56,9 +56,11 @@ class Phase:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "name": self.name, "gpu": self.gpu, "gpu_high": self.gpu_high,
+            "name": self.name,
+            "gpu": self.gpu,
+            "gpu_high": self.gpu_high,
             "parts": [part._asdict() for part in self.parts],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,11 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
             Part(f"{label} Adam", model.adam * own, True),
             Part(f"{label} gradients", model.gradients * own, True),
             Part("bf16 copies of the largest layers", copies, False),
-            *moving, *asleep, *judge, context,
-        )  # fmt: skip
+            *moving,
+            *asleep,
+            *judge,
+            context,
+        )
 
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
@@ -161,15 +166,26 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
         Phase("engine start", (*start, *awake, *judge, Part("CUDA context", FRESH, False))),
         Phase("rollout", (*idle, *awake, *judge, resumed, context)),
         *([Phase("reward model", (*idle, *judging, *asleep, context))] if judging else []),
-        Phase("log-probabilities", (
-            *idle, loaded, Part(RESUMED, first, False),
-            Part("logits and layers", max(
-                logits(shape, sizes.log_prob_tokens, sizes.log_prob_logit),
-                sizes.log_prob_tokens * layer_bytes(shape),
-            ), False),
-            *asleep, *judge, context,
-        )),
-    ]  # fmt: skip
+        Phase(
+            "log-probabilities",
+            (
+                *idle,
+                loaded,
+                Part(RESUMED, first, False),
+                Part(
+                    "logits and layers",
+                    max(
+                        logits(shape, sizes.log_prob_tokens, sizes.log_prob_logit),
+                        sizes.log_prob_tokens * layer_bytes(shape),
+                    ),
+                    False,
+                ),
+                *asleep,
+                *judge,
+                context,
+            ),
+        ),
+    ]
     if critic and sizes.critic_facts:
         kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)
         phases.append(Phase("update critic", working(critic, kept, 0)))
@@ -177,11 +193,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     scores = logits(shape, sizes.update_tokens, sizes.update_logit)
     phases += [
         Phase("update actor", working(actor, kept, scores)),
-        *(
-            [Phase("weights to engine", (*idle, *_sending(sizes, loaded), *asleep, *judge, context))]
-            if awake
-            else []
-        ),
+        *([Phase("weights to engine", (*idle, *_sending(sizes, loaded), *asleep, *judge, context))] if awake else []),
         Phase("checkpoint", (*idle, saved, *asleep, *judge, context)),
     ]
     return tuple(phases)
@@ -195,9 +207,7 @@ def _judge(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part]]:
         Part("reward model", int(sizes.judge * total), True),
         Part("reward model beyond its share", rollout_memory.PROCESS, False),
     ]
-    return scoring, [
-        Part("reward model asleep", rollout_memory.PROCESS, False)
-    ] if sizes.judge_sleeps else scoring
+    return scoring, [Part("reward model asleep", rollout_memory.PROCESS, False)] if sizes.judge_sleeps else scoring
 
 
 def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:

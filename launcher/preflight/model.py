@@ -73,15 +73,16 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     heads, kv = facts.sizes.heads, facts.sizes.kv_heads
     tensor = subject.value(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
-        fitting = max(
-            size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0
-        )
+        fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
         yield Finding(
-            "MODEL-1", "model", "error", (TENSOR,),
+            "MODEL-1",
+            "model",
+            "error",
+            (TENSOR,),
             f"{facts.name} has {_counted(heads, kv)}, which {tensor} GPUs cannot share",
             f"set rollout.tensor_model_parallel_size to {fitting}",
             {"rollout.tensor_model_parallel_size": fitting},
-        )  # fmt: skip
+        )
     places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
     if has_critic(subject):
         places.append(("critic.fsdp.ulysses_sequence_parallel_size", ""))
@@ -89,11 +90,14 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
         sharing = subject.value(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
             yield Finding(
-                "P26", "model", "error", (key,),
-                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs "
-                "cannot share",
-                f"set {field or key} to 1", {field: 1} if field else None,
-            )  # fmt: skip
+                "P26",
+                "model",
+                "error",
+                (key,),
+                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs cannot share",
+                f"set {field or key} to 1",
+                {field: 1} if field else None,
+            )
 
 
 def _shared(heads: int, kv: int, gpus: int) -> bool:
@@ -111,18 +115,25 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     lengths = subject.value("data.max_prompt_length", 512), subject.value("data.max_response_length", 512)
     if isinstance(longest, int) and context and longest > context:
         yield Finding(
-            "P17", "model", "error", (MAX_LEN,),
+            "P17",
+            "model",
+            "error",
+            (MAX_LEN,),
             f"rollout.max_model_len is {longest}, and {facts.name} reaches {context} tokens",
-            f"set rollout.max_model_len to {context}", {"rollout.max_model_len": context},
-        )  # fmt: skip
+            f"set rollout.max_model_len to {context}",
+            {"rollout.max_model_len": context},
+        )
     if context and all(isinstance(each, int) for each in lengths) and sum(lengths) > limit:
         yield Finding(
-            "MODEL-2", "model", "error", ("data.max_prompt_length", "data.max_response_length"),
-            f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens, and {facts.name} reaches "
-            f"{context}",
+            "MODEL-2",
+            "model",
+            "error",
+            ("data.max_prompt_length", "data.max_response_length"),
+            f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens, and {facts.name} reaches {context}",
             f"set data.max_response_length to {context - lengths[0]}"
-            if lengths[0] < context else f"shorten both to {context} tokens together",
-        )  # fmt: skip
+            if lengths[0] < context
+            else f"shorten both to {context} tokens together",
+        )
 
 
 def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:
@@ -134,9 +145,12 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
     """A model on disk: configuration and weights."""
     if not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file():
         yield _broken(
-            name, key, folder, "this is a LoRA adapter and no model",
+            name,
+            key,
+            folder,
+            "this is a LoRA adapter and no model",
             "give the model that it was made for, and this folder as model.lora_adapter_path",
-        )  # fmt: skip
+        )
         return
     wrong = list(_config(subject, name, key, folder))
     if wrong:
@@ -149,11 +163,7 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
         yield _broken(name, key, folder, text)
     elif cut and (folder / cut[0]).open("rb").read(8) == b"version ":
         yield _broken(
-            name,
-            key,
-            folder,
-            f"{cut[0]} is only the pointer of git-lfs",
-            f"git -C {folder} lfs pull fetches it",
+            name, key, folder, f"{cut[0]} is only the pointer of git-lfs", f"git -C {folder} lfs pull fetches it"
         )
     elif cut:
         yield _broken(name, key, folder, f"{cut[0]} is cut off or no safetensors file")
@@ -175,9 +185,12 @@ def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
     kinds = config.get("architectures") if isinstance(config, dict) else None
     if subject.at_least("0.9.0") and not (isinstance(kinds, list) and len(kinds) == 1):
         yield _broken(
-            name, key, folder, "its config.json names not one architecture, which veRL demands",
-            "architectures: [\"Qwen2ForCausalLM\"], for example, stands in the config.json of a whole model",
-        )  # fmt: skip
+            name,
+            key,
+            folder,
+            "its config.json names not one architecture, which veRL demands",
+            'architectures: ["Qwen2ForCausalLM"], for example, stands in the config.json of a whole model',
+        )
 
 
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
@@ -186,16 +199,22 @@ def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[
     own = subject.value(TEMPLATE)
     if own and "{" not in str(own):
         yield Finding(
-            "P27", "model", "error", (TEMPLATE,),
+            "P27",
+            "model",
+            "error",
+            (TEMPLATE,),
             f"{TEMPLATE} holds no place for a message ({str(own)[:60]!r}): it is a template's text, no path",
             "put the template's text there, or beside the tokenizer as chat_template.jinja",
-        )  # fmt: skip
+        )
     if has_tokenizer(folder) and not own and not has_chat_template(folder):
         yield Finding(
-            "P27", "model", "error", (PATH, TEMPLATE),
+            "P27",
+            "model",
+            "error",
+            (PATH, TEMPLATE),
             f"{name} has no chat template: every prompt would fail in the first step",
             "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template",
-        )  # fmt: skip
+        )
 
 
 def _any_tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:

@@ -84,9 +84,7 @@ class ModelFacts:
 
 
 def _qwen(layers: int, hidden: int, heads: int, kv: int, inter: int, vocab: int, tied: bool) -> Architecture:
-    return Architecture(
-        layers, hidden, heads, kv, hidden // heads, inter, vocab, tied, 32768, qkv_bias=True
-    )  # fmt: skip
+    return Architecture(layers, hidden, heads, kv, hidden // heads, inter, vocab, tied, 32768, qkv_bias=True)
 
 
 TABLE: dict[str, Architecture] = {
@@ -110,9 +108,7 @@ def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
         sizes = architecture(config)
         counted = count_weights(folder) if sizes is not None else None
         if sizes is not None and (counted or not has_experts(config)):
-            return ModelFacts(
-                path, sizes, counted or sizes.count(), "weights" if counted else "config.json"
-            )  # fmt: skip
+            return ModelFacts(path, sizes, counted or sizes.count(), "weights" if counted else "config.json")
     sizes = TABLE.get(path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct"))
     return ModelFacts(path, sizes, sizes.count(), "table") if sizes else None
 
@@ -182,9 +178,7 @@ def has_experts(config: Mapping[str, Any]) -> bool:
     return any(whole.get(key) for key in ("num_experts", "num_local_experts", "n_routed_experts"))
 
 
-LLAMA = (
-    *(f"self_attn.{name}_proj" for name in "qkvo"), *(f"mlp.{name}_proj" for name in ("gate", "up", "down"))
-)  # fmt: skip
+LLAMA = (*(f"self_attn.{name}_proj" for name in "qkvo"), *(f"mlp.{name}_proj" for name in ("gate", "up", "down")))
 """The linear layers of every model in the table."""
 
 

@@ -118,9 +118,7 @@ def json_rows(text: str) -> list[dict[str, Any]]:
             try:
                 numbered += [(number, json.loads(line))] if line.strip() else []
             except ValueError as error:
-                where = (
-                    f", column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
-                )
+                where = f", column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
                 raise BadRow(f"line {number}{where}") from None
     for number, row in numbered:
         if not isinstance(row, dict):
@@ -133,9 +131,8 @@ def is_chat(prompt: object) -> bool:
     return (
         isinstance(prompt, list)
         and len(prompt) > 0
-        and all(isinstance(turn, dict) and turn.get("role") and turn.get("content") is not None
-                for turn in prompt)
-    )  # fmt: skip
+        and all(isinstance(turn, dict) and turn.get("role") and turn.get("content") is not None for turn in prompt)
+    )
 
 
 def has_truth(reward: object) -> bool:
@@ -186,17 +183,16 @@ def light(folder: Path, _: bool, own: str | None) -> tuple[Render, Count]:
 
     config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     text = own or template_of(folder, config)
-    env = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    env.filters["tojson"] = lambda value, **named: json.dumps(
-        value, ensure_ascii=False, indent=named.get("indent")
-    )
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    env.filters["tojson"] = lambda value, **named: json.dumps(value, ensure_ascii=False, indent=named.get("indent"))
     env.globals["raise_exception"] = refuse
     env.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     template = env.from_string(text) if text else None
-    marks = {name: mark.get("content") if isinstance(mark, dict) else mark
-             for name, mark in config.items() if name.endswith("_token") and mark}  # fmt: skip
+    marks = {
+        name: mark.get("content") if isinstance(mark, dict) else mark
+        for name, mark in config.items()
+        if name.endswith("_token") and mark
+    }
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
 
     def render(chat: Any, more: dict[str, Any]) -> str:

@@ -13,11 +13,7 @@ from launcher.preset.schema import FIELDS
 
 
 def report(
-    preset: str,
-    settings: Sequence[str] = (),
-    *,
-    assume: str | None = None,
-    progress: Progress = lambda _: None,
+    preset: str, settings: Sequence[str] = (), *, assume: str | None = None, progress: Progress = lambda _: None
 ) -> Report:
     """The report on a preset. Raises UserError for wrong use: an unknown preset, key or machine."""
     try:

@@ -26,11 +26,18 @@ TIMEOUT = 30.0  # seconds for all calls together
 ENOUGH = 10.0  # seconds after which no further call is begun
 SLOW = 10.0  # seconds that the scores of one step may take
 MADE_UP: list[dict[str, Any]] = [
-    {"data_source": "openai/gsm8k", "reward_model": {"ground_truth": str(a + b)},
-     "extra_info": {"split": "train", "index": a, "answer": f"{a} + {b} = {a + b}\n#### {a + b}",
-                    "question": f"What is {a} + {b}?"}}
+    {
+        "data_source": "openai/gsm8k",
+        "reward_model": {"ground_truth": str(a + b)},
+        "extra_info": {
+            "split": "train",
+            "index": a,
+            "answer": f"{a} + {b} = {a + b}\n#### {a + b}",
+            "question": f"What is {a} + {b}?",
+        },
+    }
     for a, b in ((2, 5), (17, 25), (104, 6))
-]  # fmt: skip
+]
 """Rows for a function without data."""
 
 
@@ -61,9 +68,13 @@ def checks(subject: Subject) -> Iterable[Finding]:
         if Path(file).is_file():
             rows = data.look(subject, file, measured=True).get("examples", [])
     trial = try_out(
-        subject.python, str(path), str(subject.value(NAME) or DEFAULT_NAME), rows or MADE_UP,
-        kwargs=subject.value(KWARGS, {}) or {}, env=subject.loaded.preset.env,
-    )  # fmt: skip
+        subject.python,
+        str(path),
+        str(subject.value(NAME) or DEFAULT_NAME),
+        rows or MADE_UP,
+        kwargs=subject.value(KWARGS, {}) or {},
+        env=subject.loaded.preset.env,
+    )
     yield from trial.findings
     workers = subject.value("reward.num_workers", 8)
     answers = subject.value("data.train_batch_size", 0), subject.value("actor_rollout_ref.rollout.n", 1)
@@ -71,11 +82,14 @@ def checks(subject: Subject) -> Iterable[Finding]:
         each_step = trial.seconds * answers[0] * answers[1] / max(1, workers)
         if each_step > SLOW and not trial.is_async:
             yield Finding(
-                "REWARD-4", "data", "warning", (REWARD, "reward.num_workers"),
+                "REWARD-4",
+                "data",
+                "warning",
+                (REWARD, "reward.num_workers"),
                 f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} "
                 f"with {workers} workers",
                 "make the function quicker, or give more reward.workers",
-            )  # fmt: skip
+            )
 
 
 def try_out(
@@ -104,28 +118,38 @@ def try_out(
         extra = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
         for kind, answer in _answers(truth, extra).items():
             kinds.append(kind)
-            calls.append({
-                "data_source": row.get("data_source") or "", "solution_str": answer, "ground_truth": truth,
-                "extra_info": extra,
-            })  # fmt: skip
+            calls.append(
+                {
+                    "data_source": row.get("data_source") or "",
+                    "solution_str": answer,
+                    "ground_truth": truth,
+                    "extra_info": extra,
+                }
+            )
     request = {
-        "file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {}),
+        "file": file,
+        "name": name,
+        "calls": calls,
+        "kwargs": dict(kwargs or {}),
         "enough": min(ENOUGH, timeout / 3),
-    }  # fmt: skip
+    }
     found = worker.ask(python, "score_rows.py", request, timeout=timeout, env=env)
     if "failed" in found:
         late = " for its scores: veRL would wait" if found.get("timeout") else ""
-        return _failed(
-            f"{Path(file).name}: {clean(found['failed'])}{late}", "see that it returns and ends by itself"
-        )
+        return _failed(f"{Path(file).name}: {clean(found['failed'])}{late}", "see that it returns and ends by itself")
     if "error" in found:
         return _told(Path(file), name, found["error"])
     scores = tuple(found["scores"])
     count = len(scores)  # of a slow function, only of the first calls
     return Trial(
-        tuple(_judged(Path(file), name, scores)), tuple(calls[:count]), scores, tuple(found["extra"]),
-        found["seconds"] / max(1, count), bool(found["is_async"]), tuple(kinds[:count]),
-    )  # fmt: skip
+        tuple(_judged(Path(file), name, scores)),
+        tuple(calls[:count]),
+        scores,
+        tuple(found["extra"]),
+        found["seconds"] / max(1, count),
+        bool(found["is_async"]),
+        tuple(kinds[:count]),
+    )
 
 
 KINDS = 3
@@ -143,17 +167,23 @@ def _judged(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Findin
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= KINDS:
         yield Finding(
-            "REWARD-3", "data", "warning", (REWARD,),
+            "REWARD-3",
+            "data",
+            "warning",
+            (REWARD,),
             f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: "
             "nothing can be learned from it",
             "see with 'ppo-tui reward test' what it expects of an answer",
-        )  # fmt: skip
+        )
     elif max(abs(low), abs(high)) > 100:
         yield Finding(
-            "REWARD-5", "data", "warning", (REWARD,),
+            "REWARD-5",
+            "data",
+            "warning",
+            (REWARD,),
             f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1",
             "divide the scores",
-        )  # fmt: skip
+        )
 
 
 def _told(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
@@ -166,26 +196,25 @@ def _told(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
         return _failed(
             f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}",
             f"set reward.function to {names[0]}" if names else f"write one: {SIGNATURE}",
-            (NAME,), {"reward.function": names[0]} if len(names) == 1 else None,
-        )  # fmt: skip
-    if error["stage"] == "load":
-        return _failed(
-            f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, alone"
+            (NAME,),
+            {"reward.function": names[0]} if len(names) == 1 else None,
         )
+    if error["stage"] == "load":
+        return _failed(f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, alone")
     if error["stage"] == "value":
         return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
     signature = error["type"] == "TypeError" and "argument" in what
     if "signal only works in main thread" in what:
         return _failed(
             f"{name} fails at {where}: {what}",
-            "do without signal.alarm, for example with math_verify's timeouts off: veRL calls the function "
-            "in a thread",
+            "do without signal.alarm, for example with math_verify's timeouts off: veRL calls the function in a thread",
         )
     return _failed(
         f"{name} fails at {where}: {what}",
         f"veRL calls it by names: {SIGNATURE}"
-        if signature else "correct it: an answer whose score fails is dropped from the batch without a word",
-    )  # fmt: skip
+        if signature
+        else "correct it: an answer whose score fails is dropped from the batch without a word",
+    )
 
 
 def _failed(

@@ -35,10 +35,7 @@ def profiled(plan: Plan) -> int:
     """What vLLM's profile run finds: one layer's inside for a full batch, or the logits of every row."""
     shape = plan.facts.sizes
     rows = min(plan.max_num_seqs, plan.max_num_batched_tokens)
-    return (
-        max(plan.max_num_batched_tokens * layer_bytes(shape), rows * shape.vocab * _SAMPLED)
-        // plan.tensor_parallel
-    )
+    return max(plan.max_num_batched_tokens * layer_bytes(shape), rows * shape.vocab * _SAMPLED) // plan.tensor_parallel
 
 
 def whole(plan: Plan, total: int) -> int:

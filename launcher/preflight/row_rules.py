@@ -16,12 +16,32 @@ Found = list[dict[str, Any]]
 """What read_rows says, one for each file."""
 
 SOURCES = (
-    "openai/gsm8k", "lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500",
-    "math_dapo", "math", "math_dapo_reasoning", "numina_aops_forum", "numina_synthetic_math",
-    "numina_amc_aime", "numina_synthetic_amc", "numina_cn_k12", "numina_olympiads", "codecontests", "apps",
-    "codeforces", "taco", "hiyouga/geometry3k", "searchR1_nq", "searchR1_triviaqa", "searchR1_popqa",
-    "searchR1_hotpotqa", "searchR1_2wikimultihopqa", "searchR1_musique", "searchR1_bamboogle",
-)  # fmt: skip
+    "openai/gsm8k",
+    "lighteval/MATH",
+    "DigitalLearningGmbH/MATH-lighteval",
+    "HuggingFaceH4/MATH-500",
+    "math_dapo",
+    "math",
+    "math_dapo_reasoning",
+    "numina_aops_forum",
+    "numina_synthetic_math",
+    "numina_amc_aime",
+    "numina_synthetic_amc",
+    "numina_cn_k12",
+    "numina_olympiads",
+    "codecontests",
+    "apps",
+    "codeforces",
+    "taco",
+    "hiyouga/geometry3k",
+    "searchR1_nq",
+    "searchR1_triviaqa",
+    "searchR1_popqa",
+    "searchR1_hotpotqa",
+    "searchR1_2wikimultihopqa",
+    "searchR1_musique",
+    "searchR1_bamboogle",
+)
 """Data sources that veRL 0.9.1 scores by itself; also all that begin with `aime`."""
 
 
@@ -57,11 +77,13 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     named = {source.rpartition("/")[2].lower(): source for source in SOURCES}
     near = named.get(unknown[0].lower()) or nearest(unknown[0], SOURCES)
     yield Finding(
-        "P31", "data", "error" if lost_all else "warning", (REWARD,),
-        f"veRL has no reward function for data_source {names}{perhaps(near)}: {' and '.join(parts)} cannot "
-        "be scored",
+        "P31",
+        "data",
+        "error" if lost_all else "warning",
+        (REWARD,),
+        f"veRL has no reward function for data_source {names}{perhaps(near)}: {' and '.join(parts)} cannot be scored",
         "give reward.path, a Python file with compute_score, or rows with a data_source that veRL knows",
-    )  # fmt: skip
+    )
 
 
 def validates(subject: Subject) -> bool:
@@ -76,19 +98,25 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
         return
     if found["null"]:
         yield Finding(
-            "REWARD-6", "data", "warning", (key,),
+            "REWARD-6",
+            "data",
+            "warning",
+            (key,),
             f"{file}: in {found['null']} of {found['measured']} rows reward_model.ground_truth is null: no "
             "answer to them is ever right",
             "write the right answer there, or give a reward function of your own with reward.path",
-        )  # fmt: skip
+        )
     if found["unlike"]:
         yield Finding(
-            "REWARD-6", "data", "warning", (key,),
+            "REWARD-6",
+            "data",
+            "warning",
+            (key,),
             f"{file}: in {found['unlike']} of {found['measured']} rows the ground truth is like "
             f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k finds in no answer: it "
             "compares the text of the number after ####",
             "write the bare number as text, such as '1234', without commas and units",
-        )  # fmt: skip
+        )
 
 
 def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding]:
@@ -97,17 +125,23 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
     problem = next((each["template_problem"] for each in found if "template_problem" in each), None)
     if problem is not None:
         yield Finding(
-            "P27", "model", "error", ("actor_rollout_ref.model.path",),
+            "P27",
+            "model",
+            "error",
+            ("actor_rollout_ref.model.path",),
             f"the chat template cannot be applied to the prompts: {clean(problem)}",
             "use an -Instruct model, or give actor_rollout_ref.model.custom_chat_template",
-        )  # fmt: skip
+        )
         return
     if found and not tokenizer and any(each["measured"] > each["unshaped"] for each in found):
         yield Finding(
-            "DATA-3", "data", "info", ("actor_rollout_ref.model.path",),
+            "DATA-3",
+            "data",
+            "info",
+            ("actor_rollout_ref.model.path",),
             "the lengths of the prompts were not measured: the model's tokenizer is not here",
             "download the model first to know them",
-        )  # fmt: skip
+        )
     total, long, longest = _measured(found, limit)
     if not long:
         return
@@ -117,7 +151,8 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
     enough = long * 2 <= total and rows * (total - long) // total >= batch
     longer = {"data.max_prompt_length": longest}
     yield Finding(
-        "DATA-2", "data",
+        "DATA-2",
+        "data",
         "error" if dropped and long == total else "warning" if long * 100 >= total else "info",
         ("data.max_prompt_length", "data.filter_overlong_prompts"),
         f"{100 * long / total:.3g} % of the training prompts are longer than {limit} tokens and {fate}; "
@@ -125,7 +160,7 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
         f"set data.max_prompt_length to {longest}"
         + (", or data.filter_overlong_prompts to true" if enough and not dropped else ""),
         {"data.filter_overlong_prompts": True} if enough and not dropped else longer if not enough else None,
-    )  # fmt: skip
+    )
 
 
 def validation(subject: Subject, found: Found) -> Iterator[Finding]:
@@ -134,11 +169,15 @@ def validation(subject: Subject, found: Found) -> Iterator[Finding]:
     total, long, longest = _measured(found, limit)
     if drops(subject) and total and long == total:
         yield Finding(
-            "DATA-2", "data", "error", ("data.val_files", "data.max_prompt_length"),
+            "DATA-2",
+            "data",
+            "error",
+            ("data.val_files", "data.max_prompt_length"),
             f"all validation prompts are longer than {limit} tokens and will be dropped, and veRL cannot "
             "open an empty set",
-            f"set data.max_prompt_length to {longest}", {"data.max_prompt_length": longest},
-        )  # fmt: skip
+            f"set data.max_prompt_length to {longest}",
+            {"data.max_prompt_length": longest},
+        )
 
 
 def drops(subject: Subject) -> bool:
@@ -168,28 +207,39 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     if usable < batch:
         short = f", of which about {usable} are short enough" if usable < rows else ""
         yield Finding(
-            "P6", "config", "error", keys,
+            "P6",
+            "config",
+            "error",
+            keys,
             f"{rows} training rows{short} make no batch of {batch}: veRL loads all models, then divides by 0",
             f"set data.train_batch_size (and the mini-batch) to {_power(usable)} or less"
-            if usable else "name another training file",
-        )  # fmt: skip
+            if usable
+            else "name another training file",
+        )
         return
     unused = usable % batch
     if unused * 10 > usable:
         yield Finding(
-            "P7", "config", "info", keys,
+            "P7",
+            "config",
+            "info",
+            keys,
             f"{unused} of {usable} training rows are left over by batches of {batch} in each epoch",
             "a smaller data.train_batch_size leaves fewer",
-        )  # fmt: skip
+        )
     steps, epochs = subject.value("trainer.total_training_steps"), subject.value("trainer.total_epochs", 30)
     if isinstance(steps, int) and isinstance(epochs, int) and steps > usable // batch * epochs:
         wanted = -(-steps // (usable // batch))
         yield Finding(
-            "P34b", "config", "warning", ("trainer.total_training_steps", "trainer.total_epochs"),
+            "P34b",
+            "config",
+            "warning",
+            ("trainer.total_training_steps", "trainer.total_epochs"),
             f"{steps} steps are asked for, and {epochs} epochs of {usable // batch} steps end after "
             f"{usable // batch * epochs}: without a last validation or checkpoint",
-            f"set trainer.epochs to {wanted}", {"trainer.epochs": wanted},
-        )  # fmt: skip
+            f"set trainer.epochs to {wanted}",
+            {"trainer.epochs": wanted},
+        )
 
 
 def _usable(subject: Subject, found: Found, rows: int) -> int:

@@ -123,9 +123,15 @@ def plan(subject: Subject) -> Plan | None:
         facts=facts,
         actor=actor,
         critic=trained(
-            subject, "critic", critic_facts, critic_facts.critic_parameters, "critic.fsdp",
+            subject,
+            "critic",
+            critic_facts,
+            critic_facts.critic_parameters,
+            "critic.fsdp",
             _int(subject, "critic.model.lora_rank", 0),
-        ) if critic_facts else None,
+        )
+        if critic_facts
+        else None,
         critic_facts=critic_facts,
         critic_guessed=guessed,
         reference=reference,
@@ -136,12 +142,15 @@ def plan(subject: Subject) -> Plan | None:
             mini, f"{ACTOR}.ppo_max_token_len_per_gpu", 16384, f"{ACTOR}.ppo_micro_batch_size_per_gpu"
         ),
         log_prob_tokens=tokens(
-            batch, f"{ROLLOUT}.log_prob_max_token_len_per_gpu", 16384,
-            f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu",
+            batch, f"{ROLLOUT}.log_prob_max_token_len_per_gpu", 16384, f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu"
         ),
         critic_tokens=tokens(
-            mini, "critic.ppo_infer_max_token_len_per_gpu", CRITIC_TOKENS,
-            "critic.ppo_micro_batch_size_per_gpu", by_tokens=critic_dynamic, packed=critic_packed,
+            mini,
+            "critic.ppo_infer_max_token_len_per_gpu",
+            CRITIC_TOKENS,
+            "critic.ppo_micro_batch_size_per_gpu",
+            by_tokens=critic_dynamic,
+            packed=critic_packed,
         ),
         update_logit=update_logit,
         log_prob_logit=log_prob_logit,
@@ -152,7 +161,8 @@ def plan(subject: Subject) -> Plan | None:
         max_num_seqs=_int(subject, f"{ROLLOUT}.max_num_seqs", 1024),
         max_num_batched_tokens=_int(subject, f"{ROLLOUT}.max_num_batched_tokens", 8192),
         bucket=_int(subject, f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes", BUCKET) << 20
-        if reserves and together else 0,
+        if reserves and together
+        else 0,
         staged=not actor.fsdp2 or has_lora(subject),
         copied=copied(subject, actor, facts),
         of_free=engine == "sglang",
@@ -162,7 +172,7 @@ def plan(subject: Subject) -> Plan | None:
         max_model_len=_int(subject, f"{ROLLOUT}.max_model_len", facts.sizes.context),
         judge=_judge(subject),
         judge_sleeps=bool(subject.value(f"{JUDGE}.rollout.free_cache_engine", True)),
-    )  # fmt: skip
+    )
 
 
 def logit_bytes(subject: Subject) -> tuple[float, float]:
@@ -176,9 +186,7 @@ def logit_bytes(subject: Subject) -> tuple[float, float]:
     if subject.value(f"{MODEL}.use_fused_kernels", False):
         return 0.5, 0.5
     scaled = 0 if subject.value(f"{ROLLOUT}.temperature", 1.0) == 1 else 2  # logits over temperature
-    entropy = bool(
-        subject.value(f"{ACTOR}.entropy_coeff", 0) or subject.value(f"{ACTOR}.calculate_entropy", False)
-    )
+    entropy = bool(subject.value(f"{ACTOR}.entropy_coeff", 0) or subject.value(f"{ACTOR}.calculate_entropy", False))
     if not subject.value(f"{MODEL}.use_remove_padding", False):
         return (24 if entropy else 8) + scaled, 14 + scaled
     update = (4 if entropy else 2) if _flash_attn(subject) else 6

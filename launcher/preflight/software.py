@@ -25,9 +25,20 @@ from launcher.verl_env import VerlEnv
 ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
 LIGER = "actor_rollout_ref.model.use_liger"
 NEEDED = (
-    "torch", "ray", "transformers", "tensordict", "datasets", "numpy", "pandas", "hydra-core", "peft",
-    "torchdata", "accelerate", "codetiming", "dill",
-)  # fmt: skip
+    "torch",
+    "ray",
+    "transformers",
+    "tensordict",
+    "datasets",
+    "numpy",
+    "pandas",
+    "hydra-core",
+    "peft",
+    "torchdata",
+    "accelerate",
+    "codetiming",
+    "dill",
+)
 """What veRL imports before its first step."""
 
 TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
@@ -72,9 +83,12 @@ def _liger(python: str) -> Iterator[Finding]:
         env = verl_env.probe(python)
         if env.verl and "liger-kernel" not in env.packages:
             yield _finding(
-                "SW-2", "error", "liger-kernel is missing, and model.use_liger asks for it",
-                f"{_install(env, 'liger-kernel')}, or model.use_liger=false", (LIGER,),
-            )  # fmt: skip
+                "SW-2",
+                "error",
+                "liger-kernel is missing, and model.use_liger asks for it",
+                f"{_install(env, 'liger-kernel')}, or model.use_liger=false",
+                (LIGER,),
+            )
 
 
 def usual(machine: Machine) -> Use:
@@ -94,9 +108,11 @@ def judge(python: str, use: Use) -> Iterator[Finding]:
         install = f"{env.python} -m pip install 'verl[vllm]==0.9.1'"
         get = install if use.gpu else "'make setup' in a checkout of ppo-tui"
         yield _finding(
-            "SW-1", "error", f"veRL is not installed for {env.python}",
+            "SW-1",
+            "error",
+            f"veRL is not installed for {env.python}",
             f"{get}, or set PPO_TUI_PYTHON to the Python that has it",
-        )  # fmt: skip
+        )
         return
     shown = ("verl", "torch", "vllm", "ray", "transformers")
     found = ", ".join(f"{name} {env.packages[name]}" for name in shown if name in env.packages)
@@ -115,16 +131,15 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
         have = env.packages.get(name)
         if have is None and name in NEEDED:
             yield _finding(
-                "SW-2",
-                "error",
-                f"{name} is missing: veRL {env.verl} needs it",
-                _install(env, f"{name}{range_}"),
+                "SW-2", "error", f"{name} is missing: veRL {env.verl} needs it", _install(env, f"{name}{range_}")
             )
         elif have is not None and not _within(have, range_):
             yield _finding(
-                "SW-3", "warning", f"{name} is {have}, and veRL {env.verl} was made for {range_}",
+                "SW-3",
+                "warning",
+                f"{name} is {have}, and veRL {env.verl} was made for {range_}",
                 _install(env, f"{name}{range_}"),
-            )  # fmt: skip
+            )
 
 
 def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
@@ -151,14 +166,14 @@ def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """P4, P5: packages of the trainer that plain `pip install verl` does not bring."""
     if use.v1 and "TransferQueue" not in env.packages:
         yield _finding(
-            "P4", "error",
+            "P4",
+            "error",
             f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start without it",
-            _install(env, "TransferQueue==0.1.11 tensordict==0.10.0"), ("trainer.use_v1",),
-        )  # fmt: skip
-    if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
-        yield _finding(
-            "P5", "error", "orjson is missing: veRL's file logger needs it", _install(env, "orjson")
+            _install(env, "TransferQueue==0.1.11 tensordict==0.10.0"),
+            ("trainer.use_v1",),
         )
+    if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
+        yield _finding("P5", "error", "orjson is missing: veRL's file logger needs it", _install(env, "orjson"))
 
 
 def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -168,36 +183,43 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
     torch, package = env.packages.get("torch"), ENGINES.get(use.engine)
     if torch is not None and env.cuda is None:
         yield _finding(
-            "SW-4", "error", f"torch {torch} was built without CUDA, and the run wants GPUs",
+            "SW-4",
+            "error",
+            f"torch {torch} was built without CUDA, and the run wants GPUs",
             _install(env, f"'verl[vllm]=={env.verl}'") + ", in an environment of its own",
             ("trainer.device",),
-        )  # fmt: skip
+        )
     if package is None:
         return
     have, key = env.packages.get(package), ("actor_rollout_ref.rollout.name",)
     if have is None:
         yield _finding(
-            "SW-5", "error", f"{package} is missing, and rollout.engine is {use.engine}",
-            _install(env, f"'verl[{package}]=={env.verl}'"), key,
-        )  # fmt: skip
+            "SW-5",
+            "error",
+            f"{package} is missing, and rollout.engine is {use.engine}",
+            _install(env, f"'verl[{package}]=={env.verl}'"),
+            key,
+        )
         return
     if package != "vllm":
         return
-    oldest = next(
-        (vllm for verl, vllm in OLDEST_VLLM if versions.number(env.verl or "") >= versions.number(verl)), "0"
-    )
+    oldest = next((vllm for verl, vllm in OLDEST_VLLM if versions.number(env.verl or "") >= versions.number(verl)), "0")
     if versions.number(have) < versions.number(oldest):
         yield _finding(
-            "SW-5", "error", f"vllm is {have}, and veRL {env.verl} refuses less than {oldest}",
-            _install(env, f"'verl[vllm]=={env.verl}'"), key,
-        )  # fmt: skip
+            "SW-5",
+            "error",
+            f"vllm is {have}, and veRL {env.verl} refuses less than {oldest}",
+            _install(env, f"'verl[vllm]=={env.verl}'"),
+            key,
+        )
     if "flashinfer-python" not in env.packages and use.env.get("VLLM_USE_FLASHINFER_SAMPLER") != "0":
         yield _finding(
-            "SW-6", "warning",
+            "SW-6",
+            "warning",
             f"flashinfer is missing: the sampler of vllm {have} may end the engine at its first token",
-            "set VLLM_USE_FLASHINFER_SAMPLER: 0 under env in the preset, or "
-            + _install(env, "flashinfer-python"), key,
-        )  # fmt: skip
+            "set VLLM_USE_FLASHINFER_SAMPLER: 0 under env in the preset, or " + _install(env, "flashinfer-python"),
+            key,
+        )
 
 
 def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -209,7 +231,8 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
     if not asks:
         return
     yield _finding(
-        "SW-7", "warning" if fallback else "error",
+        "SW-7",
+        "warning" if fallback else "error",
         "flash-attn is missing: ppo-tui loads models with PyTorch's attention instead; slower, and the "
         "logits of an update take three times the memory"
         if fallback
@@ -218,7 +241,7 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
         + " (a wheel for your torch saves an hour of building)"
         + ("" if fallback else ", or algorithm=grpo with model.attention=sdpa"),
         (ATTENTION,),
-    )  # fmt: skip
+    )
 
 
 def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -226,16 +249,22 @@ def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
     for name in use.loggers:
         if name in TRACKERS and name not in env.packages:
             yield _finding(
-                "SW-8", "error", f"trainer.logger names {name}, which is not installed", _install(env, name),
+                "SW-8",
+                "error",
+                f"trainer.logger names {name}, which is not installed",
+                _install(env, name),
                 ("trainer.logger",),
-            )  # fmt: skip
+            )
     offline = use.env.get("WANDB_MODE") in ("offline", "disabled")
     login = "WANDB_API_KEY" in use.env or (Path(use.env.get("HOME", "/")) / ".netrc").exists()
     if "wandb" in use.loggers and not offline and not login:
         yield _finding(
-            "SW-9", "error", "wandb has no login: the run would end after its whole start-up",
-            "wandb login, or WANDB_MODE: offline under env in the preset", ("trainer.logger",),
-        )  # fmt: skip
+            "SW-9",
+            "error",
+            "wandb has no login: the run would end after its whole start-up",
+            "wandb login, or WANDB_MODE: offline under env in the preset",
+            ("trainer.logger",),
+        )
 
 
 def _ours() -> Iterator[Finding]:
@@ -243,18 +272,17 @@ def _ours() -> Iterator[Finding]:
     try:
         metadata.version("nvidia-ml-py")
     except metadata.PackageNotFoundError:
-        yield _finding(
-            "SW-10", "warning", "nvidia-ml-py is missing: no GPU figures", "pip install nvidia-ml-py"
-        )
+        yield _finding("SW-10", "warning", "nvidia-ml-py is missing: no GPU figures", "pip install nvidia-ml-py")
     try:
         old = metadata.version("pynvml")
     except metadata.PackageNotFoundError:
         return
     yield _finding(
-        "SW-10", "info",
+        "SW-10",
+        "info",
         f"the package pynvml {old} is deprecated; nvidia-ml-py brings the module of that name",
         "pip uninstall pynvml",
-    )  # fmt: skip
+    )
 
 
 def _within(version: str, range_: str) -> bool:

@@ -60,9 +60,7 @@ class Trained:
         return self.weights * self.param_offload + self.adam * self.optimizer_offload
 
 
-def trained(
-    subject: Subject, name: str, facts: ModelFacts, parameters: int, config: str, lora: int
-) -> Trained:
+def trained(subject: Subject, name: str, facts: ModelFacts, parameters: int, config: str, lora: int) -> Trained:
     adapter = facts.lora_parameters(lora)
     policy = bool(subject.value(f"{config}.offload_policy", False))
     strategy = subject.value("critic.strategy" if name == "critic" else f"{ACTOR}.strategy", "fsdp")

@@ -20,12 +20,7 @@ _RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], 
 
 
 def ask(
-    python: str,
-    script: str,
-    request: Mapping[str, Any],
-    *,
-    timeout: float,
-    env: Mapping[str, str] | None = None,
+    python: str, script: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """What the script of that name in this folder answers.
 
@@ -36,9 +31,13 @@ def ask(
         try:
             process = subprocess.Popen(
                 [python, "-c", _RUN, str(Path(__file__).with_name(script))],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd="/",
-                env={**os.environ, **(env or {})}, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd="/",
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+            )
         except OSError as error:
             return {"failed": f"{python} cannot be started: {error.strerror}"}
         with process:
@@ -55,8 +54,6 @@ def ask(
         answer: dict[str, Any] = orjson.loads(out)
     except orjson.JSONDecodeError:
         last = clean(err.decode(errors="replace")).strip().rpartition("\n")[2]
-        ended = (
-            f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        )
+        ended = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
         return {"failed": f"it ended with {ended}" + (f": {last}" if last else "")}
     return answer

@@ -13,13 +13,7 @@ class Trainer(Group, title="Trainer"):
     """Hardware and the course of the run."""
 
     gpus: int = verl(
-        "trainer.n_gpus_per_node",
-        "GPUs on each machine.",
-        1,
-        unit="GPUs",
-        essential=True,
-        scale="double",
-        ge=1,
+        "trainer.n_gpus_per_node", "GPUs on each machine.", 1, unit="GPUs", essential=True, scale="double", ge=1
     )
     nodes: int = verl("trainer.nnodes", "Machines.", 1, unit="machines", ge=1)
     device: Literal["cuda", "cpu", "npu"] | None = verl("trainer.device", "What the model is trained on.")
@@ -35,20 +29,10 @@ class Trainer(Group, title="Trainer"):
         ge=1,
     )
     save_every: int | None = verl(
-        "trainer.save_freq",
-        "Checkpoint every so many steps; -1 never.",
-        unit="steps",
-        essential=True,
-        step=5,
-        ge=-1,
+        "trainer.save_freq", "Checkpoint every so many steps; -1 never.", unit="steps", essential=True, step=5, ge=-1
     )
     validate_every: int | None = verl(
-        "trainer.test_freq",
-        "Validation every so many steps; -1 never.",
-        unit="steps",
-        essential=True,
-        step=5,
-        ge=-1,
+        "trainer.test_freq", "Validation every so many steps; -1 never.", unit="steps", essential=True, step=5, ge=-1
     )
     validate_first: bool | None = verl("trainer.val_before_train", "Validate before the first step.")
     val_only: bool | None = verl("trainer.val_only", "Validate, and train nothing.")
@@ -64,22 +48,14 @@ class Trainer(Group, title="Trainer"):
         ge=1,
     )
     max_critic_ckpt_to_keep: int | None = verl(
-        "trainer.max_critic_ckpt_to_keep",
-        "Critic checkpoints to keep; null keeps all.",
-        3,
-        unit="checkpoints",
-        ge=1,
+        "trainer.max_critic_ckpt_to_keep", "Critic checkpoints to keep; null keeps all.", 3, unit="checkpoints", ge=1
     )
     del_local_ckpt_after_load: bool | None = verl(
         "trainer.del_local_ckpt_after_load", "Remove a checkpoint once it was resumed from."
     )
-    default_hdfs_dir: str | None = verl(
-        "trainer.default_hdfs_dir", "HDFS folder that gets the checkpoints too."
-    )
+    default_hdfs_dir: str | None = verl("trainer.default_hdfs_dir", "HDFS folder that gets the checkpoints too.")
     project: str = verl("trainer.project_name", "Project name in trackers such as wandb.", "ppo-tui")
-    experiment: str | None = verl(
-        "trainer.experiment_name", "Name of the run in trackers; the run's own when null."
-    )
+    experiment: str | None = verl("trainer.experiment_name", "Name of the run in trackers; the run's own when null.")
     loggers: list[str] = verl(
         "trainer.logger", "Trackers besides console and file: wandb, mlflow, tensorboard, swanlab, ...", []
     )
@@ -90,8 +66,7 @@ class Trainer(Group, title="Trainer"):
         "trainer.use_v1", "veRL 0.9's trainer; false is the old one, which needs no TransferQueue."
     )
     mode: Literal["sync", "colocate_async", "separate_async"] | None = verl(
-        f"{_V1}.trainer_mode",
-        "Whether rollouts wait for the update, overlap with it, or have GPUs of their own.",
+        f"{_V1}.trainer_mode", "Whether rollouts wait for the update, overlap with it, or have GPUs of their own."
     )
     parameter_sync_step: int | None = verl(
         f"{_V1}.separate_async.parameter_sync_step",
@@ -120,11 +95,7 @@ class Trainer(Group, title="Trainer"):
         ge=1,
     )
     nccl_timeout: int | None = verl(
-        "actor_rollout_ref.nccl_timeout",
-        "How long GPUs wait for each other.",
-        unit="seconds",
-        scale="double",
-        ge=1,
+        "actor_rollout_ref.nccl_timeout", "How long GPUs wait for each other.", unit="seconds", scale="double", ge=1
     )
 
 
@@ -132,8 +103,7 @@ class Cluster(Group, title="Cluster"):
     """Ray: its own on this machine, or one that is there already."""
 
     address: str | None = verl(
-        "+ray_kwargs.ray_init.address",
-        "Ray cluster to join (auto, or host:port); null starts one for this run.",
+        "+ray_kwargs.ray_init.address", "Ray cluster to join (auto, or host:port); null starts one for this run."
     )
     submit: bool = verl("", "Submit as a Ray job instead of starting the driver here.", False)
     cpus: int | None = verl(

@@ -27,9 +27,7 @@ class Critic(Group, title="Critic (the value model)"):
         "+critic.model.override_config.attn_implementation", "Attention kernel.", follows="model.attention"
     )
     use_remove_padding: bool | None = verl(
-        "critic.model.use_remove_padding",
-        "Pack sequences without padding.",
-        follows="model.use_remove_padding",
+        "critic.model.use_remove_padding", "Pack sequences without padding.", follows="model.use_remove_padding"
     )
     enable_gradient_checkpointing: bool | None = verl(
         "critic.model.enable_gradient_checkpointing",
@@ -46,18 +44,12 @@ class Critic(Group, title="Critic (the value model)"):
         ge=0,
         le=512,
     )
-    lora_alpha: int | None = verl(
-        "critic.model.lora_alpha", "Scale of the critic's adapter.", scale="double", ge=1
-    )
+    lora_alpha: int | None = verl("critic.model.lora_alpha", "Scale of the critic's adapter.", scale="double", ge=1)
     target_modules: str | list[str] | None = verl(
         "critic.model.target_modules", "Layers of the critic that get an adapter, or all-linear."
     )
     lr: float | None = verl(
-        "critic.optim.lr",
-        "Learning rate of the critic, usually 5 to 10 times the actor's.",
-        essential=True,
-        ge=0,
-        le=1,
+        "critic.optim.lr", "Learning rate of the critic, usually 5 to 10 times the actor's.", essential=True, ge=0, le=1
     )
     lr_warmup_steps: int | None = verl(
         "critic.optim.lr_warmup_steps",
@@ -66,12 +58,7 @@ class Critic(Group, title="Critic (the value model)"):
         ge=-1,
     )
     lr_warmup_steps_ratio: float | None = verl(
-        "critic.optim.lr_warmup_steps_ratio",
-        "The same as a share of all steps.",
-        scale="step",
-        step=0.01,
-        ge=0,
-        le=1,
+        "critic.optim.lr_warmup_steps_ratio", "The same as a share of all steps.", scale="step", step=0.01, ge=0, le=1
     )
     lr_scheduler_type: Schedule | None = verl(
         "critic.optim.lr_scheduler_type", "Course of the learning rate after the warm-up."
@@ -85,12 +72,8 @@ class Critic(Group, title="Critic (the value model)"):
         le=1,
     )
     weight_decay: float | None = verl("critic.optim.weight_decay", "Weight decay of AdamW.", ge=0)
-    betas: list[float] | None = verl(
-        "critic.optim.betas", "AdamW's memory of gradients and of their squares."
-    )
-    clip_grad: float | None = verl(
-        "critic.optim.clip_grad", "Largest gradient norm; 0 would freeze the critic.", gt=0
-    )
+    betas: list[float] | None = verl("critic.optim.betas", "AdamW's memory of gradients and of their squares.")
+    clip_grad: float | None = verl("critic.optim.clip_grad", "Largest gradient norm; 0 would freeze the critic.", gt=0)
     ppo_mini_batch_size: int | None = verl(
         "critic.ppo_mini_batch_size",
         "Prompts for one optimizer step; the actor's when null.",
@@ -133,9 +116,7 @@ class Critic(Group, title="Critic (the value model)"):
         "critic.fsdp.param_offload", "Keep the weights in host memory outside of updates.", essential=True
     )
     optimizer_offload: bool | None = verl(
-        "critic.fsdp.optimizer_offload",
-        "Keep Adam's state in host memory outside of updates.",
-        essential=True,
+        "critic.fsdp.optimizer_offload", "Keep Adam's state in host memory outside of updates.", essential=True
     )
     offload_policy: bool | None = verl(
         "critic.fsdp.offload_policy", "fsdp2: weights and Adam stay in host memory, even in updates."
@@ -151,15 +132,9 @@ class Critic(Group, title="Critic (the value model)"):
     )
     model_dtype: str | None = verl("critic.fsdp.model_dtype", "Type of the master weights.")
     ulysses_sequence_parallel_size: int | None = verl(
-        "critic.ulysses_sequence_parallel_size",
-        "GPUs that share one sequence.",
-        unit="GPUs",
-        scale="double",
-        ge=1,
+        "critic.ulysses_sequence_parallel_size", "GPUs that share one sequence.", unit="GPUs", scale="double", ge=1
     )
-    save_contents: list[str] | None = verl(
-        "critic.checkpoint.save_contents", "What a checkpoint of the critic holds."
-    )
+    save_contents: list[str] | None = verl("critic.checkpoint.save_contents", "What a checkpoint of the critic holds.")
     load_contents: list[str] | None = verl(
         "critic.checkpoint.load_contents", "What is read from it; what was saved when null."
     )
@@ -169,9 +144,7 @@ class Ref(Group, title="Reference"):
     """The frozen reference policy that the KL is measured against."""
 
     strategy: Strategy | None = verl(f"{_REF}.strategy", "How weights are sharded; the actor's when null.")
-    param_offload: bool | None = verl(
-        f"{_REF}.fsdp_config.param_offload", "Keep the reference in host memory."
-    )
+    param_offload: bool | None = verl(f"{_REF}.fsdp_config.param_offload", "Keep the reference in host memory.")
     model_dtype: str | None = verl(f"{_REF}.fsdp_config.model_dtype", "Type of the reference's weights.")
     reshard_after_forward: bool | None = verl(
         f"{_REF}.fsdp_config.reshard_after_forward", "Free gathered weights after each pass."
@@ -196,9 +169,7 @@ class Ref(Group, title="Reference"):
     entropy_from_logits_with_chunking: bool | None = verl(
         f"{_REF}.entropy_from_logits_with_chunking", "Compute the entropy in pieces: less memory."
     )
-    use_torch_compile: bool | None = verl(
-        f"{_REF}.fsdp_config.use_torch_compile", "Compile the entropy with torch."
-    )
+    use_torch_compile: bool | None = verl(f"{_REF}.fsdp_config.use_torch_compile", "Compile the entropy with torch.")
     ulysses_sequence_parallel_size: int | None = verl(
         f"{_REF}.ulysses_sequence_parallel_size",
         "GPUs that share one sequence; the actor's when null.",

@@ -54,9 +54,13 @@ def tree(version: str, verl: Path | None = None) -> Tree:
     cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
     if not cache.is_file():
         done = subprocess.run(
-            [sys.executable, "-c", _COMPOSE, str(folder)], capture_output=True, cwd="/", check=False,
-            stdin=subprocess.DEVNULL, timeout=60,
-        )  # fmt: skip
+            [sys.executable, "-c", _COMPOSE, str(folder)],
+            capture_output=True,
+            cwd="/",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
         if done.returncode != 0:
             return bundled(version)
         cache.parent.mkdir(parents=True, exist_ok=True)
@@ -127,9 +131,7 @@ def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
     return look_up(name, resolve(_literal(otherwise), key, look_up))
 
 
-def default_of(
-    key: str, version: str = NEWEST, verl: Path | None = None, keys: Mapping[str, Any] | None = None
-) -> Any:
+def default_of(key: str, version: str = NEWEST, verl: Path | None = None, keys: Mapping[str, Any] | None = None) -> Any:
     """veRL's default for a key as `version` calls it, when `keys` are set; None when it has none."""
 
     def look_up(name: str, otherwise: Any = None) -> Any:

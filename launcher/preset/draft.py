@@ -139,9 +139,7 @@ class Draft:
         if where[0] == "overrides" and where not in self.reading.places:
             if error := self._wrong(where, value):
                 raise UserError(error)
-            self.replace(
-                yaml_text.put(self.text, ("overrides", name.removeprefix("overrides.")), value, ORDER)
-            )
+            self.replace(yaml_text.put(self.text, ("overrides", name.removeprefix("overrides.")), value, ORDER))
         else:
             self.set(where, value)
         return where
@@ -246,11 +244,7 @@ def target(name: str) -> Path:
     name = name.strip()
     if "/" in name or name.endswith((".yaml", ".yml")):
         return layers.home(name, "preset").absolute()
-    if (
-        not name
-        or name.startswith(".")
-        or not name.replace("-", "").replace(".", "").replace("_", "").isalnum()
-    ):
+    if not name or name.startswith(".") or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
         raise UserError(f"{name!r} is no name for a preset: letters, digits, '-', '.' and '_' make one")
     return paths.presets_dir() / f"{name}.yaml"
 

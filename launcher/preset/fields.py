@@ -47,9 +47,15 @@ def verl(
     whole ones "step"), `step` the distance of "step". `limits` are pydantic's: gt, ge, lt, le.
     """
     extra: Any = {
-        "verl": key, "unit": unit, "follows": follows, "kind": kind, "names": names or {},
-        "essential": essential, "scale": scale, "step": step,
-    }  # fmt: skip
+        "verl": key,
+        "unit": unit,
+        "follows": follows,
+        "kind": kind,
+        "names": names or {},
+        "essential": essential,
+        "scale": scale,
+        "step": step,
+    }
     return Field(default, description=about, json_schema_extra=extra, **limits)  # type: ignore[call-overload]
 
 

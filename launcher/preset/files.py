@@ -125,9 +125,7 @@ def summary(name_or_path: str) -> Summary:
     return Summary(path.stem, origin, path, preset.description, preset.needs, shadows=shadows)
 
 
-def _finish(
-    name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]
-) -> LoadedPreset:
+def _finish(name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]) -> LoadedPreset:
     for setting in settings:
         layer = layers.over(layers.from_setting(setting, Path.cwd()), layer)
     return LoadedPreset(name, path, origin, _validated(layer), layer)

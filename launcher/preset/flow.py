@@ -99,15 +99,25 @@ def flow(seen: Effective, rows: int | None = None) -> Flow:
     first = int(seen("trainer.val_before_train") is not False)
     validations = _times(steps, seen("trainer.test_freq"), last=not early)
     return Flow(
-        prompts=prompts, n=n, gpus=gpus, ranks=ranks, longest=longest, actor=actor, critic=critic,
+        prompts=prompts,
+        n=n,
+        gpus=gpus,
+        ranks=ranks,
+        longest=longest,
+        actor=actor,
+        critic=critic,
         padding=-(-prompts // actor.mini) * actor.mini * n - prompts * n,
-        rows=rows, steps_an_epoch=steps_an_epoch,
-        unused_rows=None if rows is None else rows % prompts, epochs=epochs, steps=steps, early=early,
+        rows=rows,
+        steps_an_epoch=steps_an_epoch,
+        unused_rows=None if rows is None else rows % prompts,
+        epochs=epochs,
+        steps=steps,
+        early=early,
         critic_warmup=seen.whole("trainer.critic_warmup", 0) if critic else 0,
         validations=None if validations is None else validations + first,
         checkpoints=saves,
         kept=saves if saves is None or not isinstance(most_kept, int) else min(saves, most_kept),
-    )  # fmt: skip
+    )
 
 
 def rows_of(files: Any) -> int | None:
@@ -139,10 +149,14 @@ def _updates(seen: Effective, model: str, prompts: int, n: int, ranks: int, long
     micro = None if tokens else seen.whole(f"{model}.ppo_micro_batch_size_per_gpu", 0) or None
     size = max(1, tokens // longest) if tokens else micro
     return Updates(
-        mini=mini, mini_batches=-(-prompts // mini), epochs=seen.whole(f"{model}.ppo_epochs"),
-        per_gpu=per_gpu, micro=micro, tokens=tokens,
+        mini=mini,
+        mini_batches=-(-prompts // mini),
+        epochs=seen.whole(f"{model}.ppo_epochs"),
+        per_gpu=per_gpu,
+        micro=micro,
+        tokens=tokens,
         micro_batches=None if size is None else int(-(-per_gpu // size)),
-    )  # fmt: skip
+    )
 
 
 def _times(steps: int | None, every: Any, *, last: bool) -> int | None:

@@ -43,8 +43,7 @@ _TABLE = (
     _Ignored(f"{_ACTOR}.use_torch_compile", "0.8.0", _MOVED.format(f"{_ACTOR}.{_COMPILE}")),
     _Ignored(f"{_REF}.use_torch_compile", "0.8.0", _MOVED.format(f"{_REF}.{_COMPILE}")),
     _Ignored(
-        "data.truncation", "0.8.0",
-        "over-long prompts are cut on the left unless data.filter_overlong_prompts is set",
+        "data.truncation", "0.8.0", "over-long prompts are cut on the left unless data.filter_overlong_prompts is set"
     ),
     _Ignored("data.return_raw_chat", "0.7.0", "the messages are always handed on"),
     _Ignored("actor_rollout_ref.nccl_timeout", "0.8.0", "the workers that read it are gone"),
@@ -57,7 +56,7 @@ _TABLE = (
     _Ignored("algorithm.use_pf_ppo", "0.9.0", _OLD_ONLY, True),
     _Ignored("algorithm.pf_ppo.", "0.9.0", _OLD_ONLY, True),
     _Ignored("transfer_queue.enable", "0.9.0", "the new trainer always uses TransferQueue", True),
-)  # fmt: skip
+)
 
 
 def ignored(keys: Mapping[str, Any], version: str) -> list[tuple[str, str]]:

@@ -17,19 +17,30 @@ from launcher.preset.schema import FIELDS
 from launcher.text import clean
 
 OURS = {
-    "trainer.default_local_dir", "trainer.rollout_data_dir", "trainer.validation_data_dir",
-    "trainer.resume_mode", "trainer.resume_from_path", "hydra.run.dir", "hydra.output_subdir",
-    "ray_kwargs.ray_init.include_dashboard", "ray_kwargs.ray_init.num_gpus",
-}  # fmt: skip
+    "trainer.default_local_dir",
+    "trainer.rollout_data_dir",
+    "trainer.validation_data_dir",
+    "trainer.resume_mode",
+    "trainer.resume_from_path",
+    "hydra.run.dir",
+    "hydra.output_subdir",
+    "ray_kwargs.ray_init.include_dashboard",
+    "ray_kwargs.ray_init.num_gpus",
+}
 """What ppo-tui sets for each run by itself."""
 
 # Where veRL's default is not ours: a script that is silent means veRL's.
 _SILENT = ("trainer.gpus", "rollout.tensor_model_parallel_size")
 _ALWAYS = ("console", "file")  # loggers that every run has
 _SETTERS = (
-    "VERL_FILE_LOGGER_PATH", "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS", "PYTHONUNBUFFERED",
-    "RAY_COLOR_PREFIX", "RAY_USAGE_STATS_ENABLED", "VERL_USE_EXTERNAL_MODULES", "PYTHONPATH",
-)  # fmt: skip
+    "VERL_FILE_LOGGER_PATH",
+    "VERL_REPLAY_BUFFER_DEBUG_INTERVAL_SECONDS",
+    "PYTHONUNBUFFERED",
+    "RAY_COLOR_PREFIX",
+    "RAY_USAGE_STATS_ENABLED",
+    "VERL_USE_EXTERNAL_MODULES",
+    "PYTHONPATH",
+)
 _PLAIN = ("--config-name=ppo_trainer", "--config-name=ppo_trainer.yaml")  # what a preset starts from, too
 _ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
 _CPU_SETTERS = ("VERL_PLATFORM", "VERL_ENGINE_DEVICE")
@@ -72,8 +83,7 @@ def from_script(text: str, name: str, folder: Path) -> Imported:
     if not layer:
         another = next((f" ({note})" for note in reversed(notes) if " -m " in note), "")
         raise UserError(
-            f"there are no veRL overrides in it{another}: "
-            "expected is 'python -m verl.trainer.main_ppo KEY=VALUE ...'"
+            f"there are no veRL overrides in it{another}: expected is 'python -m verl.trainer.main_ppo KEY=VALUE ...'"
         )
     if any(word.startswith("--config-") and word not in _PLAIN for word in stray):
         notes.append(

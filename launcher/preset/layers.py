@@ -22,10 +22,23 @@ from launcher.text import did_you_mean
 FREE = ("health", "env")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
 ROOTS = (
-    "actor_rollout_ref", "algorithm", "critic", "custom_reward_function", "data", "distillation",
-    "global_profiler", "model_engine", "ray_init", "ray_kwargs", "reward", "reward_model", "sandbox_fusion",
-    "skip", "trainer", "transfer_queue",
-)  # fmt: skip
+    "actor_rollout_ref",
+    "algorithm",
+    "critic",
+    "custom_reward_function",
+    "data",
+    "distillation",
+    "global_profiler",
+    "model_engine",
+    "ray_init",
+    "ray_kwargs",
+    "reward",
+    "reward_model",
+    "sandbox_fusion",
+    "skip",
+    "trainer",
+    "transfer_queue",
+)
 """Where veRL's keys begin."""
 
 _OURS: dict[str, Callable[[], str]] = {
@@ -130,11 +143,7 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
     spec = FIELDS.get(name)
     if spec is None:
         raise UserError(f"{source}: unknown field {name!r}{_hint(name)}")
-    if (
-        isinstance(value, str)
-        and str not in spec.types
-        and any(get_origin(kind) is list for kind in spec.types)
-    ):
+    if isinstance(value, str) and str not in spec.types and any(get_origin(kind) is list for kind in spec.types):
         value = [value]  # `loggers: wandb`
     if spec.kind and value is not None:
         value = _located(value, spec.kind == "path or name", folder, f"{source}: {name}")
@@ -153,9 +162,7 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     spec = BY_KEY.get(newest)
     if spec is not None:
         ours = {theirs: name for name, theirs in spec.names.items()}
-        _put_field(
-            layer, spec.name, ours.get(value, value) if isinstance(value, str) else value, source, folder
-        )
+        _put_field(layer, spec.name, ours.get(value, value) if isinstance(value, str) else value, source, folder)
     else:
         layer["overrides", newest] = Entry(value, source, prefix + newest)
 

@@ -74,9 +74,7 @@ def _own(name: str) -> Path:
     if name in known:
         return known[name]
     if name in shipped():
-        raise UserError(
-            f"{name} comes with ppo-tui and stays: 'ppo-tui preset copy {name} NEW' makes it yours"
-        )
+        raise UserError(f"{name} comes with ppo-tui and stays: 'ppo-tui preset copy {name} NEW' makes it yours")
     load(name)  # tells that there is no such preset, and the nearest name
     raise UserError(f"{name!r} is a file: only presets in {paths.presets_dir()} have names")
 

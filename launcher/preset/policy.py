@@ -12,40 +12,28 @@ _FSDP, _OPTIM = f"{_ACTOR}.fsdp_config", f"{_ACTOR}.optim"
 Strategy = Literal["fsdp", "fsdp2"]
 Attention = Literal["flash_attention_2", "sdpa", "eager"]
 Schedule = Literal["constant", "cosine"]
-LossMode = Literal[
-    "token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"
-]
+LossMode = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"]
 
 
 class Model(Group, title="Model"):
     """The model that is trained; the critic starts from it too."""
 
     path: str | None = verl(
-        f"{_MODEL}.path",
-        "Folder or Hugging Face name of the model to train.",
-        kind="path or name",
-        essential=True,
+        f"{_MODEL}.path", "Folder or Hugging Face name of the model to train.", kind="path or name", essential=True
     )
     tokenizer_path: str | None = verl(
         f"{_MODEL}.tokenizer_path", "Tokenizer, when it is not the model's own.", kind="path or name"
     )
     hf_config_path: str | None = verl(
-        f"{_MODEL}.hf_config_path",
-        "Model configuration, when it is not the model's own.",
-        kind="path or name",
+        f"{_MODEL}.hf_config_path", "Model configuration, when it is not the model's own.", kind="path or name"
     )
-    trust_remote_code: bool | None = verl(
-        f"{_MODEL}.trust_remote_code", "Run Python code that comes with the model."
-    )
-    external_lib: str | None = verl(
-        f"{_MODEL}.external_lib", "Python module to import before the model is built."
-    )
+    trust_remote_code: bool | None = verl(f"{_MODEL}.trust_remote_code", "Run Python code that comes with the model.")
+    external_lib: str | None = verl(f"{_MODEL}.external_lib", "Python module to import before the model is built.")
     custom_chat_template: str | None = verl(
         f"{_MODEL}.custom_chat_template", "Chat template in place of the tokenizer's."
     )
     attention: Attention | None = verl(
-        f"+{_MODEL}.override_config.attn_implementation",
-        "Attention kernel; sdpa where flash-attn is missing.",
+        f"+{_MODEL}.override_config.attn_implementation", "Attention kernel; sdpa where flash-attn is missing."
     )
     use_remove_padding: bool | None = verl(f"{_MODEL}.use_remove_padding", "Pack sequences without padding.")
     enable_gradient_checkpointing: bool | None = verl(
@@ -81,16 +69,12 @@ class Model(Group, title="Model"):
     lora_alpha: int | None = verl(
         f"{_MODEL}.lora_alpha", "Scale of the LoRA adapter, often the rank or twice it.", scale="double", ge=1
     )
-    lora_merge: bool | None = verl(
-        f"{_MODEL}.lora.merge", "Send the engine merged weights instead of the adapter."
-    )
+    lora_merge: bool | None = verl(f"{_MODEL}.lora.merge", "Send the engine merged weights instead of the adapter.")
     target_modules: str | list[str] | None = verl(
         f"{_MODEL}.target_modules", "Layers that get an adapter, or all-linear."
     )
     exclude_modules: str | list[str] | None = verl(f"{_MODEL}.exclude_modules", "Layers that get none.")
-    lora_adapter_path: str | None = verl(
-        f"{_MODEL}.lora_adapter_path", "Adapter to continue from.", kind="path"
-    )
+    lora_adapter_path: str | None = verl(f"{_MODEL}.lora_adapter_path", "Adapter to continue from.", kind="path")
 
 
 class Actor(Group, title="Actor (the policy)"):
@@ -104,18 +88,10 @@ class Actor(Group, title="Actor (the policy)"):
         le=1,
     )
     lr_warmup_steps: int | None = verl(
-        f"{_OPTIM}.lr_warmup_steps",
-        "Steps over which the learning rate rises; -1: by the ratio.",
-        unit="steps",
-        ge=-1,
+        f"{_OPTIM}.lr_warmup_steps", "Steps over which the learning rate rises; -1: by the ratio.", unit="steps", ge=-1
     )
     lr_warmup_steps_ratio: float | None = verl(
-        f"{_OPTIM}.lr_warmup_steps_ratio",
-        "The same as a share of all steps.",
-        scale="step",
-        step=0.01,
-        ge=0,
-        le=1,
+        f"{_OPTIM}.lr_warmup_steps_ratio", "The same as a share of all steps.", scale="step", step=0.01, ge=0, le=1
     )
     lr_scheduler_type: Schedule | None = verl(
         f"{_OPTIM}.lr_scheduler_type", "Course of the learning rate after the warm-up."
@@ -135,9 +111,7 @@ class Actor(Group, title="Actor (the policy)"):
     betas: list[float] | None = verl(f"{_OPTIM}.betas", "AdamW's memory of gradients and of their squares.")
     optimizer: str | None = verl(f"{_OPTIM}.optimizer", "Class of the optimizer, such as AdamW.")
     optimizer_impl: str | None = verl(f"{_OPTIM}.optimizer_impl", "Module that has that class.")
-    clip_grad: float | None = verl(
-        f"{_OPTIM}.clip_grad", "Largest gradient norm; 0 would freeze the model.", gt=0
-    )
+    clip_grad: float | None = verl(f"{_OPTIM}.clip_grad", "Largest gradient norm; 0 would freeze the model.", gt=0)
     ppo_mini_batch_size: int | None = verl(
         f"{_ACTOR}.ppo_mini_batch_size",
         "Prompts for one optimizer step.",
@@ -167,9 +141,7 @@ class Actor(Group, title="Actor (the policy)"):
         scale="double",
         ge=1,
     )
-    ppo_epochs: int | None = verl(
-        f"{_ACTOR}.ppo_epochs", "Passes over each batch of rollouts.", unit="passes", ge=1
-    )
+    ppo_epochs: int | None = verl(f"{_ACTOR}.ppo_epochs", "Passes over each batch of rollouts.", unit="passes", ge=1)
     shuffle: bool | None = verl(f"{_ACTOR}.shuffle", "Shuffle the batch before the mini-batches are cut.")
     data_loader_seed: int | None = verl(f"{_ACTOR}.data_loader_seed", "Seed of that shuffle.", ge=0)
     clip_ratio: float | None = verl(
@@ -220,9 +192,7 @@ class Actor(Group, title="Actor (the policy)"):
     entropy_checkpointing: bool | None = verl(
         f"{_ACTOR}.entropy_checkpointing", "Recompute the entropy in the backward pass: less memory."
     )
-    strategy: Strategy | None = verl(
-        f"{_ACTOR}.strategy", "How weights are sharded; fsdp2 is needed on the CPU."
-    )
+    strategy: Strategy | None = verl(f"{_ACTOR}.strategy", "How weights are sharded; fsdp2 is needed on the CPU.")
     param_offload: bool | None = verl(
         f"{_FSDP}.param_offload", "Keep the weights in host memory outside of updates.", essential=True
     )
@@ -247,16 +217,10 @@ class Actor(Group, title="Actor (the policy)"):
         f"{_FSDP}.wrap_policy.min_num_params", "Shard modules with that many parameters; 0: by layer.", ge=0
     )
     use_torch_compile: bool | None = verl(f"{_FSDP}.use_torch_compile", "Compile the entropy with torch.")
-    full_determinism: bool | None = verl(
-        f"{_FSDP}.full_determinism", "The same result in every run, more slowly."
-    )
+    full_determinism: bool | None = verl(f"{_FSDP}.full_determinism", "The same result in every run, more slowly.")
     seed: int | None = verl(f"{_FSDP}.seed", "Seed of the update.", ge=0)
     ulysses_sequence_parallel_size: int | None = verl(
-        f"{_ACTOR}.ulysses_sequence_parallel_size",
-        "GPUs that share one sequence.",
-        unit="GPUs",
-        scale="double",
-        ge=1,
+        f"{_ACTOR}.ulysses_sequence_parallel_size", "GPUs that share one sequence.", unit="GPUs", scale="double", ge=1
     )
     save_contents: list[str] | None = verl(
         f"{_ACTOR}.checkpoint.save_contents",
@@ -265,6 +229,4 @@ class Actor(Group, title="Actor (the policy)"):
     load_contents: list[str] | None = verl(
         f"{_ACTOR}.checkpoint.load_contents", "What is read from it; what was saved when null."
     )
-    async_save: bool | None = verl(
-        f"{_ACTOR}.checkpoint.async_save", "Write checkpoints beside the training."
-    )
+    async_save: bool | None = verl(f"{_ACTOR}.checkpoint.async_save", "Write checkpoints beside the training.")

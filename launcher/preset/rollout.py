@@ -36,9 +36,7 @@ class Rollout(Group, title="Rollout"):
     top_p: float | None = verl(
         f"{_ROLLOUT}.top_p", "Nucleus sampling; 1 keeps all tokens.", scale="step", step=0.05, gt=0, le=1
     )
-    top_k: int | None = verl(
-        f"{_ROLLOUT}.top_k", "Sample from that many tokens; -1 is all.", unit="tokens", ge=-1
-    )
+    top_k: int | None = verl(f"{_ROLLOUT}.top_k", "Sample from that many tokens; -1 is all.", unit="tokens", ge=-1)
     do_sample: bool | None = verl(f"{_ROLLOUT}.do_sample", "Sample instead of taking the likeliest token.")
     seed: int | None = verl(f"{_ROLLOUT}.seed", "Seed of the engine.", ge=0)
     full_determinism: bool | None = verl(
@@ -72,11 +70,7 @@ class Rollout(Group, title="Rollout"):
         f"{_ROLLOUT}.pipeline_model_parallel_size", "Stages of a pipeline; vllm takes only 1.", ge=1
     )
     max_num_batched_tokens: int | None = verl(
-        f"{_ROLLOUT}.max_num_batched_tokens",
-        "Tokens in one pass of the engine.",
-        unit="tokens",
-        scale="double",
-        ge=1,
+        f"{_ROLLOUT}.max_num_batched_tokens", "Tokens in one pass of the engine.", unit="tokens", scale="double", ge=1
     )
     max_model_len: int | None = verl(
         f"{_ROLLOUT}.max_model_len",
@@ -97,18 +91,14 @@ class Rollout(Group, title="Rollout"):
     free_cache_engine: bool | None = verl(
         f"{_ROLLOUT}.free_cache_engine", "Give the engine's memory back during updates."
     )
-    enable_chunked_prefill: bool | None = verl(
-        f"{_ROLLOUT}.enable_chunked_prefill", "Prefill long prompts in pieces."
-    )
+    enable_chunked_prefill: bool | None = verl(f"{_ROLLOUT}.enable_chunked_prefill", "Prefill long prompts in pieces.")
     enable_prefix_caching: bool | None = verl(
         f"{_ROLLOUT}.enable_prefix_caching", "Keep what equal beginnings of prompts have in common."
     )
     load_format: str | None = verl(
         f"{_ROLLOUT}.load_format", "How the engine gets its first weights; safetensors with LoRA."
     )
-    layered_summon: bool | None = verl(
-        f"{_ROLLOUT}.layered_summon", "Send the weights layer by layer: less memory."
-    )
+    layered_summon: bool | None = verl(f"{_ROLLOUT}.layered_summon", "Send the weights layer by layer: less memory.")
     update_weights_bucket_megabytes: int | None = verl(
         f"{_ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes",
         "Weights sent to the engine at once.",
@@ -120,8 +110,7 @@ class Rollout(Group, title="Rollout"):
     ignore_eos: bool | None = verl(f"{_ROLLOUT}.ignore_eos", "Write on after the end mark; for measurements.")
     disable_log_stats: bool | None = verl(f"{_ROLLOUT}.disable_log_stats", "Keep the engine's figures quiet.")
     calculate_log_probs: bool | None = verl(
-        f"{_ROLLOUT}.calculate_log_probs",
-        "Keep the engine's own probabilities, to compare them with the trainer's.",
+        f"{_ROLLOUT}.calculate_log_probs", "Keep the engine's own probabilities, to compare them with the trainer's."
     )
     logprobs_mode: str | None = verl(
         f"{_ROLLOUT}.logprobs_mode", "Whether these count temperature and top-p: processed_logprobs, or not."
@@ -147,12 +136,9 @@ class Rollout(Group, title="Rollout"):
         f"{_ROLLOUT}.agent.num_workers", "Processes that feed the engine.", unit="processes", ge=1
     )
     agent_loop: str | None = verl(
-        f"{_ROLLOUT}.agent.default_agent_loop",
-        "How a prompt becomes a response: single_turn_agent, tool_agent.",
+        f"{_ROLLOUT}.agent.default_agent_loop", "How a prompt becomes a response: single_turn_agent, tool_agent."
     )
-    multi_turn: bool | None = verl(
-        f"{_ROLLOUT}.multi_turn.enable", "Let the model use tools over several turns."
-    )
+    multi_turn: bool | None = verl(f"{_ROLLOUT}.multi_turn.enable", "Let the model use tools over several turns.")
     max_assistant_turns: int | None = verl(
         f"{_ROLLOUT}.multi_turn.max_assistant_turns", "Turns of the model at most.", unit="turns", ge=1
     )
@@ -172,9 +158,7 @@ class Rollout(Group, title="Rollout"):
         unit="samples",
         ge=1,
     )
-    val_n: int | None = verl(
-        f"{_ROLLOUT}.val_kwargs.n", "Responses to each validation prompt.", unit="responses", ge=1
-    )
+    val_n: int | None = verl(f"{_ROLLOUT}.val_kwargs.n", "Responses to each validation prompt.", unit="responses", ge=1)
     val_do_sample: bool | None = verl(
         f"{_ROLLOUT}.val_kwargs.do_sample", "Sample in validation instead of taking the likeliest token."
     )

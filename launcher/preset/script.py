@@ -20,9 +20,32 @@ _OVERRIDE = re.compile(r"[+~]{0,2}[a-z_]+(?:\.[\w-]+)+=")
 _BRANCHES = {"if", "elif", "else", "for", "while", "until", "case", "select", "function"}
 _FILLERS = {"then", "do", "{", "!", "time", "exec", "nohup", "command", "sudo", "else"}
 _QUIET = {
-    "set", "cd", "echo", "printf", "mkdir", "fi", "done", "esac", "}", "true", ":", "[", "[[", "ulimit",
-    "exit", "shift", "return", "break", "continue", "wait", "trap", "tee", "date", "sleep", "cat",
-}  # fmt: skip
+    "set",
+    "cd",
+    "echo",
+    "printf",
+    "mkdir",
+    "fi",
+    "done",
+    "esac",
+    "}",
+    "true",
+    ":",
+    "[",
+    "[[",
+    "ulimit",
+    "exit",
+    "shift",
+    "return",
+    "break",
+    "continue",
+    "wait",
+    "trap",
+    "tee",
+    "date",
+    "sleep",
+    "cat",
+}
 
 
 @dataclass
@@ -76,9 +99,7 @@ def parse(text: str, folder: str = ".") -> Script:
 def _without_fillers(words: list[str], found: Script) -> list[str]:
     while words and (words[0] in _FILLERS or words[0] in _BRANCHES):
         if words[0] in _BRANCHES:
-            found.notes.append(
-                "the script has conditions or loops: everything in them is taken, as if it ran once"
-            )
+            found.notes.append("the script has conditions or loops: everything in them is taken, as if it ran once")
             if words[0] in ("for", "case", "select", "function"):
                 return []
         words = words[1:]

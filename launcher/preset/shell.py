@@ -19,12 +19,7 @@ def command_line(launch: Launch) -> str:
     env = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
     start = next(index for index, word in enumerate(launch.argv) if word == "-m") + 2
     first = " ".join(shlex.quote(word) for word in launch.argv[:start])
-    lines = [
-        *([" ".join(["env", *unset])] if unset else []),
-        *env,
-        first,
-        *map(shlex.quote, launch.argv[start:]),
-    ]
+    lines = [*([" ".join(["env", *unset])] if unset else []), *env, first, *map(shlex.quote, launch.argv[start:])]
     return " \\\n  ".join(lines)
 
 

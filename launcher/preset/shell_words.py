@@ -18,9 +18,13 @@ _BLANK = " \t\u00a0"  # a page's unbreakable blank is one, however a shell sees 
 _TORN = re.compile(rf"\\[{_BLANK}]+(?:#[^\n]*)?\n")  # a shell ends the command here, and nobody means that
 _ARITHMETIC = re.compile(r"[\d\s()+\-*/%]+")
 _SUMS = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Mod: operator.mod,
-    ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Mod: operator.mod,
+    ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv,
+}
 _DEEPEST = 8  # commands within commands
 _SPLIT = "\0"  # in an expanded word: here the shell would begin a new one
 
@@ -49,8 +53,7 @@ class Expander:
             return new if quoted else _parted(new)
         if match is None:
             self.notes.append(
-                f"${{{inside}}} is left out: only ${{NAME}}, ${{NAME:-default}}, ${{NAME%end}} and such "
-                "are understood"
+                f"${{{inside}}} is left out: only ${{NAME}}, ${{NAME:-default}}, ${{NAME%end}} and such are understood"
             )
             return ""
         name, index, mode, default = match.groups()
@@ -74,11 +77,7 @@ class Expander:
 
     def expand(self, text: str, *, quoted: bool) -> str:
         """The word after `:-`; between double quotes (`quoted`) only further double quotes go."""
-        return (
-            _Reader(text, self).quoted(end="", drop='"')
-            if quoted
-            else _Reader(text, self).text_of_word("")[0]
-        )
+        return _Reader(text, self).quoted(end="", drop='"') if quoted else _Reader(text, self).text_of_word("")[0]
 
     def command(self, text: str) -> str:
         """`$(text)`, which is not run; what asks for a part of a path is known all the same."""
@@ -91,9 +90,7 @@ class Expander:
 
     def arithmetic(self, text: str) -> str:
         """`$((text))`: whole numbers and variables with + - * / %."""
-        named = re.sub(
-            r"\$?\{?([A-Za-z_]\w*)\}?", lambda found: self.variables.get(found[1], "") or "0", text
-        )
+        named = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda found: self.variables.get(found[1], "") or "0", text)
         try:
             if not _ARITHMETIC.fullmatch(named):
                 raise ValueError(named)

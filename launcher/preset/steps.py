@@ -21,9 +21,7 @@ def step(spec: Spec, value: Any, up: bool, seen: Effective) -> Any:
     """
     if value is None and spec.key:
         value = seen(spec.key)
-        value = (
-            {theirs: ours for ours, theirs in spec.names.items()}.get(value, value) if spec.names else value
-        )
+        value = {theirs: ours for ours, theirs in spec.names.items()}.get(value, value) if spec.names else value
     if bool in spec.types:
         return not value
     if spec.choices:
@@ -108,22 +106,15 @@ def _one_two_five(value: float, up: bool) -> float:
     _, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     power = len(digits) - 1 + exponent
-    around = [
-        float(Decimal(mantissa).scaleb(power + shift)) for shift in (-1, 0, 1) for mantissa in (1, 2, 5)
-    ]
-    return next(
-        each for each in (around if up else reversed(around)) if (each > value if up else each < value)
-    )
+    around = [float(Decimal(mantissa).scaleb(power + shift)) for shift in (-1, 0, 1) for mantissa in (1, 2, 5)]
+    return next(each for each in (around if up else reversed(around)) if (each > value if up else each < value))
 
 
 def _step(value: float, distance: float, up: bool, *, whole: bool) -> Any:
     """The next multiple of the distance. Where it is many, -1 (never) is below the first one."""
     by = Decimal(repr(distance))
     times = Decimal(repr(value)) / by
-    if up:
-        found = (times.to_integral_value(ROUND_FLOOR) + 1) * by
-    else:
-        found = (times.to_integral_value(ROUND_CEILING) - 1) * by
+    found = by * (times.to_integral_value(ROUND_FLOOR) + 1 if up else times.to_integral_value(ROUND_CEILING) - 1)
     if value < 0 and up:
         found = max(found, by)
     if not whole:

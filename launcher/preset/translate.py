@@ -69,18 +69,14 @@ def build(
     preset = loaded.preset
     missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
     if missing:
-        raise UserError(
-            f"preset {loaded.name} does not say {' nor '.join(missing)}: set it there or as KEY=VALUE"
-        )
+        raise UserError(f"preset {loaded.name} does not say {' nor '.join(missing)}: set it there or as KEY=VALUE")
     reward = preset.reward
     if reward.path is None and reward.function not in (None, *BUILT_IN_REWARDS):
         raise UserError(
             f"reward.function is {reward.function!r}: without reward.path it is one of veRL's own, "
             + " or ".join(BUILT_IN_REWARDS)
         )
-    env = environment.variables(
-        preset, folders.metrics, Path(python), os.environ if environ is None else environ
-    )
+    env = environment.variables(preset, folders.metrics, Path(python), os.environ if environ is None else environ)
     ours = _folders(folders, resume_from)
     wanted = {
         **_fields(preset),
@@ -93,15 +89,19 @@ def build(
     named = _named(wanted, version)
     return Launch(
         argv=[
-            str(python), "-u", "-m", MODULE,
+            str(python),
+            "-u",
+            "-m",
+            MODULE,
             *(f"{prefix}{key}={hydra.quote(value)}" for key, (prefix, value) in named.items()),
             # Hydra's own notes (config, overrides, log) belong to the run, not to the working directory.
-            f"hydra.run.dir={hydra.quote(str(folders.hydra))}", "hydra.output_subdir=config",
+            f"hydra.run.dir={hydra.quote(str(folders.hydra))}",
+            "hydra.output_subdir=config",
         ],
         env=env,
         unset=[] if preset.cluster.address else ["RAY_ADDRESS"],
         keys={key: value for key, (_, value) in named.items()},
-    )  # fmt: skip
+    )
 
 
 def _named(wanted: Arguments, version: str) -> Arguments:

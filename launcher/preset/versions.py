@@ -37,19 +37,19 @@ MOVES = (
     # both names exist from 0.6 on, but each version reads only this one
     Move("actor_rollout_ref.actor.optim.clip_grad", "actor_rollout_ref.actor.grad_clip", "0.8.0"),
     Move("critic.optim.clip_grad", "critic.grad_clip", "0.8.0"),
-    Move("actor_rollout_ref.actor.fsdp_config.use_torch_compile",
-         "actor_rollout_ref.actor.use_torch_compile", "0.8.0"),
-    Move("actor_rollout_ref.ref.fsdp_config.use_torch_compile",
-         "actor_rollout_ref.ref.use_torch_compile", "0.8.0"),
-    Move("actor_rollout_ref.actor.optim.lr_scheduler_type",
-         "actor_rollout_ref.actor.optim.warmup_style", "0.6.0"),
+    Move("actor_rollout_ref.actor.fsdp_config.use_torch_compile", "actor_rollout_ref.actor.use_torch_compile", "0.8.0"),
+    Move("actor_rollout_ref.ref.fsdp_config.use_torch_compile", "actor_rollout_ref.ref.use_torch_compile", "0.8.0"),
+    Move("actor_rollout_ref.actor.optim.lr_scheduler_type", "actor_rollout_ref.actor.optim.warmup_style", "0.6.0"),
     Move("critic.optim.lr_scheduler_type", "critic.optim.warmup_style", "0.6.0"),
     Move("ray_kwargs.timeline_json_file", "ray_init.timeline_json_file", "0.6.0"),
     Move("ray_kwargs.ray_init.", "ray_init.", "0.6.0"),
     Move("global_profiler.steps", "trainer.profile_steps", "0.6.0"),
-    Move("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
-         "actor_rollout_ref.rollout.update_weights_bucket_megabytes", "0.7.1"),
-)  # fmt: skip
+    Move(
+        "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
+        "actor_rollout_ref.rollout.update_weights_bucket_megabytes",
+        "0.7.1",
+    ),
+)
 
 UNLISTED = {
     "actor_rollout_ref.actor.fsdp_config.model_dtype": "0.6.0",

@@ -192,9 +192,7 @@ class _Text:
 
     def _blanks(self) -> bool:
         starts = [key.start_mark.index for key, value in self.root.value[1:] if value.id == "mapping"]
-        return any(
-            re.search(r"\n[ \t\r]*\n(?:[ \t]*#[^\n]*\n)*$", self.text[:start]) is not None for start in starts
-        )
+        return any(re.search(r"\n[ \t\r]*\n(?:[ \t]*#[^\n]*\n)*$", self.text[:start]) is not None for start in starts)
 
     def _end(self, key: Any, node: Any) -> int:
         """Behind the last character of a value; a block mapping's own mark is that of the next token."""

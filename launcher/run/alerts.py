@@ -96,14 +96,17 @@ class AlertCommand:
         while (event := self._queue.get()) is not None:
             try:
                 done = subprocess.run(
-                    self._argv, input=orjson.dumps(event), timeout=TIME_LIMIT, check=False,
-                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                )  # fmt: skip
+                    self._argv,
+                    input=orjson.dumps(event),
+                    timeout=TIME_LIMIT,
+                    check=False,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                )
                 if done.returncode:
                     said = clean(done.stderr.decode(errors="replace")).strip().splitlines()
                     self._report(
-                        f"on_alert: {self._argv[0]} left with {done.returncode}"
-                        + (f": {said[-1]}" if said else "")
+                        f"on_alert: {self._argv[0]} left with {done.returncode}" + (f": {said[-1]}" if said else "")
                     )
             except subprocess.TimeoutExpired:
                 self._report(f"on_alert: {self._argv[0]} took more than {TIME_LIMIT:.0f} s and was ended")

@@ -26,14 +26,11 @@ def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
     """Step and folder of a run's checkpoint, of the newest one when no step is named. Raises UserError."""
     newest = latest_checkpoint(run.checkpoints)
     if newest is None:
-        raise UserError(
-            f"run {run.id} has no complete checkpoint in {run.checkpoints}: trainer.save_every makes them"
-        )
+        raise UserError(f"run {run.id} has no complete checkpoint in {run.checkpoints}: trainer.save_every makes them")
     if step is None or step == newest[0]:
         return newest
     kept = sorted(
-        int(path.parent.name.removeprefix("global_step_"))
-        for path in run.checkpoints.glob("global_step_*/actor")
+        int(path.parent.name.removeprefix("global_step_")) for path in run.checkpoints.glob("global_step_*/actor")
     )
     kept = [each for each in kept if each <= newest[0]]
     if step not in kept:

@@ -128,15 +128,22 @@ def summary(
     paces = [seconds for seconds in pace[1].values if math.isfinite(seconds)] if pace else []
     span = score[1].span(0, score[1].steps[-1]) if score else None
     return Facts(
-        run=run, name=str(info.get("name") or run), state=str(state["state"]),
-        outcome=state.get("outcome"), verdict=state.get("verdict"),
-        step=store.last_step, total=state.get("total"),
-        best_score=span.high if span else None, last_score=score[1].last if score else None,
-        kl=kl[1].last if kl else None, kl_key=kl[0] if kl else None,
+        run=run,
+        name=str(info.get("name") or run),
+        state=str(state["state"]),
+        outcome=state.get("outcome"),
+        verdict=state.get("verdict"),
+        step=store.last_step,
+        total=state.get("total"),
+        best_score=span.high if span else None,
+        last_score=score[1].last if score else None,
+        kl=kl[1].last if kl else None,
+        kl_key=kl[0] if kl else None,
         entropy=entropy[1].last if entropy else None,
-        throughput=throughput[1].last if throughput else None, duration=seconds,
+        throughput=throughput[1].last if throughput else None,
+        duration=seconds,
         step_seconds=statistics.median(paces) if paces else None,
-    )  # fmt: skip
+    )
 
 
 def has_preset(info: Mapping[str, Any]) -> bool:
@@ -214,7 +221,4 @@ def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
 def difference_rows(runs: Sequence[RunDir], found: Sequence[Difference]) -> list[list[str]]:
     """The differences as rows of words, one column a run; a value that is not set is its default."""
     heading = ["SETTING", *(run.id for run in runs)]
-    return [
-        heading,
-        *([entry.key, *(shown(value) for value in entry.values)] for entry in found),
-    ]
+    return [heading, *([entry.key, *(shown(value) for value in entry.values)] for entry in found)]

@@ -34,7 +34,5 @@ def take(run: RunDir) -> list[Request]:
         path.unlink(missing_ok=True)
         if found.get("verb") in VERBS:
             rule = found.get("rule")
-            taken.append(
-                Request(found["verb"], str(found.get("by", "user")), rule if isinstance(rule, str) else None)
-            )
+            taken.append(Request(found["verb"], str(found.get("by", "user")), rule if isinstance(rule, str) else None))
     return taken

@@ -20,9 +20,15 @@ def spawn(argv: list[str], env: Mapping[str, str], cwd: Path, console: Path) -> 
     """
     with console.open("ab") as out:
         return subprocess.Popen(
-            argv, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            start_new_session=True, close_fds=True,
-        )  # fmt: skip
+            argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            close_fds=True,
+        )
 
 
 def stop(driver: ProcessId, patience: float = PATIENCE) -> list[str]:

@@ -27,9 +27,12 @@ def checklist_maker(
 
     def make(keys: Mapping[str, Any]) -> Checklist:
         return Checklist(
-            config=keys, settings=settings, gpu_total_gb=sizes.get("gpu_total_gb"),
-            host_total_gb=sizes.get("host_total_gb"), clock=clock,
-        )  # fmt: skip
+            config=keys,
+            settings=settings,
+            gpu_total_gb=sizes.get("gpu_total_gb"),
+            host_total_gb=sizes.get("host_total_gb"),
+            clock=clock,
+        )
 
     return make
 

@@ -100,9 +100,8 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         metrics = attempt.metrics if source.metrics else None
         clock = LogClock(source.console, source.metrics)
         monitor = Monitor(
-            DiskSink(attempt, events), checklist_maker({}, {}), {},
-            file_logger=bool(console and metrics), clock=clock,
-        )  # fmt: skip
+            DiskSink(attempt, events), checklist_maker({}, {}), {}, file_logger=bool(console and metrics), clock=clock
+        )
         started = clock.now
         resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
         monitor.history(earlier_steps(run, attempt.number, resumed))
@@ -112,20 +111,33 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         write_json(attempt.exit, {"schema": SCHEMA, **ended})
         found = diagnose(lines(attempt.console) if console else ())
         told = {
-            **monitor.to_json(clock.now), "attempt": attempt.number, "started": started, "ended": clock.now,
+            **monitor.to_json(clock.now),
+            "attempt": attempt.number,
+            "started": started,
+            "ended": clock.now,
             "outcome": found.cause if found.cause in ("finished", "stopped", "running") else "failed",
-            "cause": found.cause, "error": found.title if console else None,
-        }  # fmt: skip
+            "cause": found.cause,
+            "error": found.title if console else None,
+        }
         if not console:
             told |= {"outcome": None, "cause": None}
         if told["outcome"] in ("finished", "stopped", "running"):
             told["error"] = None
     sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
     run.write_info({"id": run.id, "name": group[0].name, "created": now, "imported_from": sources})
-    StateFile(run).write({
-        "state": "imported", "created": now, "supervisor": None, "driver": None, "exit": None, **told,
-        "eta": None, "stalled": False, "stall": None,
-    })  # fmt: skip
+    StateFile(run).write(
+        {
+            "state": "imported",
+            "created": now,
+            "supervisor": None,
+            "driver": None,
+            "exit": None,
+            **told,
+            "eta": None,
+            "stalled": False,
+            "stall": None,
+        }
+    )
 
 
 def _copy(source: Path, target: Path) -> None:

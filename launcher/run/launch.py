@@ -38,9 +38,14 @@ def _silent(_: str) -> None:
 
 
 def start(
-    preset: str | LoadedPreset, settings: Sequence[str] = (), narrate: Narrate = _silent, *,
-    force: bool = False, after: RunDir | None = None, resume_from: Path | None = None,
-) -> RunDir:  # fmt: skip
+    preset: str | LoadedPreset,
+    settings: Sequence[str] = (),
+    narrate: Narrate = _silent,
+    *,
+    force: bool = False,
+    after: RunDir | None = None,
+    resume_from: Path | None = None,
+) -> RunDir:
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
     `after` is the run whose settings were edited for this one, `resume_from` a checkpoint of another run to
@@ -53,24 +58,30 @@ def start(
     env = verl_env.require(loaded.preset.python)
     check_health(loaded.preset.health)
     preflight = admit(
-        loaded, force=force, narrate=narrate,
-        prepare=lambda: assets.ensure(loaded.preset, env.python, narrate),
-    )  # fmt: skip
+        loaded, force=force, narrate=narrate, prepare=lambda: assets.ensure(loaded.preset, env.python, narrate)
+    )
     run = create(loaded.name)
     try:
         attempt = run.add_attempt()
         launch = _build(loaded, env, run, attempt, resume_from=resume_from)
         now = time.time()
-        run.write_info({
-            "id": run.id, "name": loaded.name, "created": now, "preset": loaded.snapshot(),
-            "preset_file": str(loaded.path) if loaded.origin == "file" else None,
-            "overrides": list(settings), "argv": list(launch.argv), "env": launch.env, "cwd": str(run.path),
-            "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version}
-            | env.packages,
-            "host": {"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
-            "preflight": preflight,
-            **({"after": origin(after, loaded.snapshot())} if after else {}),
-        })  # fmt: skip
+        run.write_info(
+            {
+                "id": run.id,
+                "name": loaded.name,
+                "created": now,
+                "preset": loaded.snapshot(),
+                "preset_file": str(loaded.path) if loaded.origin == "file" else None,
+                "overrides": list(settings),
+                "argv": list(launch.argv),
+                "env": launch.env,
+                "cwd": str(run.path),
+                "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
+                "host": {"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
+                "preflight": preflight,
+                **({"after": origin(after, loaded.snapshot())} if after else {}),
+            }
+        )
         write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
         _note_force(run, preflight)
         if after is not None:
@@ -92,9 +103,7 @@ def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) ->
     return build(loaded, version=env.verl, python=env.python, folders=where)
 
 
-def resume(
-    run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent, *, force: bool = False
-) -> RunDir:
+def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent, *, force: bool = False) -> RunDir:
     """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one.
 
     Raises Refused as `start` does.
@@ -185,23 +194,26 @@ def _ask_to_end(run: RunDir, state: dict[str, Any], by: str) -> None:
 def folders(run: RunDir, attempt: AttemptDir) -> RunFolders:
     """Where an attempt's veRL writes."""
     return RunFolders(
-        checkpoints=run.checkpoints, rollouts=run.rollouts, validations=run.validations,
-        metrics=attempt.metrics, hydra=attempt.hydra,
-    )  # fmt: skip
+        checkpoints=run.checkpoints,
+        rollouts=run.rollouts,
+        validations=run.validations,
+        metrics=attempt.metrics,
+        hydra=attempt.hydra,
+    )
 
 
 def _build(
-    loaded: LoadedPreset,
-    env: verl_env.VerlEnv,
-    run: RunDir,
-    attempt: AttemptDir,
-    resume_from: Path | None = None,
+    loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
 ) -> Launch:
     assert env.verl is not None
     return build(
-        loaded, version=env.verl, folders=folders(run, attempt), python=env.python, experiment=run.id,
+        loaded,
+        version=env.verl,
+        folders=folders(run, attempt),
+        python=env.python,
+        experiment=run.id,
         resume_from=resume_from,
-    )  # fmt: skip
+    )
 
 
 def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
@@ -217,11 +229,7 @@ def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
     events.add("exit", code=None, signal=None, requested_by=by)
     if left:
         events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
-    kept = {
-        key: value
-        for key, value in state.items()
-        if key not in ("schema", "updated", "heartbeat", "driver_alive")
-    }
+    kept = {key: value for key, value in state.items() if key not in ("schema", "updated", "heartbeat", "driver_alive")}
     kept["step"] = kept.get("step") if step is None else step
     StateFile(run).write({**kept, "state": "stopped", "exit": record, "cause": "stopped"})
     return "stopped"

@@ -65,9 +65,14 @@ def _run(python: str, actor: Path, target: Path) -> None:
     command = [python, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(actor), "--target_dir", str(target)]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False,
-        cwd=target, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-    )  # fmt: skip
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        cwd=target,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
     if done.returncode != 0 or not any(target.glob("*.safetensors")):
         lines = clean(done.stdout.decode(errors="replace")).strip().splitlines()
         told = "\n".join(lines[-_TOLD:]) or "it said nothing"

@@ -51,9 +51,13 @@ class DiskSink:
     """Writes findings into the run directory."""
 
     def __init__(
-        self, attempt: AttemptDir, events: EventLog,
-        on_change: Callable[[Change, float], None] | None = None, *, patient: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        attempt: AttemptDir,
+        events: EventLog,
+        on_change: Callable[[Change, float], None] | None = None,
+        *,
+        patient: bool = False,
+    ) -> None:
         """`on_change` is told of every flag that rose or fell, after it was written.
 
         `patient`: as `launcher.files.Appender`.
@@ -85,9 +89,15 @@ class Monitor:
     """
 
     def __init__(
-        self, sink: Sink, make_checklist: ChecklistMaker, keys: Mapping[str, Any], *, file_logger: bool,
-        pinned: Mapping[str, Any] | None = None, clock: Callable[[StepRecord], float] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        sink: Sink,
+        make_checklist: ChecklistMaker,
+        keys: Mapping[str, Any],
+        *,
+        file_logger: bool,
+        pinned: Mapping[str, Any] | None = None,
+        clock: Callable[[StepRecord], float] | None = None,
+    ) -> None:
         self.phase = "config"
         self.phase_since: float | None = None
         self.step: int | None = None
@@ -167,13 +177,20 @@ class Monitor:
         """The monitor's part of state.json."""
         rows, stall = self.checklist.rows(), self.stall(now)
         return {
-            "phase": self.phase, "phase_since": self.phase_since, "phase_usual": self.phase_usual,
-            "step": self.step, "total": self.total,
-            "eta": self.eta, "step_seconds": self.step_seconds, "rollout": self.rollout,
-            "stalled": stall is not None, "stall": stall, "verdict": str(self.checklist.verdict),
+            "phase": self.phase,
+            "phase_since": self.phase_since,
+            "phase_usual": self.phase_usual,
+            "step": self.step,
+            "total": self.total,
+            "eta": self.eta,
+            "step_seconds": self.step_seconds,
+            "rollout": self.rollout,
+            "stalled": stall is not None,
+            "stall": stall,
+            "verdict": str(self.checklist.verdict),
             "flags": [row.rule for row in rows if row.level >= Level.NOTICE and not row.muted],
             "checks": [row.to_json() for row in rows],
-        }  # fmt: skip
+        }
 
     @property
     def phase_usual(self) -> float | None:
@@ -260,8 +277,6 @@ class Monitor:
                 seconds = sum(record.data.get(key, 0.0) for key in keys)
                 if seconds > 0:  # neither missing nor nan
                     self._taken[phase].append(seconds)
-            changes = self.checklist.step(
-                record.step, record.data, t=record.t, three_decimals=self._three_decimals
-            )
+            changes = self.checklist.step(record.step, record.data, t=record.t, three_decimals=self._three_decimals)
             self._sink.health(changes, record.t)
         return records

@@ -127,9 +127,7 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
         attempt = source.attempt(number)
         launch = read_json(attempt.launch)
         console, metrics = attempt.logs()
-        monitor = Monitor(
-            sink, make, launch.get("keys") or {}, file_logger=metrics is not None, pinned=pinned
-        )
+        monitor = Monitor(sink, make, launch.get("keys") or {}, file_logger=metrics is not None, pinned=pinned)
         monitor.history(earlier_steps(source, number, launch.get("resume_step")))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))
@@ -151,9 +149,13 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     ended = read_json(attempt.exit)
     alive = state["state"] in ALIVE or bool(state.get("driver_alive"))  # its supervisor may be gone
     found = diagnose(
-        lines(attempt.console), exit_code=ended.get("code"), requested_by=ended.get("requested_by"),
-        alive=alive, stalled_for=_age(attempt.console), steps_total=state.get("total"),
-    )  # fmt: skip
+        lines(attempt.console),
+        exit_code=ended.get("code"),
+        requested_by=ended.get("requested_by"),
+        alive=alive,
+        stalled_for=_age(attempt.console),
+        steps_total=state.get("total"),
+    )
     return found.of_run(source.id[:SHORT_ID])
 
 

@@ -40,9 +40,7 @@ class ProcessId:
     @classmethod
     def from_json(cls, value: object) -> "ProcessId | None":
         if isinstance(value, dict) and isinstance(value.get("pid"), int):
-            return cls(
-                value["pid"], float(value.get("started") or 0.0), value.get("ticks"), value.get("boot")
-            )
+            return cls(value["pid"], float(value.get("started") or 0.0), value.get("ticks"), value.get("boot"))
         return None
 
     def to_json(self) -> dict[str, float | str | None]:

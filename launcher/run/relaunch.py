@@ -27,11 +27,7 @@ def note_origin(run: RunDir, after: Mapping[str, Any]) -> None:
     """Tells it in the history of the new run."""
     settings = [f"{each['key']}={text_of(each['now'])}" for each in after["diff"]]
     EventLog(run.events).add(
-        "action",
-        verb="relaunch",
-        by="user",
-        after=after["run"],
-        settings=[f"after {after['run']}:", *settings],
+        "action", verb="relaunch", by="user", after=after["run"], settings=[f"after {after['run']}:", *settings]
     )
 
 

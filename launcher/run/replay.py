@@ -27,9 +27,7 @@ def start(log: str, speed: float) -> RunDir:
         keys={},
     )
     now = time.time()
-    run.write_info(
-        {"id": run.id, "name": f"replay of {stem(file.path)}", "created": now, "replay_of": str(file.path)}
-    )
+    run.write_info({"id": run.id, "name": f"replay of {stem(file.path)}", "created": now, "replay_of": str(file.path)})
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
     return run

@@ -52,9 +52,7 @@ def dumps(run: RunDir) -> list[Dump]:
 
 def stamp(run: RunDir) -> tuple[int, ...]:
     """Changes when a dump was added: listing thousands of them each time would take a while."""
-    return tuple(
-        folder.stat().st_mtime_ns if folder.is_dir() else 0 for folder in (run.rollouts, run.validations)
-    )
+    return tuple(folder.stat().st_mtime_ns if folder.is_dir() else 0 for folder in (run.rollouts, run.validations))
 
 
 def read(dump: Dump) -> tuple[list[Sample], bool]:

@@ -62,8 +62,9 @@ class Supervisor:
         self.monitor = Monitor(
             self.sink,
             checklist_maker(info, sizes, clock=True),
-            keys, file_logger="file" in str(keys.get("trainer.logger", "")),
-        )  # fmt: skip
+            keys,
+            file_logger="file" in str(keys.get("trainer.logger", "")),
+        )
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.process: subprocess.Popen[bytes] | None = None
@@ -108,9 +109,7 @@ class Supervisor:
         for name in self.launch["unset"]:
             env.pop(name, None)
         try:
-            self.process = driver.spawn(
-                self.launch["argv"], env, Path(self.launch["cwd"]), self.attempt.console
-            )
+            self.process = driver.spawn(self.launch["argv"], env, Path(self.launch["cwd"]), self.attempt.console)
         except OSError as error:
             text = f"ppo-tui: the driver could not be started: {error}\n"
             self.last_words.insist(lambda: self.attempt.console.write_text(text))
@@ -234,13 +233,7 @@ class Supervisor:
         self._end(*driver.exit_status(self.process.returncode))
 
     def _end(self, code: int, name: str | None) -> None:
-        record = {
-            "schema": 1,
-            "code": code,
-            "signal": name,
-            "requested_by": self.requested_by,
-            "t": time.time(),
-        }
+        record = {"schema": 1, "code": code, "signal": name, "requested_by": self.requested_by, "t": time.time()}
         self.last_words.insist(lambda: write_json(self.attempt.exit, record))
         self.exit = record
         self.monitor.checklist.ended(code)
@@ -268,13 +261,22 @@ class Supervisor:
             self._replace_state()
 
     def _replace_state(self, **more: Any) -> None:
-        self.state_file.write({
-            "state": self.state, "outcome": None, "attempt": self.attempt.number,
-            "created": self.launch["run_created"], "started": self.launch["created"],
-            "supervisor": _ME.to_json(), "driver": self.driver.to_json() if self.driver else None,
-            "exit": self.exit, "error": None, "cause": None,
-            **self.monitor.to_json(time.time()), **more,
-        })  # fmt: skip
+        self.state_file.write(
+            {
+                "state": self.state,
+                "outcome": None,
+                "attempt": self.attempt.number,
+                "created": self.launch["run_created"],
+                "started": self.launch["created"],
+                "supervisor": _ME.to_json(),
+                "driver": self.driver.to_json() if self.driver else None,
+                "exit": self.exit,
+                "error": None,
+                "cause": None,
+                **self.monitor.to_json(time.time()),
+                **more,
+            }
+        )
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())

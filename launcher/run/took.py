@@ -25,9 +25,7 @@ def took(
     for number in run.attempt_numbers():
         newest, attempt = number == state.get("attempt"), run.attempt(number)
         begin, end = spans.get(number, (None, None))
-        begin = (
-            read_json(attempt.launch).get("created") or begin or (state.get("started") if newest else None)
-        )
+        begin = read_json(attempt.launch).get("created") or begin or (state.get("started") if newest else None)
         if newest and state.get("state") in ALIVE:
             end = now or time.time()
         else:

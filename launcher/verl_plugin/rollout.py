@@ -65,9 +65,7 @@ class HFServer:
         async with self.model_in_use:
             missing, unexpected = self.model.load_state_dict(state, strict=False)
             if unexpected or any("lm_head" not in name for name in missing):  # a tied head is not sent
-                raise RuntimeError(
-                    f"the trainer's weights do not fit: missing {missing}, unexpected {unexpected}"
-                )
+                raise RuntimeError(f"the trainer's weights do not fit: missing {missing}, unexpected {unexpected}")
             self.model.tie_weights()
             self.weights_of_step, self.has_weights = step, True
 
@@ -137,9 +135,7 @@ class HFServer:
         tokens = output.sequences[:, width:]
         scores = torch.stack(output.scores, dim=1).float().log_softmax(-1)
         log_probs = scores.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-        return [
-            self._output(row, probs) for row, probs in zip(tokens.tolist(), log_probs.tolist(), strict=True)
-        ]
+        return [self._output(row, probs) for row, probs in zip(tokens.tolist(), log_probs.tolist(), strict=True)]
 
     def _output(self, tokens: list[int], log_probs: list[float]) -> TokenOutput:
         length = tokens.index(self.eos) + 1 if self.eos in tokens else len(tokens)

@@ -47,9 +47,7 @@ DICE = [dice(seed) for seed in range(24)]
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.xdist_group("probe"),  # one asks for all
-    pytest.mark.skipif(
-        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-    ),
+    pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]
 
 
@@ -59,9 +57,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
     asked = json.dumps([case.overrides() for case in (*CASES, *DICE)])
     folder = tmp_path_factory.mktemp("probe")
     done = subprocess.run(
-        [sys.executable, str(PROBE)], input=asked, capture_output=True, text=True, timeout=900, check=False,
-        cwd=folder,
-    )  # fmt: skip
+        [sys.executable, str(PROBE)], input=asked, capture_output=True, text=True, timeout=900, check=False, cwd=folder
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     said = [json.loads(line) for line in done.stdout.splitlines()]
     return {case.name: answer for case, answer in zip((*CASES, *DICE), said, strict=True)}

@@ -23,9 +23,7 @@ PATIENCE = 240  # seconds to the third step: 45 on two free cores, several times
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.skipif(
-        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-    ),
+    pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]
 
 
@@ -36,9 +34,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def ppo_tui(env: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    return subprocess.run([PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def status(env: dict[str, str], run: str) -> dict[str, Any]:
@@ -87,18 +83,14 @@ def test_the_screen_shows_the_file_loggers_numbers(env: dict[str, str], run: dic
         assert found is not None
         data = logged(run)[int(found[1])]
         for key in ("critic/score/mean", "actor/entropy", "actor/kl_loss"):
-            assert number(data[key]) in text, (
-                f"{key} {data[key]} of step {found[1]} is not on the screen:\n{text}"
-            )
+            assert number(data[key]) in text, f"{key} {data[key]} of step {found[1]} is not on the screen:\n{text}"
         assert "running" in text and "toy-cpu" in text
     finally:
         terminal.close()
 
 
 @one_run
-def test_steps_jsonl_and_the_metrics_command_equal_the_file_logger(
-    env: dict[str, str], run: dict[str, str]
-) -> None:
+def test_steps_jsonl_and_the_metrics_command_equal_the_file_logger(env: dict[str, str], run: dict[str, str]) -> None:
     lines = ppo_tui(env, "metrics", run["run"], "--json").stdout.splitlines()
     told = {record.pop("step"): record for record in map(json.loads, lines)}
     expected = logged(run)
@@ -142,11 +134,7 @@ def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: d
     assert _session_of(driver) == []
     assert os.getpid() in bystanders and psutil.pid_exists(os.getpid())
     state = status(env, run["run"])
-    assert (
-        state["state"] == "stopped"
-        and state["exit"]["requested_by"]
-        and state["exit"]["code"] in (134, 137, 143)
-    )
+    assert state["state"] == "stopped" and state["exit"]["requested_by"] and state["exit"]["code"] in (134, 137, 143)
     shown = json.loads(ppo_tui(env, "diagnose", run["run"], "--json").stdout)
     assert shown["cause"] == "stopped"
 

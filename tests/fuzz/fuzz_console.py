@@ -26,14 +26,49 @@ EDITS_OF_A_START = 5
 SECONDS_OF_A_DOCUMENT = 2.0  # some 100 kB; usual are 10 ms
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 NASTY = [
-    b"\n", b"\r", b"\r\n", b"\x00", b"\xff\xfe", b"\x1b", b"\x1b[", b"\x1b]0;", b"\x9b31m",
-    " \u2028 ".encode(), b"(A pid=1) ", b"(pid=", b"(A pid=1, ip=1.2.3.4) ", b"pid=1, ip=" * 200,
-    b"[" * 300, b"A" * 3000, b"step:", b"step:99999999999999999999", b"step:7 - a/b:1 - ", b"[Step 1] ",
-    b" - ", b" - a/b:1" * 500, b":", b"nan", b"np.float64(", b")", b"1e999", b"-", b"'", b'"', b"\\", b"}",
-    b"{'actor_rollout_ref': ", b"Training Progress:  50%|", b"| 1/2 [", b"1%|" * 300,
-    b"Traceback (most recent call last):", b"a." * 500, b"CUDA error: ", b"object store ",
-    b"pending: 1, running: 2, finished: 3, failure: 4", b"Total training steps: 9",
-]  # fmt: skip
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\x00",
+    b"\xff\xfe",
+    b"\x1b",
+    b"\x1b[",
+    b"\x1b]0;",
+    b"\x9b31m",
+    " \u2028 ".encode(),
+    b"(A pid=1) ",
+    b"(pid=",
+    b"(A pid=1, ip=1.2.3.4) ",
+    b"pid=1, ip=" * 200,
+    b"[" * 300,
+    b"A" * 3000,
+    b"step:",
+    b"step:99999999999999999999",
+    b"step:7 - a/b:1 - ",
+    b"[Step 1] ",
+    b" - ",
+    b" - a/b:1" * 500,
+    b":",
+    b"nan",
+    b"np.float64(",
+    b")",
+    b"1e999",
+    b"-",
+    b"'",
+    b'"',
+    b"\\",
+    b"}",
+    b"{'actor_rollout_ref': ",
+    b"Training Progress:  50%|",
+    b"| 1/2 [",
+    b"1%|" * 300,
+    b"Traceback (most recent call last):",
+    b"a." * 500,
+    b"CUDA error: ",
+    b"object store ",
+    b"pending: 1, running: 2, finished: 3, failure: 4",
+    b"Total training steps: 9",
+]
 
 Edit = Callable[[random.Random, bytes, list[bytes]], bytes]
 
@@ -112,9 +147,7 @@ def check(events: list[Event], size: int) -> None:
                 assert event.step >= 0
                 assert event.data
                 assert 0 <= event.offset < size
-                assert all(
-                    type(value) is float and not UNSAFE.search(key) for key, value in event.data.items()
-                )
+                assert all(type(value) is float and not UNSAFE.search(key) for key, value in event.data.items())
             case PhaseChange():
                 assert event.phase in PHASES
             case ConfigDump():

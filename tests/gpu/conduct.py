@@ -45,8 +45,12 @@ def conduct(experiment: Experiment, lane: Lane) -> bool:
     Returns whether it was a run as it was meant: one that was to take steps took one.
     """
     mark(f"{experiment.name}: starts on {lane.gpus or 'the CPU'}")
-    result: dict[str, Any] = {"name": experiment.name, "preset": experiment.preset,
-                              "settings": list(experiment.settings), "gpus": list(lane.gpus)}  # fmt: skip
+    result: dict[str, Any] = {
+        "name": experiment.name,
+        "preset": experiment.preset,
+        "settings": list(experiment.settings),
+        "gpus": list(lane.gpus),
+    }
     try:
         (_alone if experiment.without_plugin else _through_the_product)(experiment, lane, result)
     except Exception:

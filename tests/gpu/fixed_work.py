@@ -18,8 +18,13 @@ from models import SHAPES
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 LENGTHS = {"rollout": (128, 24), "update": (512, 0)}  # tokens of a prompt, and of its answer
-TOY = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
-       "num_attention_heads": 4, "num_key_value_heads": 2}  # fmt: skip
+TOY = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 
 
 @torch.no_grad()
@@ -36,9 +41,7 @@ def answers(model: Qwen2ForCausalLM, prompts: torch.Tensor, length: int) -> torc
 def main(kind: str, metrics: Path) -> None:
     prompt, answer = LENGTHS[kind]
     on_gpu = torch.cuda.is_available()
-    device, shape, vocabulary, rows = (
-        ("cuda", SHAPES["qwen-0.5b"], 151_936, 32) if on_gpu else ("cpu", TOY, 512, 4)
-    )
+    device, shape, vocabulary, rows = ("cuda", SHAPES["qwen-0.5b"], 151_936, 32) if on_gpu else ("cpu", TOY, 512, 4)
     torch.manual_seed(0)
     with torch.device(device):
         model = Qwen2ForCausalLM(Qwen2Config(vocab_size=vocabulary, **shape)).to(torch.bfloat16)

@@ -111,9 +111,7 @@ def stacks(run: str, folder: Path) -> None:
         except OSError:
             continue
         if ours and spy.exists():
-            dump = subprocess.run(
-                [spy, "dump", "--pid", process.name], capture_output=True, text=True, check=False
-            )
+            dump = subprocess.run([spy, "dump", "--pid", process.name], capture_output=True, text=True, check=False)
             (folder / f"{process.name}.txt").write_text(f"{command[:300]}\n{dump.stdout}{dump.stderr}")
 
 

@@ -9,11 +9,17 @@ GIB = 2**30
 STARTING = ("start", "config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first")
 EDGE = 0.4  # seconds about a change of phase in which a sample may belong to either
 TIMERS = (
-    ("gen", "rollout"), ("reward", "rollout"), ("old_log_prob", "log-probabilities"),
-    ("ref", "log-probabilities"), ("values", "log-probabilities"), ("adv", "log-probabilities"),
-    ("update_critic", "update critic"), ("update_actor", "update actor"), ("save_checkpoint", "checkpoint"),
+    ("gen", "rollout"),
+    ("reward", "rollout"),
+    ("old_log_prob", "log-probabilities"),
+    ("ref", "log-probabilities"),
+    ("values", "log-probabilities"),
+    ("adv", "log-probabilities"),
+    ("update_critic", "update critic"),
+    ("update_actor", "update actor"),
+    ("save_checkpoint", "checkpoint"),
     ("update_weights", "weights to engine"),
-)  # fmt: skip
+)
 """What veRL times within a step, in its order, and the phase of the memory estimate that it is."""
 
 
@@ -34,9 +40,7 @@ def peaks(run: Path) -> dict[str, float]:
     The console names the phases up to the first step; within steps veRL's timers tell them. The allocator
     keeps what an earlier phase of the step needed, so a later one may seem to need it too.
     """
-    changes = [
-        (event["t"], event["phase"]) for event in lines(run / "events.jsonl") if event.get("kind") == "phase"
-    ]
+    changes = [(event["t"], event["phase"]) for event in lines(run / "events.jsonl") if event.get("kind") == "phase"]
     timed = [span for file in run.glob("attempts/*/steps.jsonl") for span in spans(lines(file))]
     most: dict[str, float] = {}
     for sample in lines(run / "gpu.jsonl"):

@@ -15,21 +15,36 @@ import torch
 from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 SHAPES = {
-    "qwen-0.5b": {"hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
-                  "num_attention_heads": 14, "num_key_value_heads": 2},
-    "qwen-1.5b": {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
-                  "num_attention_heads": 12, "num_key_value_heads": 2},
-}  # fmt: skip
+    "qwen-0.5b": {
+        "hidden_size": 896,
+        "intermediate_size": 4864,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 14,
+        "num_key_value_heads": 2,
+    },
+    "qwen-1.5b": {
+        "hidden_size": 1536,
+        "intermediate_size": 8960,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 12,
+        "num_key_value_heads": 2,
+    },
+}
 
 
 def main(kit: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(kit / "model")
     for name, shape in SHAPES.items():
         config = Qwen2Config(
-            vocab_size=151936, max_position_embeddings=32768, tie_word_embeddings=True, rope_theta=1e6,
-            eos_token_id=tokenizer.eos_token_id, bos_token_id=tokenizer.bos_token_id,
-            dtype="bfloat16", **shape,
-        )  # fmt: skip
+            vocab_size=151936,
+            max_position_embeddings=32768,
+            tie_word_embeddings=True,
+            rope_theta=1e6,
+            eos_token_id=tokenizer.eos_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            dtype="bfloat16",
+            **shape,
+        )
         with torch.device("cuda"):
             model = Qwen2ForCausalLM(config).to(torch.bfloat16)
         model.save_pretrained(kit / name)

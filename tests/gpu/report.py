@@ -16,9 +16,16 @@ from experiments import HOST
 
 GIB = 2**30
 WATCHING = (
-    "steps of", "watched", "alone", "tok/s watched", "alone", "steps differ by",
-    "difference", "95 % interval", "a core's CPU: supervisor, screen",
-)  # fmt: skip
+    "steps of",
+    "watched",
+    "alone",
+    "tok/s watched",
+    "alone",
+    "steps differ by",
+    "difference",
+    "95 % interval",
+    "a core's CPU: supervisor, screen",
+)
 
 
 def main(folder: Path) -> None:
@@ -26,17 +33,17 @@ def main(folder: Path) -> None:
     results = [found for path in files if isinstance(found := json.loads(path.read_text()), dict)]
     runs = [result for result in results if "preset" in result]
     print("## Runs\n")
-    head = (
-        "run", "preset and what differs", "GPUs", "first step", "s/step", "tok/s", "steps", "end", "cause",
-    )  # fmt: skip
+    head = ("run", "preset and what differs", "GPUs", "first step", "s/step", "tok/s", "steps", "end", "cause")
     table(head, map(_run, runs))
     print("\n## Flags\n")
     table(("run", "first flags: step, rule, level"), map(_flags, runs))
     print("\n## Memory: estimate and measured peak, GiB\n")
     table(("run", "estimate by phase", "most held by phase (NVML)", "veRL's own"), map(_memory, runs))
     print("\n## Stop\n")
-    table(("run", "stop", "GPU free after", "MiB before, during, after", "processes during, after"),
-          (_stop(run) for run in runs if "stop_seconds" in run))  # fmt: skip
+    table(
+        ("run", "stop", "GPU free after", "MiB before, during, after", "processes during, after"),
+        (_stop(run) for run in runs if "stop_seconds" in run),
+    )
     print("\n## What watching costs\n")
     measured = [each for each in results if "watching" in each and all(each["watching"]["rates"].values())]
     table(WATCHING, map(watching, measured))
@@ -59,11 +66,16 @@ def _run(run: dict[str, Any]) -> tuple[object, ...]:
     end = state.get("state", f"exit {run.get('exit')}")
     first = found.get("first_step_seconds")
     return (
-        run["name"], f"{run['preset']}: {own}", ",".join(map(str, run["gpus"])),
-        f"{first} s" if first else None, found.get("seconds_per_step"),
-        found.get("tokens_per_second"), found.get("last_step"), end,
+        run["name"],
+        f"{run['preset']}: {own}",
+        ",".join(map(str, run["gpus"])),
+        f"{first} s" if first else None,
+        found.get("seconds_per_step"),
+        found.get("tokens_per_second"),
+        found.get("last_step"),
+        end,
         run.get("diagnosis", {}).get("cause"),
-    )  # fmt: skip
+    )
 
 
 def _flags(run: dict[str, Any]) -> tuple[object, ...]:
@@ -73,9 +85,7 @@ def _flags(run: dict[str, Any]) -> tuple[object, ...]:
 
 def _memory(run: dict[str, Any]) -> tuple[object, ...]:
     estimate = (run.get("check", {}).get("memory") or {}).get("phases", [])
-    words = ", ".join(
-        f"{phase['name']} {phase['gpu'] / GIB:.1f}–{phase['gpu_high'] / GIB:.1f}" for phase in estimate
-    )
+    words = ", ".join(f"{phase['name']} {phase['gpu'] / GIB:.1f}–{phase['gpu_high'] / GIB:.1f}" for phase in estimate)
     found = run.get("figures", {})
     peaks = ", ".join(f"{name} {value}" for name, value in found.get("peaks", {}).items())
     own = found.get("verl_peaks", {})
@@ -96,11 +106,15 @@ def watching(result: dict[str, Any]) -> tuple[object, ...]:
     ours, others = map(statistics.fmean, rates)
     low, high = interval(with_them, alone)
     return (
-        result["name"], *map(len, rates), f"{ours:,.0f}", f"{others:,.0f}",
+        result["name"],
+        *map(len, rates),
+        f"{ours:,.0f}",
+        f"{others:,.0f}",
         f"{100 * statistics.stdev(rates[1]) / others:.1f} %",
-        f"{100 * (ours / others - 1):+.2f} %", f"{low:+.2f} to {high:+.2f} %",
+        f"{100 * (ours / others - 1):+.2f} %",
+        f"{low:+.2f} to {high:+.2f} %",
         f"{found['supervisor_cpu_percent']} %, {found['screen_cpu_percent']} %",
-    )  # fmt: skip
+    )
 
 
 def interval(ours: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> tuple[float, float]:

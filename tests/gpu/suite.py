@@ -95,12 +95,7 @@ def describe() -> dict[str, Any]:
     except FileNotFoundError:
         gpus = []
     version = subprocess.run([PPO_TUI, "--version"], capture_output=True, text=True, check=False)
-    return {
-        "gpus": gpus,
-        "cpus": os.cpu_count(),
-        "ppo-tui": version.stdout.strip(),
-        "date": time.strftime("%F"),
-    }
+    return {"gpus": gpus, "cpus": os.cpu_count(), "ppo-tui": version.stdout.strip(), "date": time.strftime("%F")}
 
 
 if __name__ == "__main__":

@@ -109,9 +109,8 @@ def beside_fixed_work(lane: Lane, kind: str, folder: Path, steps: int) -> dict[s
     metrics.unlink(missing_ok=True)
     played = json.loads(ppo_tui(lane, "replay", str(LOG), "--speed", "1", "--detach", "--json").stdout)["run"]
     work = subprocess.Popen(
-        [PYTHON, HERE / "fixed_work.py", kind, metrics],
-        env=lane.env(), stdout=log.open("wb"), stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        [PYTHON, HERE / "fixed_work.py", kind, metrics], env=lane.env(), stdout=log.open("wb"), stderr=subprocess.STDOUT
+    )
     try:
         wait(lane, played, 2, 90)
         deadline = time.monotonic() + 120
@@ -129,6 +128,4 @@ def beside_fixed_work(lane: Lane, kind: str, folder: Path, steps: int) -> dict[s
 
 def _cpu(pid: int) -> float:
     """Seconds of CPU that the threads of a process have had, to the nanosecond (ticks of 10 ms mislead)."""
-    return (
-        sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
-    )
+    return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9

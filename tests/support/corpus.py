@@ -20,9 +20,7 @@ from launcher.preset.translate import Launch, RunFolders, build
 
 FILE = Path(__file__).parents[1] / "data" / "preflight" / "corpus.yaml"
 VERSION = "0.9.1"
-FOLDERS = RunFolders(
-    *(Path("/nonexistent") / name for name in ("ckpt", "rollout", "val", "metrics", "hydra"))
-)
+FOLDERS = RunFolders(*(Path("/nonexistent") / name for name in ("ckpt", "rollout", "val", "metrics", "hydra")))
 
 
 @dataclass(frozen=True)

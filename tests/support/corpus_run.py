@@ -57,10 +57,7 @@ def main() -> int:
         start = time.monotonic()
         right, did = run(case)
         wrong += not right
-        print(
-            f"{'ok' if right else 'WRONG':<6} {time.monotonic() - start:4.0f} s  {case.name}: {did}",
-            flush=True,
-        )
+        print(f"{'ok' if right else 'WRONG':<6} {time.monotonic() - start:4.0f} s  {case.name}: {did}", flush=True)
     print(f"{len(chosen)} presets, {wrong} judged wrongly")
     return 1 if wrong else 0
 

@@ -29,13 +29,7 @@ class Terminal:
     """
 
     def __init__(
-        self,
-        argv: list[str],
-        env: Mapping[str, str],
-        columns: int = 80,
-        rows: int = 24,
-        *,
-        owned: bool = True,
+        self, argv: list[str], env: Mapping[str, str], columns: int = 80, rows: int = 24, *, owned: bool = True
     ) -> None:
         self.raw = b""
         self.screen = pyte.Screen(columns, rows)
@@ -43,10 +37,15 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
-            argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, cwd=Path.cwd(),
+            argv,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            cwd=Path.cwd(),
             env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
             preexec_fn=_own_the_terminal if owned else None,
-        )  # fmt: skip
+        )
         os.close(slave)
 
     def pump(self, seconds: float = 0.2) -> None:

@@ -23,11 +23,19 @@ from types import SimpleNamespace
 from typing import Any
 
 os.environ.update(
-    VERL_PLATFORM="cpu", VERL_ENGINE_DEVICE="cuda", VERL_USE_EXTERNAL_MODULES="launcher.verl_plugin",
-    RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", HF_HUB_OFFLINE="1",
-    OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", TRANSFORMERS_VERBOSITY="error",
+    VERL_PLATFORM="cpu",
+    VERL_ENGINE_DEVICE="cuda",
+    VERL_USE_EXTERNAL_MODULES="launcher.verl_plugin",
+    RANK="0",
+    WORLD_SIZE="1",
+    LOCAL_RANK="0",
+    MASTER_ADDR="127.0.0.1",
+    HF_HUB_OFFLINE="1",
+    OMP_NUM_THREADS="1",
+    TOKENIZERS_PARALLELISM="false",
+    TRANSFORMERS_VERBOSITY="error",
     VERL_LOGGING_LEVEL="ERROR",
-)  # fmt: skip
+)
 
 Config = Any
 WHOLE = "whole"  # veRL's tree as one file: composing it anew from its 40 files would take half of the time
@@ -80,10 +88,13 @@ def critic_worker(config: Config) -> Any:
     critic.engine.max_token_len_per_gpu = critic.ppo_infer_max_token_len_per_gpu
     worker = TrainingWorker(
         TrainingWorkerConfig(
-            model_type="value_model", model_config=critic.model, engine_config=critic.engine,
-            optimizer_config=critic.optim, checkpoint_config=critic.checkpoint,
+            model_type="value_model",
+            model_config=critic.model,
+            engine_config=critic.engine,
+            optimizer_config=critic.optim,
+            checkpoint_config=critic.checkpoint,
         )
-    )  # fmt: skip
+    )
     worker.reset()
     worker.set_loss_fn(partial(value_loss, config=critic))
     return worker
@@ -126,13 +137,17 @@ def rows(config: Config, count: int, prompts: int, answers: int) -> Any:
     noise = partial(torch.randn, answers)
     fields = {
         "input_ids": nested(lambda: torch.randint(3, 20, (whole,))),
-        "position_ids": nested(lambda: torch.arange(whole)), "loss_mask": nested(lambda: mask),
+        "position_ids": nested(lambda: torch.arange(whole)),
+        "loss_mask": nested(lambda: mask),
         "prompts": nested(lambda: torch.ones(prompts, dtype=torch.long)),
         "responses": nested(lambda: torch.ones(answers, dtype=torch.long)),
         "response_mask": nested(lambda: torch.ones(answers, dtype=torch.long)),
-        "old_log_probs": nested(noise), "ref_log_prob": nested(noise), "advantages": nested(noise),
-        "values": nested(noise), "returns": nested(noise),
-    }  # fmt: skip
+        "old_log_probs": nested(noise),
+        "ref_log_prob": nested(noise),
+        "advantages": nested(noise),
+        "values": nested(noise),
+        "returns": nested(noise),
+    }
     temperature = config.actor_rollout_ref.rollout.temperature
     more = {"temperature": temperature, "global_token_num": [whole] * count, "pad_token_id": 0}
     return tu.get_tensordict(fields, non_tensor_dict=more)
@@ -172,17 +187,18 @@ def step(config: Config, actor: Any, critic: Any) -> Iterator[str]:
     if config.algorithm.use_kl_in_reward:
         kl_penalty(torch.zeros(1, 2), torch.zeros(1, 2), kl_penalty=config.algorithm.kl_penalty)
     get_adv_estimator_fn(config.algorithm.adv_estimator)
-    for worker, block, name in (
-        (critic, config.critic, "critic update"),
-        (actor.actor, model, "actor update"),
-    ):
+    for worker, block, name in ((critic, config.critic, "critic update"), (actor.actor, model, "actor update")):
         if worker is not None:
             yield name
             mini = block.ppo_mini_batch_size * rollout.n
             made = batch(
-                mini_batch_size=mini, global_batch_size=mini, epochs=1, seed=block.data_loader_seed,
-                dataloader_kwargs={"shuffle": block.shuffle}, calculate_entropy=True,
-            )  # fmt: skip
+                mini_batch_size=mini,
+                global_batch_size=mini,
+                epochs=1,
+                seed=block.data_loader_seed,
+                dataloader_kwargs={"shuffle": block.shuffle},
+                calculate_entropy=True,
+            )
             worker.train_mini_batch(made)
 
 

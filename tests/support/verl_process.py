@@ -22,9 +22,7 @@ import pytest
 
 WITH_VERL = [  # of tests that run such scripts: they share one parent
     pytest.mark.xdist_group("veRL"),
-    pytest.mark.skipif(
-        importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"
-    ),
+    pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]
 _PATIENCE = 120  # seconds that a script may take
 _PLUGIN = {"VERL_USE_EXTERNAL_MODULES": "launcher.verl_plugin", "HF_HUB_OFFLINE": "1"}
@@ -56,11 +54,7 @@ class Parent:
 @contextlib.contextmanager
 def parent() -> Iterator[Parent]:
     with subprocess.Popen(
-        [sys.executable, __file__],
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, __file__], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         yield Parent(process)
 

@@ -48,9 +48,12 @@ def config_folder(version: str) -> Path | None:
 def compose(folder: Path, runs: list[list[str]], *, resolve: bool = True) -> list[dict]:
     """The configuration for each list of overrides. Raises AssertionError with Hydra's words."""
     done = subprocess.run(
-        [sys.executable, "-c", COMPOSE], input=json.dumps([str(folder), resolve, runs]),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", COMPOSE],
+        input=json.dumps([str(folder), resolve, runs]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -27,49 +27,64 @@ START = 1_795_255_787.0  # when the recorded run began, unix seconds
 GIB = 1 << 30
 
 QUESTIONS = {
-    "NUM-1": "Are all numbers finite?", "KL-0": "Is the KL estimate plausible?",
-    "KL-1": "Is the policy running away from the reference?", "KL-2": "Is each update small enough?",
-    "KL-3": "Does the KL controller hold its target?", "KL-4": "Is the drift buying reward?",
-    "CLIP-1": "Are too many tokens clipped?", "ENT-1": "Is the policy collapsing?",
-    "ENT-2": "Is the policy turning into noise?", "REW-1": "Is the reward falling?",
-    "REW-2": "Is the reward still improving?", "SIG-1": "Is there anything to learn from?",
-    "LEN-1": "Is the response length stable?", "TRUNC-1": "Are responses cut off?",
-    "CRIT-1": "Does the critic keep up?", "GRAD-1": "Are the gradients calm?",
-    "MIS-1": "Do rollout and training agree?", "STALE-1": "Are the samples fresh?",
-    "THR-1": "Has training slowed down?", "MEM-1": "Will the GPU run out of memory?",
-    "STALL-1": "Is the run moving?", "ERR-1": "Did the log report an error?",
-}  # fmt: skip
+    "NUM-1": "Are all numbers finite?",
+    "KL-0": "Is the KL estimate plausible?",
+    "KL-1": "Is the policy running away from the reference?",
+    "KL-2": "Is each update small enough?",
+    "KL-3": "Does the KL controller hold its target?",
+    "KL-4": "Is the drift buying reward?",
+    "CLIP-1": "Are too many tokens clipped?",
+    "ENT-1": "Is the policy collapsing?",
+    "ENT-2": "Is the policy turning into noise?",
+    "REW-1": "Is the reward falling?",
+    "REW-2": "Is the reward still improving?",
+    "SIG-1": "Is there anything to learn from?",
+    "LEN-1": "Is the response length stable?",
+    "TRUNC-1": "Are responses cut off?",
+    "CRIT-1": "Does the critic keep up?",
+    "GRAD-1": "Are the gradients calm?",
+    "MIS-1": "Do rollout and training agree?",
+    "STALE-1": "Are the samples fresh?",
+    "THR-1": "Has training slowed down?",
+    "MEM-1": "Will the GPU run out of memory?",
+    "STALL-1": "Is the run moving?",
+    "ERR-1": "Did the log report an error?",
+}
 FIGURES = {
-    "KL-1": "KL 0.31 vs usual 0.24", "ENT-1": "entropy 0.231, 5-step ratio 0.94",
-    "REW-1": "reward 0.83, best so far 0.86", "TRUNC-1": "3 % of responses hit the limit",
+    "KL-1": "KL 0.31 vs usual 0.24",
+    "ENT-1": "entropy 0.231, 5-step ratio 0.94",
+    "REW-1": "reward 0.83, best so far 0.86",
+    "TRUNC-1": "3 % of responses hit the limit",
     "NUM-1": "112 figures, all finite",
-}  # fmt: skip
+}
 
 
 @functools.cache
 def _recording() -> list[dict[str, Any]]:
-    return [
-        json.loads(line) for line in gzip.decompress((LOGS / "cpu-toy.jsonl.gz").read_bytes()).splitlines()
-    ]
+    return [json.loads(line) for line in gzip.decompress((LOGS / "cpu-toy.jsonl.gz").read_bytes()).splitlines()]
 
 
 def recorded(limit: int = 80) -> list[StepRecord]:
     """The steps of the recorded run (80, and the validation before them)."""
     return [
         StepRecord(row["step"], START + 40 + 2.1 * row["step"], None, figures(row["data"]))
-        for row in _recording() if row["step"] <= limit
-    ]  # fmt: skip
+        for row in _recording()
+        if row["step"] <= limit
+    ]
 
 
 def made_up(count: int, **values: Any) -> list[StepRecord]:
     """`count` steps with these figures (`perf__throughput` is perf/throughput); a callable gets the step."""
     names = {key: key.replace("__", "/") for key in values}
     return [
-        StepRecord(step, START + step, None, {
-            names[key]: float(value(step) if callable(value) else value) for key, value in values.items()
-        })
+        StepRecord(
+            step,
+            START + step,
+            None,
+            {names[key]: float(value(step) if callable(value) else value) for key, value in values.items()},
+        )
         for step in range(1, count + 1)
-    ]  # fmt: skip
+    ]
 
 
 def checks(**levels: tuple[str, str]) -> list[dict[str, Any]]:
@@ -90,13 +105,31 @@ def running(**more: Any) -> dict[str, Any]:
     me = ProcessId.of(os.getpid())
     assert me is not None
     return {
-        "schema": 1, "state": "running", "outcome": None, "phase": "rollout", "phase_since": START + 200,
-        "attempt": 1, "supervisor": me.to_json(), "driver": me.to_json(), "step": 62, "total": 80,
+        "schema": 1,
+        "state": "running",
+        "outcome": None,
+        "phase": "rollout",
+        "phase_since": START + 200,
+        "attempt": 1,
+        "supervisor": me.to_json(),
+        "driver": me.to_json(),
+        "step": 62,
+        "total": 80,
         "eta": 38.0,
-        "step_seconds": 2.1, "rollout": {"finished": 24, "failed": 0, "total": 32}, "stalled": False,
-        "verdict": "OK", "flags": [], "checks": checks(), "created": START, "started": START,
-        "updated": START + 200, "heartbeat": time.time(), "exit": None, "error": None, **more,
-    }  # fmt: skip
+        "step_seconds": 2.1,
+        "rollout": {"finished": 24, "failed": 0, "total": 32},
+        "stalled": False,
+        "verdict": "OK",
+        "flags": [],
+        "checks": checks(),
+        "created": START,
+        "started": START,
+        "updated": START + 200,
+        "heartbeat": time.time(),
+        "exit": None,
+        "error": None,
+        **more,
+    }
 
 
 def ended(state: str, **more: Any) -> dict[str, Any]:
@@ -143,19 +176,33 @@ def host_sample(**more: Any) -> dict[str, Any]:
 def gpu_sample(count: int) -> dict[str, Any]:
     """One line of gpu.jsonl with `count` GPUs."""
     gpus = [
-        {"index": i, "name": "NVIDIA GeForce RTX 4090", "used": int((19.4 + 0.3 * i) * GIB),
-         "total": 24 * GIB, "util": 97 - i, "power": 312 + i, "temp": 71 - i, "run_used": 19 * GIB}
+        {
+            "index": i,
+            "name": "NVIDIA GeForce RTX 4090",
+            "used": int((19.4 + 0.3 * i) * GIB),
+            "total": 24 * GIB,
+            "util": 97 - i,
+            "power": 312 + i,
+            "temp": 71 - i,
+            "run_used": 19 * GIB,
+        }
         for i in range(count)
-    ]  # fmt: skip
+    ]
     return host_sample(gpus=gpus)
 
 
 def rise(step: int, rule: str, to: str, message: str) -> dict[str, Any]:
     """A health rule that rose."""
     return {
-        "schema": 1, "t": START + step, "kind": "health", "step": step, "rule": rule, "from": "OK", "to": to,
+        "schema": 1,
+        "t": START + step,
+        "kind": "health",
+        "step": step,
+        "rule": rule,
+        "from": "OK",
+        "to": to,
         "message": message,
-    }  # fmt: skip
+    }
 
 
 TASK = "\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m"
@@ -178,19 +225,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def make(home: Path) -> SimpleNamespace:
     """The makers of this file, and `make.app(run, ...)`, the application on a run."""
 
-    def app(
-        run: Path | None = None, *, read_only: bool = False, compare: Sequence[Path] = (), **look: Any
-    ) -> PpoTui:
+    def app(run: Path | None = None, *, read_only: bool = False, compare: Sequence[Path] = (), **look: Any) -> PpoTui:
         path, compared = str(run) if run else None, tuple(str(each) for each in compare)
-        return PpoTui(
-            ScreenRequest(run=path, read_only=read_only, compare=compared, settings=Settings(**look))
-        )
+        return PpoTui(ScreenRequest(run=path, read_only=read_only, compare=compared, settings=Settings(**look)))
 
     return SimpleNamespace(
-        run=functools.partial(write_run, home), app=app, recorded=recorded, made_up=made_up, checks=checks,
-        running=running, ended=ended, host=host_sample, gpus=gpu_sample, rise=rise, log=LAST_WORDS,
+        run=functools.partial(write_run, home),
+        app=app,
+        recorded=recorded,
+        made_up=made_up,
+        checks=checks,
+        running=running,
+        ended=ended,
+        host=host_sample,
+        gpus=gpu_sample,
+        rise=rise,
+        log=LAST_WORDS,
         start=START,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -52,11 +52,7 @@ def notices(run: Path) -> tuple[RunReader, Notices]:
 def test_each_flag_is_told_once_and_only_when_it_is_new(make: SimpleNamespace, warned: Path) -> None:
     reader, told = notices(warned)
     assert told.fresh() == []  # KL-4 was on before anybody looked
-    add(
-        warned,
-        make.rise(63, "ENT-1", "NOTICE", "low"),
-        make.rise(63, "KL-1", "CRITICAL", "KL 3 vs usual 0.1"),
-    )
+    add(warned, make.rise(63, "ENT-1", "NOTICE", "low"), make.rise(63, "KL-1", "CRITICAL", "KL 3 vs usual 0.1"))
     reader.poll()
     (found,) = told.fresh()
     assert found.text == "✖ CRITICAL KL-1 at step 63: KL 3 vs usual 0.1"
@@ -155,21 +151,32 @@ def test_what_goes_to_the_terminal_cannot_carry_an_escape() -> None:
         body = made.removeprefix(start).removesuffix("\x07")
         assert made == f"{start}{body}\x07" and body.isprintable() and len(body) <= terminal.LONGEST
     assert [terminal.understands({"TERM": name}) for name in ("xterm", "linux", "dumb", "")] == [
-        True, False, False, False,
-    ]  # fmt: skip
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 @pytest.fixture
 def missed(make: SimpleNamespace) -> Path:
     """A run that was looked at an hour ago; since then flags rose and it failed."""
     now = time.time()
-    events = [{**make.rise(step, rule, level, "it went up"), "t": now - ago} for step, rule, level, ago in (
-        (20, "ENT-1", "CRITICAL", 7200), (40, "KL-4", "WARN", 1800), (50, "KL-1", "CRITICAL", 900),
-    )]  # fmt: skip
+    events = [
+        {**make.rise(step, rule, level, "it went up"), "t": now - ago}
+        for step, rule, level, ago in (
+            (20, "ENT-1", "CRITICAL", 7200),
+            (40, "KL-4", "WARN", 1800),
+            (50, "KL-1", "CRITICAL", 900),
+        )
+    ]
     run: Path = make.run(
-        attempts=[make.recorded(62)], events=events, memory=[make.host()], log=make.log,
+        attempts=[make.recorded(62)],
+        events=events,
+        memory=[make.host()],
+        log=make.log,
         state=make.ended("failed", error="no memory", exit={"t": now - 600, "code": 1, "requested_by": None}),
-    )  # fmt: skip
+    )
     looked(run.name, now - 3600)
     return run
 
@@ -205,9 +212,7 @@ async def test_enter_on_what_was_missed_opens_the_events(make: SimpleNamespace, 
         assert panel(app) == ""
 
 
-async def test_a_read_only_cache_is_no_reason_to_stop(
-    make: SimpleNamespace, warned: Path, home: Path
-) -> None:
+async def test_a_read_only_cache_is_no_reason_to_stop(make: SimpleNamespace, warned: Path, home: Path) -> None:
     cache = home / "cache" / "seen"
     for path in cache.iterdir():
         path.unlink()
@@ -234,9 +239,7 @@ def wait(found: Any, shown: Terminal, seconds: float = 20) -> None:
         shown.pump(0.1)
 
 
-def test_a_real_terminal_gets_title_bell_and_notification(
-    make: SimpleNamespace, warned: Path, home: Path
-) -> None:
+def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace, warned: Path, home: Path) -> None:
     shown = attach(home)
     try:
         shown.wait_for(lambda text: "Is the drift buying reward?" in text)
@@ -260,9 +263,7 @@ def test_a_real_terminal_gets_title_bell_and_notification(
 
 
 @pytest.mark.parametrize("owned", [True, False], ids=["told by SIGHUP", "told by nobody"])
-def test_a_terminal_that_hangs_up_ends_the_screen(
-    make: SimpleNamespace, warned: Path, home: Path, owned: bool
-) -> None:
+def test_a_terminal_that_hangs_up_ends_the_screen(make: SimpleNamespace, warned: Path, home: Path, owned: bool) -> None:
     shown = attach(home, owned=owned)
     try:
         shown.wait_for(lambda text: "Is the drift buying reward?" in text)
@@ -272,9 +273,7 @@ def test_a_terminal_that_hangs_up_ends_the_screen(
         shown.close()
 
 
-def test_e_edits_the_settings_of_the_run_from_the_first_fix_on(
-    make: SimpleNamespace, warned: Path, home: Path
-) -> None:
+def test_e_edits_the_settings_of_the_run_from_the_first_fix_on(make: SimpleNamespace, warned: Path, home: Path) -> None:
     info = RunDir(warned).read_info()
     RunDir(warned).write_info({**info, "preset": {"algorithm": "ppo", "actor": {"lr": 3e-6}}})
     shown = attach(home)

@@ -35,9 +35,7 @@ def dots(line: str) -> int:
 
 VIEWS = st.builds(
     View,
-    window=st.one_of(
-        st.none(), st.tuples(st.integers(0, 300), st.integers(4, 300)).map(lambda w: (w[0], w[0] + w[1]))
-    ),
+    window=st.one_of(st.none(), st.tuples(st.integers(0, 300), st.integers(4, 300)).map(lambda w: (w[0], w[0] + w[1]))),
     follows=st.booleans(),
     fitted=st.booleans(),
     smoothing=st.sampled_from(SMOOTHINGS),
@@ -59,10 +57,16 @@ def test_any_values_at_any_size_through_any_view(
     points = [Curve(curve.points, "point", points_only=True) for curve in curves[1:]]
     lens.view = view
     shown = lens.look(
-        Plot("a", [], [*curves, *points], limits=[Limit(0.5, reach=True, edge=True, label="WARN")],
-             marks=[Mark(3, "▲", "warn")]),
-        store, None,
-    )  # fmt: skip
+        Plot(
+            "a",
+            [],
+            [*curves, *points],
+            limits=[Limit(0.5, reach=True, edge=True, label="WARN")],
+            marks=[Mark(3, "▲", "warn")],
+        ),
+        store,
+        None,
+    )
     drawn = draw(shown, columns, rows)
     assert len(drawn) == (rows if columns else 0)
     assert all(width(row) == columns for row in drawn)
@@ -96,9 +100,7 @@ def test_on_a_log_scale_equal_factors_are_equal_distances() -> None:
     tops = [min(row for row in range(1, 8) if dots(lines[row][x])) for x in range(GUTTER + 1, 37)]
     assert tops == sorted(tops, reverse=True)
     assert len({tops.count(row) for row in set(tops)}) <= 3  # a straight line spends alike on each row
-    assert [line[:GUTTER].strip("│ ") for line in lines[1:-1] if line[:GUTTER].strip("│ ")] == [
-        "1k", "100", "10", "1",
-    ]  # fmt: skip
+    assert [line[:GUTTER].strip("│ ") for line in lines[1:-1] if line[:GUTTER].strip("│ ")] == ["1k", "100", "10", "1"]
 
 
 def test_a_log_scale_without_a_value_above_0_says_so() -> None:
@@ -109,8 +111,7 @@ def test_a_log_scale_without_a_value_above_0_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("across", "ends"),
-    [("step", ("391", "395")), ("time", ("2d 17h", "+40m 00s")), ("tokens", ("1.04G", "+400k"))],
+    ("across", "ends"), [("step", ("391", "395")), ("time", ("2d 17h", "+40m 00s")), ("tokens", ("1.04G", "+400k"))]
 )
 def test_the_ends_of_a_short_window_late_in_a_run_differ(across: str, ends: tuple[str, str]) -> None:
     lens, store = Lens(), SeriesStore()

@@ -40,9 +40,7 @@ def dots(line: str) -> int:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ANY, max_size=200), st.integers(0, 60), st.integers(0, 12))
 def test_any_values_at_any_size_fill_exactly_the_widget(values: list[float], columns: int, rows: int) -> None:
-    shown = plot(
-        values, limits=[Limit(0.5), Limit(7.0, label="WARN > 7", reach=True)], marks=[Mark(3, "▲", "warn")]
-    )
+    shown = plot(values, limits=[Limit(0.5), Limit(7.0, label="WARN > 7", reach=True)], marks=[Mark(3, "▲", "warn")])
     drawn = draw(shown, columns, rows)
     assert len(drawn) == (rows if columns else 0)
     assert all(width(row) == columns for row in drawn)
@@ -101,10 +99,7 @@ def test_the_range_reaches_for_a_limit_and_names_it_where_there_is_room() -> Non
     far = picture(
         plot(
             [0.1, 0.4],
-            limits=[
-                Limit(9.0, "warn", "WARN > 9", edge=True),
-                Limit(5.0, "notice", "NOTICE > 5", edge=True),
-            ],
+            limits=[Limit(9.0, "warn", "WARN > 9", edge=True), Limit(5.0, "notice", "NOTICE > 5", edge=True)],
         )
     )
     assert "↑ NOTICE > 5" in far[1] and not any("╌" in line or "WARN" in line for line in far)

@@ -49,9 +49,7 @@ def told(app: PpoTui) -> str:
     return text(line) if line.region.area else ""
 
 
-async def test_the_cursor_tells_the_values_of_every_chart_at_its_step(
-    make: SimpleNamespace, warned: Path
-) -> None:
+async def test_the_cursor_tells_the_values_of_every_chart_at_its_step(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot)
@@ -107,9 +105,7 @@ async def test_the_window_follows_the_cursor(make: SimpleNamespace, warned: Path
         assert view(app).cursor == 62  # the last step that was trained
 
 
-async def test_smoothing_goes_round_and_keeps_the_raw_curve_behind(
-    make: SimpleNamespace, warned: Path
-) -> None:
+async def test_smoothing_goes_round_and_keeps_the_raw_curve_behind(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         seen = []
@@ -195,9 +191,7 @@ async def test_one_metric_has_the_same_keys(make: SimpleNamespace, warned: Path)
         assert isinstance(app.screen, MetricsScreen)
 
 
-async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(
-    make: SimpleNamespace, warned: Path
-) -> None:
+async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, "plus", "w", "t")
@@ -212,24 +206,12 @@ async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(
 
 
 @pytest.mark.parametrize("keys", [("left", "plus"), ("w", "t", "y"), ("f", "t", "t", "left")])
-async def test_every_size_survives_every_view(
-    make: SimpleNamespace, warned: Path, keys: tuple[str, ...]
-) -> None:
+async def test_every_size_survives_every_view(make: SimpleNamespace, warned: Path, keys: tuple[str, ...]) -> None:
     toggle("actor/entropy")
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, *keys)
-        for size in [
-            (250, 80),
-            (160, 48),
-            (121, 36),
-            (119, 36),
-            (80, 23),
-            (64, 17),
-            (40, 12),
-            (29, 9),
-            (20, 5),
-        ]:
+        for size in [(250, 80), (160, 48), (121, 36), (119, 36), (80, 23), (64, 17), (40, 12), (29, 9), (20, 5)]:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             for chart in app.screen.query(MetricChart):

@@ -62,9 +62,7 @@ def test_an_average_starts_anew_when_an_attempt_repeats_steps() -> None:
     source.cut(2)
     source.append(2, 8.0)
     source.append(3, 9.0)
-    assert list(smoothing.of(source, 0.9).values) == list(
-        Average(series([1.0, 8.0, 9.0]), 0.9).follow().values
-    )
+    assert list(smoothing.of(source, 0.9).values) == list(Average(series([1.0, 8.0, 9.0]), 0.9).follow().values)
     assert smoothing.of(source, 0.6).values[1] == pytest.approx((0.24 + 0.4 * 8) / 0.64)
 
 

@@ -21,12 +21,7 @@ Compare = Callable[..., bool]
     ],
 )
 def test_charts_through_a_view(
-    snap_compare: Compare,
-    make: SimpleNamespace,
-    warned: Path,
-    size: tuple[int, int],
-    theme: str,
-    keys: list[str],
+    snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int], theme: str, keys: list[str]
 ) -> None:
     async def show(pilot: Pilot[Any]) -> None:
         await pilot.app.workers.wait_for_complete()

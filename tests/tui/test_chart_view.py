@@ -27,9 +27,7 @@ def test_zooming_goes_around_the_cursor() -> None:
 def test_a_window_with_the_newest_step_moves_on_with_the_run_and_others_stay() -> None:
     view = View().zoomed(0.5, Whole(0, 60, newest=24))
     assert view.window == (12, 42) and view.follows
-    assert [view.shown(Whole(0, 80, newest)) for newest in (42, 43, 57, 58)] == [
-        (12, 42), (27, 57), (27, 57), (42, 72),
-    ]  # fmt: skip
+    assert [view.shown(Whole(0, 80, newest)) for newest in (42, 43, 57, 58)] == [(12, 42), (27, 57), (27, 57), (42, 72)]
     assert view.shown(Whole(0, 75, newest=75)) == (45, 75)  # never out of the chart
     assert not view.panned(-0.5, Whole(0, 60, newest=42)).follows
 

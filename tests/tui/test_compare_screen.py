@@ -45,14 +45,21 @@ def with_preset(run: Path, **preset: Any) -> Path:
 @pytest.fixture
 def runs(make: SimpleNamespace) -> list[Path]:
     long = make.run(hex_id="a0", attempts=[make.recorded(80)], state=make.ended("finished", step=80))
-    short = make.run(
-        hex_id="b1", name="gsm8k", attempts=[make.recorded(30)], state=make.running(step=30, created=1.0)
-    )
+    short = make.run(hex_id="b1", name="gsm8k", attempts=[make.recorded(30)], state=make.running(step=30, created=1.0))
     third = make.run(
-        hex_id="c2", name="kl", state=make.ended("failed", step=20, verdict="CRITICAL", created=2.0),
-        attempts=[make.made_up(20, critic__score__mean=lambda n: n / 40, actor__ppo_kl=0.1,
-                               critic__kl=lambda n: n / 9, perf__throughput=900)],
-    )  # fmt: skip
+        hex_id="c2",
+        name="kl",
+        state=make.ended("failed", step=20, verdict="CRITICAL", created=2.0),
+        attempts=[
+            make.made_up(
+                20,
+                critic__score__mean=lambda n: n / 40,
+                actor__ppo_kl=0.1,
+                critic__kl=lambda n: n / 9,
+                perf__throughput=900,
+            )
+        ],
+    )
     with_preset(long, actor={"lr": 1e-6}, data={"train_batch_size": 64}, description="one")
     with_preset(short, actor={"lr": 3e-6}, data={"train_batch_size": 64}, description="two")
     return [long, short, third]
@@ -66,8 +73,11 @@ async def test_each_run_has_its_sign_its_facts_and_its_curve(make: SimpleNamespa
         assert isinstance(screen, CompareScreen)
         charts = [screen.query_one(f"#chart-{index}", MetricChart).plot for index in range(4)]
         assert [[curve.sign for curve in chart.curves] for chart in charts] == [
-            ["1", "2", "3"], ["1", "2", "3"], ["1", "2"], ["1", "2", "3"],
-        ]  # fmt: skip
+            ["1", "2", "3"],
+            ["1", "2", "3"],
+            ["1", "2"],
+            ["1", "2", "3"],
+        ]
         assert [curve.role for curve in charts[0].curves] == ["curve", "curve-2", "curve-3"]
         assert charts[0].last == 80 and "different kinds" in charts[1].title
         text = seen(app)
@@ -89,9 +99,7 @@ async def test_the_settings_that_differ_are_a_tab_away(make: SimpleNamespace, ru
         assert "actor.lr" in seen(app) and "throughput" in seen(app)
 
 
-async def test_charts_are_moved_together_and_escape_goes_back_in_steps(
-    make: SimpleNamespace, runs: list[Path]
-) -> None:
+async def test_charts_are_moved_together_and_escape_goes_back_in_steps(make: SimpleNamespace, runs: list[Path]) -> None:
     app = make.app(compare=runs)
     async with app.run_test(size=HOME) as pilot:
         await ready(pilot)
@@ -139,9 +147,7 @@ def test_the_command_opens_it_on_a_terminal_and_prints_elsewhere(runs: list[Path
         terminal.wait_for(lambda text: "Start a new run" in text)
     finally:
         terminal.close()
-    printed = subprocess.run(
-        words, capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL
-    )
+    printed = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL)
     assert "s/step" in printed.stdout and "\x1b" not in printed.stdout
 
 
@@ -175,7 +181,7 @@ def test_wild_settings_stay_in_their_columns() -> None:
     found = [
         Difference("actor_rollout_ref.rollout.engine_kwargs" * 3, ["x" * 500, None, 1e-6, "漢" * 90]),
         Difference("env.A", ["\x1b[2J\nb", "a\tb", [], {}]),
-    ]  # fmt: skip
+    ]
     for columns in (20, 79, 159):
         for row in difference_lines(wild, found, ["a note " * 40], columns):
             assert width(row) <= max(columns, 40)

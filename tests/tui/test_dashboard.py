@@ -126,9 +126,7 @@ async def test_nothing_is_painted_while_nothing_changes(
 
 
 async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace) -> None:
-    starting = make.running(
-        state="starting", phase="engine", step=None, phase_since=make.start + 180, checks=[]
-    )
+    starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start + 180, checks=[])
     run = make.run(state=starting, log=make.log)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
@@ -284,15 +282,7 @@ async def test_what_gives_way_in_a_small_terminal(make: SimpleNamespace, warned:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             seen[size] = sum(charts())
-        assert seen == {
-            (160, 48): 6,
-            (80, 24): 4,
-            (80, 12): 2,
-            (50, 24): 2,
-            (50, 12): 1,
-            (80, 8): 0,
-            (20, 5): 0,
-        }
+        assert seen == {(160, 48): 6, (80, 24): 4, (80, 12): 2, (50, 24): 2, (50, 12): 1, (80, 8): 0, (20, 5): 0}
         assert "running" in shown(app, HeaderLine)
         assert "step 62/80" in " ".join(shown(app, HeaderLine).split())
 
@@ -318,9 +308,7 @@ async def test_untrusted_text_is_drawn_as_it_is(make: SimpleNamespace) -> None:
         assert "\x1b" not in picture and "\x07" not in picture
 
 
-async def test_a_run_that_disappears_is_lost_and_the_screen_stays(
-    make: SimpleNamespace, warned: Path
-) -> None:
+async def test_a_run_that_disappears_is_lost_and_the_screen_stays(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
@@ -410,8 +398,7 @@ async def test_leaving_sends_nothing_to_the_run(make: SimpleNamespace, warned: P
 
 
 @pytest.mark.parametrize(
-    "look",
-    [{"theme": "light"}, {"theme": "ansi-dark"}, {"theme": "nord"}, {"ascii": True}, {"NO_COLOR": "1"}],
+    "look", [{"theme": "light"}, {"theme": "ansi-dark"}, {"theme": "nord"}, {"ascii": True}, {"NO_COLOR": "1"}]
 )
 async def test_every_look_draws(
     make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch, look: dict[str, Any]

@@ -139,8 +139,10 @@ async def test_files_are_completed_and_picked(mine: Path, home: Path) -> None:
         await pilot.press("tab")
         await pilot.pause()
         assert field.value == f"{rows}/" and [Path(name).name for name in box.choices] == [
-            "deep", "test.parquet", "train.parquet"
-        ]  # fmt: skip
+            "deep",
+            "test.parquet",
+            "train.parquet",
+        ]
         await pilot.press(*"tr", "tab", "enter")
         await until(pilot, lambda: draft.value(("data", "train")) == f"{rows}/train.parquet")
 
@@ -452,11 +454,7 @@ def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> N
 
 def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
     script = "from tui.entry import main; main()"
-    for words, sentence in (
-        (["mine"], "needs a terminal"),
-        (["mine", "actor.lrr"], "actor.lr"),
-        (["x"], "no preset"),
-    ):
+    for words, sentence in ((["mine"], "needs a terminal"), (["mine", "actor.lrr"], "actor.lr"), (["x"], "no preset")):
         done = subprocess.run(
             [sys.executable, "-c", script, "edit", *words], capture_output=True, text=True, timeout=60
         )

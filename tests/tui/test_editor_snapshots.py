@@ -27,29 +27,44 @@ rollout:
   gpu_memory_utilization: 0.9
 """
 PHASES = [
-    ("engine start", 13.3, 14.6), ("rollout", 20.6, 21.9), ("log-probabilities", 11.0, 19.0),
-    ("update critic", 12.9, 25.3), ("update actor", 25.0, 30.8), ("checkpoint", 11.0, 14.3),
-]  # fmt: skip
+    ("engine start", 13.3, 14.6),
+    ("rollout", 20.6, 21.9),
+    ("log-probabilities", 11.0, 19.0),
+    ("update critic", 12.9, 25.3),
+    ("update actor", 25.0, 30.8),
+    ("checkpoint", 11.0, 14.3),
+]
 ANSWER: dict[str, Any] = {
     "command": "env -u RAY_ADDRESS \\\n  python -u -m verl.trainer.main_ppo \\\n  trainer.nnodes=1",
     "error": None,
     "rows": 7473,
     "machine": "1 x 24.0 GiB, assumed from what it needs",
     "findings": [
-        {"id": "MEM-2", "group": "hardware", "level": "error",
-         "keys": ["actor_rollout_ref.rollout.gpu_memory_utilization"],
-         "message": "the actor's update needs at least 25.0 GiB of a GPU that has 24.0 GiB",
-         "fix": "set rollout.gpu_memory_utilization to 0.4",
-         "change": {"rollout.gpu_memory_utilization": 0.4}},
-        {"id": "DATA-9", "group": "data", "level": "info", "keys": ["data.train_files"],
-         "message": "49 rows are left over in each epoch", "fix": "nothing is to be done"},
+        {
+            "id": "MEM-2",
+            "group": "hardware",
+            "level": "error",
+            "keys": ["actor_rollout_ref.rollout.gpu_memory_utilization"],
+            "message": "the actor's update needs at least 25.0 GiB of a GPU that has 24.0 GiB",
+            "fix": "set rollout.gpu_memory_utilization to 0.4",
+            "change": {"rollout.gpu_memory_utilization": 0.4},
+        },
+        {
+            "id": "DATA-9",
+            "group": "data",
+            "level": "info",
+            "keys": ["data.train_files"],
+            "message": "49 rows are left over in each epoch",
+            "fix": "nothing is to be done",
+        },
     ],
     "memory": {
-        "gpu_total": 24 * GIB, "host": int(1.8 * GIB), "host_high": int(39.3 * GIB),
-        "phases": [{"name": name, "gpu": int(low * GIB), "gpu_high": int(high * GIB)}
-                   for name, low, high in PHASES],
+        "gpu_total": 24 * GIB,
+        "host": int(1.8 * GIB),
+        "host_high": int(39.3 * GIB),
+        "phases": [{"name": name, "gpu": int(low * GIB), "gpu_high": int(high * GIB)} for name, low, high in PHASES],
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -83,8 +83,9 @@ async def resize(pilot: Pilot[Any], sizes: Iterable[tuple[int, int]], *, quick: 
 @pytest.fixture
 def fullest(make: SimpleNamespace, warned: Path) -> Path:
     """The run with everything, an older one beside it, answers and eight GPUs."""
-    make.run(hex_id="0ld", name="older", attempts=[make.recorded(40)],
-             state=make.ended("finished", created=make.start - 100))  # fmt: skip
+    make.run(
+        hex_id="0ld", name="older", attempts=[make.recorded(40)], state=make.ended("finished", created=make.start - 100)
+    )
     run = RunDir(warned)
     run.memory.write_text(json.dumps(make.gpus(8)) + "\n")
     run.rollouts.mkdir(parents=True)
@@ -126,12 +127,8 @@ async def test_a_screen_opens_and_moves_where_there_is_hardly_room(
         assert app.is_running
 
 
-@pytest.mark.parametrize(
-    "screen", ["DashboardScreen", "ChecksScreen", "ConfirmScreen", "HelpScreen", "palette"]
-)
-async def test_ascii_holds_for_what_textual_draws_too(
-    make: SimpleNamespace, fullest: Path, screen: str
-) -> None:
+@pytest.mark.parametrize("screen", ["DashboardScreen", "ChecksScreen", "ConfirmScreen", "HelpScreen", "palette"])
+async def test_ascii_holds_for_what_textual_draws_too(make: SimpleNamespace, fullest: Path, screen: str) -> None:
     """Frames, scrollbars, messages, the palette: a font may lack all of them."""
     app = make.app(fullest, ascii=True)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:

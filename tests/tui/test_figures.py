@@ -28,14 +28,14 @@ def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
     state = make.running(step=80)
     assert [said(plot(figure, steps, state, [])) for figure in FIGURES] == [
         "0.812 ↑ best 0.875 ○ val 0.850",
-        "0.308   usual 0.215", "0.236 ↓ from 0.489", "1119 tok/s   1.96 s/step",
-    ]  # fmt: skip
+        "0.308   usual 0.215",
+        "0.236 ↓ from 0.489",
+        "1119 tok/s   1.96 s/step",
+    ]
 
 
 @pytest.mark.parametrize(("gpus", "context"), [(1, "11 s/step"), (2, "× 2 GPUs"), (8, "× 8 GPUs")])
-def test_the_throughput_of_one_gpu_is_told_with_their_number(
-    make: SimpleNamespace, gpus: int, context: str
-) -> None:
+def test_the_throughput_of_one_gpu_is_told_with_their_number(make: SimpleNamespace, gpus: int, context: str) -> None:
     logged = {"perf__throughput": 461.0, "perf__time_per_step": 11.0}
     steps = store(make.made_up(3, perf__total_num_tokens=461 * 11 * gpus, **logged))
     assert said(plot(THROUGHPUT, steps, make.running(), [])) == f"461 tok/s   {context}"
@@ -109,9 +109,7 @@ def test_rises_are_marked_on_their_own_chart_and_releases_are_not(make: SimpleNa
         {"kind": "phase", "phase": "save", "step": 40},
     ]
     steps = store(make.recorded(62))
-    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), rises(events)).marks] == [
-        (10, "▲")
-    ]
+    assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), rises(events)).marks] == [(10, "▲")]
     assert [(mark.step, mark.role) for mark in plot(ENTROPY, steps, make.running(), rises(events)).marks] == [
         (30, "critical")
     ]

@@ -12,10 +12,14 @@ from tui.widgets.findings import Findings, finding_rows
 from tui.widgets.painted import ROLE_CLASSES
 
 BATCH = Finding(
-    "V3", "config", "error", ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size"),
+    "V3",
+    "config",
+    "error",
+    ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size"),
     "the mini-batch 48 does not divide the train batch 128 (128 / 48 = 2.67)",
-    "use 32 or 64", {"actor.ppo_mini_batch_size": 64},
-)  # fmt: skip
+    "use 32 or 64",
+    {"actor.ppo_mini_batch_size": 64},
+)
 DISK = Finding("HW-4", "hardware", "warning", (), "12 GiB free, 688 GiB wanted", "keep fewer checkpoints")
 COLOUR = Finding("X", "software", "info", (), "\x1b[31mred\x1b[0m", "")
 

@@ -110,9 +110,7 @@ async def test_a_check_is_chosen_on_the_dashboard(make: SimpleNamespace, warned:
         assert listed.chosen == "KL-4" and "❯" not in text(listed)
 
 
-async def test_the_list_of_checks_has_a_cursor_that_stays_in_sight(
-    make: SimpleNamespace, blown: Path
-) -> None:
+async def test_the_list_of_checks_has_a_cursor_that_stays_in_sight(make: SimpleNamespace, blown: Path) -> None:
     app = make.app(blown)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
@@ -194,9 +192,7 @@ async def test_limits_follow_a_live_run(make: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize("log", ["nan", "learning", "cpu-toy"])
-async def test_every_check_of_a_real_run_has_a_page_at_any_size(
-    make: SimpleNamespace, home: Path, log: str
-) -> None:
+async def test_every_check_of_a_real_run_has_a_page_at_any_size(make: SimpleNamespace, home: Path, log: str) -> None:
     run = import_logs([str(LOGS / f"{log}.log.gz")])[0].path
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
@@ -215,19 +211,32 @@ EVENTS = [
     {"kind": "state", "from": "queued", "to": "starting", "t": 0},
     {"kind": "phase", "phase": "engine", "step": None, "t": 20},
     {"kind": "state", "from": "starting", "to": "running", "t": 45},
-    {"kind": "health", "rule": "KL-4", "step": 57, "from": "OK", "to": "WARN",
-     "message": "KL rose by 0.12 in 20 steps while the reward changed by 0.01", "t": 100},
+    {
+        "kind": "health",
+        "rule": "KL-4",
+        "step": 57,
+        "from": "OK",
+        "to": "WARN",
+        "message": "KL rose by 0.12 in 20 steps while the reward changed by 0.01",
+        "t": 100,
+    },
     {"kind": "alert", "text": "on_alert: curl left with 7: no route to host", "t": 102},
-    {"kind": "health", "rule": "KL-4", "step": 70, "from": "WARN", "to": "CRITICAL",
-     "message": "KL rose by 0.3", "t": 90000},
+    {
+        "kind": "health",
+        "rule": "KL-4",
+        "step": 70,
+        "from": "WARN",
+        "to": "CRITICAL",
+        "message": "KL rose by 0.3",
+        "t": 90000,
+    },
     {"kind": "action", "verb": "mute", "by": "screen", "rule": "LEN-1", "t": 90010},
-    {"kind": "health", "rule": "KL-4", "step": 78, "from": "CRITICAL", "to": "OK", "message": "KL fell",
-     "t": 90100},
+    {"kind": "health", "rule": "KL-4", "step": 78, "from": "CRITICAL", "to": "OK", "message": "KL fell", "t": 90100},
     {"kind": "action", "verb": "stop", "by": "screen", "rule": None, "t": 90200},
     {"kind": "exit", "code": 143, "signal": "SIGTERM", "requested_by": "screen", "t": 90206},
     {"kind": "note", "text": "a process would not die: \x1b[2Jpython 77", "t": 90207},
     {"kind": "state", "from": "stopping", "to": "stopped", "t": 90208},
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -244,9 +253,7 @@ def eventful(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Path:
     return run
 
 
-async def test_events_are_told_newest_first_with_times_and_days(
-    make: SimpleNamespace, eventful: Path
-) -> None:
+async def test_events_are_told_newest_first_with_times_and_days(make: SimpleNamespace, eventful: Path) -> None:
     app = make.app(eventful)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
@@ -278,9 +285,7 @@ async def test_events_can_be_narrowed_and_explained(make: SimpleNamespace, event
         assert isinstance(app.screen, DashboardScreen)
 
 
-async def test_events_come_in_live_and_the_cursor_stays_on_its_own(
-    make: SimpleNamespace, eventful: Path
-) -> None:
+async def test_events_come_in_live_and_the_cursor_stays_on_its_own(make: SimpleNamespace, eventful: Path) -> None:
     app = make.app(eventful)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
@@ -309,9 +314,7 @@ Compare = Any
 
 
 @pytest.mark.parametrize("size", [HOME, LARGE], ids=["80x24", "160x48"])
-@pytest.mark.parametrize(
-    "keys", [["enter"], ["enter", "right", "right"], ["h", "down"]], ids=["KL-4", "KL-1", "list"]
-)
+@pytest.mark.parametrize("keys", [["enter"], ["enter", "right", "right"], ["h", "down"]], ids=["KL-4", "KL-1", "list"])
 def test_looks_of_checks(
     snap_compare: Compare, make: SimpleNamespace, blown: Path, size: tuple[int, int], keys: list[str]
 ) -> None:
@@ -324,9 +327,7 @@ def test_looks_of_checks(
 
 
 @pytest.mark.parametrize("size", [HOME, LARGE], ids=["80x24", "160x48"])
-def test_looks_of_events(
-    snap_compare: Compare, make: SimpleNamespace, eventful: Path, size: tuple[int, int]
-) -> None:
+def test_looks_of_events(snap_compare: Compare, make: SimpleNamespace, eventful: Path, size: tuple[int, int]) -> None:
     async def pressed(pilot: Pilot[Any]) -> None:
         await opened(pilot)
         await pilot.press("v", "down")

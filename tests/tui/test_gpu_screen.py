@@ -43,22 +43,34 @@ def replayed(count: int) -> list[dict[str, Any]]:
     for row in rows:
         seconds.setdefault(round((row["t"] - begun) / 4), {})[row["gpu"]] = row
     return [
-        {"t": begun + 4 * k, "host": {"used": (40 + k % 7) * GIB, "total": 512 * GIB},
-         "run": {"rss": (12 + k % 5) * GIB}, "gpus": [gpu(index, found[index % 4]) for index in range(count)]}
-        for k, found in sorted(seconds.items()) if len(found) == 4
-    ]  # fmt: skip
+        {
+            "t": begun + 4 * k,
+            "host": {"used": (40 + k % 7) * GIB, "total": 512 * GIB},
+            "run": {"rss": (12 + k % 5) * GIB},
+            "gpus": [gpu(index, found[index % 4]) for index in range(count)],
+        }
+        for k, found in sorted(seconds.items())
+        if len(found) == 4
+    ]
 
 
 def gpu(index: int, row: dict[str, Any]) -> dict[str, Any]:
     return {
-        "index": index, "name": row["name"], "used": row["used"], "total": row["total"], "util": row["util"],
-        "power": row["power"] // 1000, "temp": row["temp"], "run_used": sum(size for _, size in row["procs"]),
-        "power_limit": row["plimit"] // 1000, "slow_at": 87,
+        "index": index,
+        "name": row["name"],
+        "used": row["used"],
+        "total": row["total"],
+        "util": row["util"],
+        "power": row["power"] // 1000,
+        "temp": row["temp"],
+        "run_used": sum(size for _, size in row["procs"]),
+        "power_limit": row["plimit"] // 1000,
+        "slow_at": 87,
         "holders": [
             {"pid": pid, "whose": "run", "name": name, "user": "ada", "used": size}
             for (pid, size), name in zip(row["procs"], NAMES, strict=False)
         ],
-    }  # fmt: skip
+    }
 
 
 def made(make: SimpleNamespace, memory: list[dict[str, Any]], **more: Any) -> Path:
@@ -76,11 +88,7 @@ def worst(make: SimpleNamespace) -> Path:
     last = memory[-1]["gpus"][0]
     last |= {"used": 60 * GIB, "temp": 86, "slowed": ["heat"]}
     other = {"pid": 900, "whose": "others", "name": "python", "user": "bob", "used": 9 * GIB}
-    last["holders"] = [
-        *last["holders"],
-        other,
-        {**other, "pid": 77, "whose": "unknown", "name": None, "user": None},
-    ]
+    last["holders"] = [*last["holders"], other, {**other, "pid": 77, "whose": "unknown", "name": None, "user": None}]
     return made(make, memory)
 
 
@@ -95,9 +103,7 @@ def texts(rows: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40, 80, 160])
-@pytest.mark.parametrize(
-    "told", [{}, {"used": None, "total": None, "util": None, "temp": None, "power": None}]
-)
+@pytest.mark.parametrize("told", [{}, {"used": None, "total": None, "util": None, "temp": None, "power": None}])
 def test_a_device_is_one_line_at_any_width(columns: int, told: dict[str, Any]) -> None:
     device = {**replayed(1)[50]["gpus"][0], **told}
     row = device_row(device, columns, True)
@@ -122,9 +128,7 @@ def test_what_is_not_known_is_said_so() -> None:
 
 
 def test_many_holders_are_counted_and_their_names_are_harmless() -> None:
-    holders = [
-        {"pid": n, "whose": "others", "name": f"\x1b[31mp{n}", "user": "x", "used": n * GIB} for n in range(9)
-    ]
+    holders = [{"pid": n, "whose": "others", "name": f"\x1b[31mp{n}", "user": "x", "used": n * GIB} for n in range(9)]
     rows = texts(holder_rows({"index": 0, "used": 40 * GIB, "holders": holders}, 80, 4))
     assert "8.0 GiB" in rows[0] and rows[-1].strip() == "6 more, together 15.0 GiB" and len(rows) == 4
     assert "\x1b" not in "".join(rows)
@@ -151,19 +155,21 @@ def test_few_samples_a_step_leave_no_gaps(make: SimpleNamespace) -> None:
     for step in range(1, 11):
         reader.series.add(StepRecord(step, make.start + 150 + 2 * step, None, {}))
     plot = memory_plot(reader.memory, reader.series, {"state": "running"}, devices(reader.memory.latest)[-1])
-    line = next(
-        text for text in texts(draw(plot, 80, 12)) if text.count("⠤") + text.count("⣀") + text.count("⠉") > 20
-    )
+    line = next(text for text in texts(draw(plot, 80, 12)) if text.count("⠤") + text.count("⣀") + text.count("⠉") > 20)
     assert " " not in line[7:].rstrip()
 
 
 @pytest.mark.parametrize(
     ("state", "steps", "total", "end"),
     [
-        ("running", 10, 4660, 20), ("running", 9, 4660, 10), ("running", 10, None, 20),
-        ("finished", 10, 4660, 10), ("running", 10, 10, 10), ("running", 30, 20, 40),
+        ("running", 10, 4660, 20),
+        ("running", 9, 4660, 10),
+        ("running", 10, None, 20),
+        ("finished", 10, 4660, 10),
+        ("running", 10, 10, 10),
+        ("running", 30, 20, 40),
     ],
-)  # fmt: skip
+)
 def test_the_step_that_goes_on_has_a_place(
     make: SimpleNamespace, state: str, steps: int, total: int | None, end: int
 ) -> None:
@@ -189,11 +195,7 @@ async def test_devices_are_chosen_by_keys_and_the_page_follows(make: SimpleNames
         await shown(pilot)
         listed = app.screen.query_one(DeviceList)
         assert listed.size.height == 9 and listed.chosen["index"] == 0
-        for key, index, title in (
-            ("down", 1, "GPU 1 memory"),
-            ("end", "host", "host memory"),
-            ("up", 7, "GPU 7"),
-        ):
+        for key, index, title in (("down", 1, "GPU 1 memory"), ("end", "host", "host memory"), ("up", 7, "GPU 7")):
             await pilot.press(key)
             await pilot.pause()
             assert listed.chosen["index"] == index
@@ -249,9 +251,7 @@ def test_utilisation_is_the_mean_of_a_minute_whatever_the_pace_of_samples() -> N
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])
 @pytest.mark.parametrize("kind", ["worst", "eight", "host"])
-def test_looks(
-    snap_compare: Callable[..., bool], make: SimpleNamespace, kind: str, size: tuple[int, int]
-) -> None:
+def test_looks(snap_compare: Callable[..., bool], make: SimpleNamespace, kind: str, size: tuple[int, int]) -> None:
     if kind == "worst":
         run = worst(make)
     elif kind == "eight":

@@ -44,12 +44,7 @@ def terminals() -> Iterator[list[Terminal]]:
 
 
 def attach(
-    terminals: list[Terminal],
-    run: Path,
-    env: Mapping[str, str],
-    *options: str,
-    columns: int = 80,
-    rows: int = 24,
+    terminals: list[Terminal], run: Path, env: Mapping[str, str], *options: str, columns: int = 80, rows: int = 24
 ) -> Terminal:
     terminal = Terminal([*PPO_TUI, *options, "attach", run.name], env, columns, rows)
     terminals.append(terminal)
@@ -79,9 +74,7 @@ def test_no_color_means_none_and_the_states_can_still_be_read(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:
     terminal = attach(terminals, warned, {**env, "NO_COLOR": "1"})
-    terminal.wait_for(
-        lambda text: "▲ WARNING KL-4" in text and "reward" in text and "⡀" in text.replace("⣀", "⡀")
-    )
+    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text and "reward" in text and "⡀" in text.replace("⣀", "⡀"))
     for key, shows in (("h", "Is the drift buying reward?"), ("h", "checks"), ("?", "Keys")):
         terminal.send(key)
         terminal.wait_for(lambda text, shows=shows: shows in text)
@@ -109,9 +102,8 @@ def test_colours_are_those_of_the_terminal_where_it_has_sixteen(
     ],
 )
 def test_the_mouse_is_taken_only_where_it_is_wanted(
-    env: dict[str, str], warned: Path, terminals: list[Terminal], more: dict[str, str], options: list[str],
-    taken: bool,
-) -> None:  # fmt: skip
+    env: dict[str, str], warned: Path, terminals: list[Terminal], more: dict[str, str], options: list[str], taken: bool
+) -> None:
     terminal = attach(terminals, warned, env | more, *options)
     terminal.wait_for(lambda text: "▲ WARNING KL-4" in text)
     assert (b"\x1b[?1000h" in terminal.raw or b"\x1b[?1003h" in terminal.raw) == taken
@@ -148,8 +140,11 @@ def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
     log = shutil.copy(LOGS / "cpu-toy.jsonl.gz", home / "toy.jsonl.gz")
     told = subprocess.run(
         [*PPO_TUI, "replay", str(log), "--speed", "8", "--detach", "--json"],
-        env=env, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     run = RunDir(Path(json.loads(told.stdout)["dir"]))
 
     def recorded() -> int:
@@ -188,9 +183,7 @@ class Tmux:
         self.run("new-session", "-d", "-x", "80", "-y", "24", "bash --norc --noprofile")
 
     def run(self, *words: str) -> str:
-        told = subprocess.run(
-            [*self._server, *words], env=self._env, capture_output=True, text=True, check=True
-        )
+        told = subprocess.run([*self._server, *words], env=self._env, capture_output=True, text=True, check=True)
         return told.stdout
 
     def wait_for(self, good: Callable[[str], bool]) -> str:
@@ -235,16 +228,12 @@ def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: P
 
 
 @pytest.mark.skipif(shutil.which("mosh-server") is None, reason="mosh is not installed")
-def test_behind_mosh_the_picture_is_the_same(
-    env: dict[str, str], warned: Path, terminals: list[Terminal]
-) -> None:
+def test_behind_mosh_the_picture_is_the_same(env: dict[str, str], warned: Path, terminals: list[Terminal]) -> None:
     plain = attach(terminals, warned, env)
     plain.wait_for(lambda text: "NOTICE ≥ ╌" in text)
     env = {**env, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
     server = ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "--"]
-    told = subprocess.run(
-        [*server, *PPO_TUI, "attach", warned.name], env=env, capture_output=True, check=True
-    )
+    told = subprocess.run([*server, *PPO_TUI, "attach", warned.name], env=env, capture_output=True, check=True)
     words = (told.stdout + told.stderr).decode()
     port, key = re.findall(r"MOSH CONNECT (\d+) (\S+)", words)[0]
     pid = int(re.findall(r"pid = (\d+)", words)[0])

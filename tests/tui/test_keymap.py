@@ -24,9 +24,7 @@ NAMES = [f"{owner.__name__} {binding.key} {binding.action}" for owner, binding i
 
 
 def asked(**keys: str) -> dict[str, Key]:
-    return {
-        name.replace("__", "."): Key(value, f"config.yaml, line 2: {name}") for name, value in keys.items()
-    }
+    return {name.replace("__", "."): Key(value, f"config.yaml, line 2: {name}") for name, value in keys.items()}
 
 
 def test_all_of_ours_are_found() -> None:
@@ -35,9 +33,7 @@ def test_all_of_ours_are_found() -> None:
 
 
 @pytest.mark.parametrize(("owner", "binding"), EVERY, ids=NAMES)
-def test_a_key_has_an_id_and_words_and_leaves_the_terminal_its_own(
-    owner: type[DOMNode], binding: Binding
-) -> None:
+def test_a_key_has_an_id_and_words_and_leaves_the_terminal_its_own(owner: type[DOMNode], binding: Binding) -> None:
     assert binding.id, "an id, so that a user can move it"
     assert binding.tooltip, "a sentence for the help screen"
     assert binding.key not in TERMINAL_KEYS
@@ -95,9 +91,7 @@ async def test_a_moved_key_works_and_its_old_one_does_not(make: SimpleNamespace,
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-async def test_the_two_forms_of_stop_move_together(
-    make: SimpleNamespace, warned: Path, read_only: bool
-) -> None:
+async def test_the_two_forms_of_stop_move_together(make: SimpleNamespace, warned: Path, read_only: bool) -> None:
     app = make.app(warned, read_only=read_only, keys=asked(dashboard__stop="X"))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.app.workers.wait_for_complete()
@@ -130,8 +124,11 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
     settings_file().write_text("keys:\n  dashboard.log: o\n  dashboard.nothing: p\n")
     told = subprocess.run(
         [sys.executable, "-c", "from tui.entry import main; main()", "keys", "--json"],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
     found = {key["id"]: key for key in map(json.loads, told.stdout.splitlines())}
     assert found.keys() == commands().keys()
     log = found["dashboard.log"]

@@ -37,9 +37,7 @@ class Slow:
     def __init__(self, *findings: Finding) -> None:
         self.findings, self.go, self.cancelled = findings, threading.Event(), threading.Event()
 
-    def __call__(
-        self, _: object, progress: Callable[[str], None], cancelled: Callable[[], bool]
-    ) -> Iterator[Finding]:
+    def __call__(self, _: object, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
         progress("data files")
         while not self.go.wait(0.02):
             if cancelled():
@@ -63,7 +61,7 @@ def started(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Any]
 
     def start(
         preset: str, settings: Sequence[str], narrate: Callable[[str], None], *, force: bool, after: object
-    ) -> RunDir:  # fmt: skip
+    ) -> RunDir:
         narrate("starting its supervisor")
         calls.append((Path(preset).stem, list(settings), force))
         return RunDir(make.run(hex_id=f"abc{len(calls)}"))
@@ -103,9 +101,7 @@ def toasts(app: Any) -> str:
     return " ".join(notice.message for notice in app._notifications)
 
 
-async def test_the_essentials_and_the_exact_command_are_shown(
-    make: SimpleNamespace, home: Path, slow: Slow
-) -> None:
+async def test_the_essentials_and_the_exact_command_are_shown(make: SimpleNamespace, home: Path, slow: Slow) -> None:
     app = make.app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
@@ -181,9 +177,7 @@ async def test_errors_refuse_and_force_asks_first(
         assert started[0][2] is True
 
 
-async def test_f_makes_the_fix_a_setting_of_this_launch(
-    make: SimpleNamespace, home: Path, slow: Slow
-) -> None:
+async def test_f_makes_the_fix_a_setting_of_this_launch(make: SimpleNamespace, home: Path, slow: Slow) -> None:
     app = make.app()
     file = written(home, BROKEN)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -231,9 +225,7 @@ async def test_slow_checks_tell_what_they_do_and_end_with_the_screen(
         assert screen.findings[:1] == [FILE] and DISK in screen.findings  # errors first
 
 
-async def test_what_a_check_tells_a_closed_dialog_is_not_drawn(
-    make: SimpleNamespace, home: Path, slow: Slow
-) -> None:
+async def test_what_a_check_tells_a_closed_dialog_is_not_drawn(make: SimpleNamespace, home: Path, slow: Slow) -> None:
     async with make.app().run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
         screen.dismiss(None)
@@ -262,9 +254,7 @@ async def test_what_the_start_finds_is_shown(
         assert app.screen is screen
 
 
-async def test_a_preset_that_cannot_be_read_says_so_and_cannot_be_forced(
-    make: SimpleNamespace, home: Path
-) -> None:
+async def test_a_preset_that_cannot_be_read_says_so_and_cannot_be_forced(make: SimpleNamespace, home: Path) -> None:
     app = make.app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, "actor: {lr: fast}\n"))
@@ -319,9 +309,12 @@ async def test_any_size_will_do(make: SimpleNamespace, home: Path, slow: Slow, s
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])
 def test_looks(
-    snap_compare: Callable[..., bool], make: SimpleNamespace, slow: Slow, monkeypatch: pytest.MonkeyPatch,
+    snap_compare: Callable[..., bool],
+    make: SimpleNamespace,
+    slow: Slow,
+    monkeypatch: pytest.MonkeyPatch,
     size: tuple[int, int],
-) -> None:  # fmt: skip
+) -> None:
     """With findings and a command of its own: the real ones depend on the machine."""
     from tui.actions.launch_plan import Plan
 

@@ -21,9 +21,7 @@ PAGES = [("pagedown", "10"), ("pageup", "2")]
     [(kind, MOVES + PAGES) for kind in (MetricTable, RunTable, FormLines)]
     + [(Answers, [*MOVES, ("pagedown", "2"), ("pageup", "2")])],  # a page is one of the answer's text
 )
-async def test_the_cursor_moves(
-    make: SimpleNamespace, kind: type[LineTable], moves: list[tuple[str, str]]
-) -> None:
+async def test_the_cursor_moves(make: SimpleNamespace, kind: type[LineTable], moves: list[tuple[str, str]]) -> None:
     app, table = make.app(), kind(lambda key, columns: [(f" {key}", "text")], "nothing")
     async with app.run_test(size=(40, 10)) as pilot:
         await app.push_screen(Screen())

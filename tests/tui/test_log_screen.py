@@ -42,8 +42,9 @@ def run(make: SimpleNamespace) -> Path:
     log = console()
     steps = [
         StepRecord(step, make.start + step, log.encode().index(b"step:%d " % step), {"actor/entropy": 0.5})
-        for step in range(1, 31) if step % 5
-    ]  # fmt: skip
+        for step in range(1, 31)
+        if step % 5
+    ]
     path: Path = make.run(attempts=[steps], log=log)
     return path
 
@@ -164,14 +165,10 @@ async def test_the_filter_shows_one_source(make: SimpleNamespace, run: Path) -> 
         await pressed(pilot, "up", "up", "s")
         assert chosen(view).text == "engine speaks 2000" and len(view.entries) == view.room
         await pressed(pilot, "s", "s")
-        assert view.entries == [] and "no lines of this kind" in app.export_screenshot().replace(
-            "&#160;", " "
-        )
+        assert view.entries == [] and "no lines of this kind" in app.export_screenshot().replace("&#160;", " ")
 
 
-async def test_copies_go_to_the_clipboard_and_to_a_file(
-    make: SimpleNamespace, run: Path, tmp_path: Path
-) -> None:
+async def test_copies_go_to_the_clipboard_and_to_a_file(make: SimpleNamespace, run: Path, tmp_path: Path) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "home", "space", "down", "down", "c")
@@ -217,12 +214,7 @@ async def test_attempts_and_a_run_without_a_log(make: SimpleNamespace, home: Pat
 
 @pytest.mark.parametrize("size", [(20, 5), (8, 3), (120, 40)])
 async def test_any_size_and_wild_text(make: SimpleNamespace, size: tuple[int, int]) -> None:
-    evil = (
-        "\x1b]0;owned\x07 [red]wide 漢字\x1b[2J\x9b3m\u202e" * 50
-        + "\n"
-        + "\x00\xff\r\n" * 3
-        + "(a pid=1) \r50%\r"
-    )
+    evil = "\x1b]0;owned\x07 [red]wide 漢字\x1b[2J\x9b3m\u202e" * 50 + "\n" + "\x00\xff\r\n" * 3 + "(a pid=1) \r50%\r"
     app = make.app(make.run(log=evil))
     async with app.run_test(size=size) as pilot:
         view = await opened(pilot, "right", "right", "left", "up", "up", "down", "pageup", "pagedown", "home")

@@ -15,9 +15,17 @@ from tui.glyphs import SPARK, to_ascii
 from tui.matching import letters, ranked
 
 KEYS = [
-    "actor/entropy", "actor/entropy_loss", "actor/grad_norm", "actor/kl_loss", "actor/pg_loss",
-    "critic/grad_norm", "critic/score/mean", "perf/throughput", "response_length/mean", "timing_s/gen",
-]  # fmt: skip
+    "actor/entropy",
+    "actor/entropy_loss",
+    "actor/grad_norm",
+    "actor/kl_loss",
+    "actor/pg_loss",
+    "critic/grad_norm",
+    "critic/score/mean",
+    "perf/throughput",
+    "response_length/mean",
+    "timing_s/gen",
+]
 
 
 def series(*values: float, every: int = 1) -> Series:

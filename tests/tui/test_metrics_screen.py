@@ -51,9 +51,7 @@ def charts(app: PpoTui) -> list[str]:
     return [chart.plot.title for chart in app.screen.query(MetricChart) if chart.region.area]
 
 
-async def test_every_metric_is_listed_with_its_figures_and_meaning(
-    make: SimpleNamespace, warned: Path
-) -> None:
+async def test_every_metric_is_listed_with_its_figures_and_meaning(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "m")
@@ -95,9 +93,7 @@ async def test_a_few_letters_find_a_metric(make: SimpleNamespace, warned: Path) 
         assert isinstance(app.screen, DashboardScreen)
 
 
-async def test_units_and_meanings_are_searched_and_nothing_found_is_said(
-    make: SimpleNamespace, warned: Path
-) -> None:
+async def test_units_and_meanings_are_searched_and_nothing_found_is_said(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "m", "slash", *"perplexity")
@@ -236,9 +232,7 @@ async def test_the_screen_follows_the_run(make: SimpleNamespace, warned: Path) -
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_table_looks(
-    snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int]
-) -> None:
+def test_the_table_looks(snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int]) -> None:
     toggle("critic/score/mean")
 
     async def show(pilot: Pilot[Any]) -> None:

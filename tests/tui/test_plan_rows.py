@@ -35,8 +35,13 @@ def test_what_would_go_wrong_is_said() -> None:
 
 
 def test_one_is_told_apart_from_many() -> None:
-    text = of(None, data__train_batch_size=8, actor__ppo_mini_batch_size=8, rollout__n=4,
-              actor__ppo_micro_batch_size_per_gpu=1)  # fmt: skip
+    text = of(
+        None,
+        data__train_batch_size=8,
+        actor__ppo_mini_batch_size=8,
+        rollout__n=4,
+        actor__ppo_micro_batch_size_per_gpu=1,
+    )
     assert "8 prompts × 4 responses = 32" in text and "1 mini-batch of 8 prompts" in text
     assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step a step" in text
 
@@ -52,9 +57,7 @@ def test_rows_fit(columns: int) -> None:
     assert all(width(row) <= columns for row in difference_rows([("a", 1, "b" * 300)], "x", columns)[1:])
 
 
-@pytest.mark.parametrize(
-    ("certain", "high", "role"), [(20, 22, "ok"), (20, 30, "warn"), (30, 40, "critical")]
-)
+@pytest.mark.parametrize(("certain", "high", "role"), [(20, 22, "ok"), (20, 30, "warn"), (30, 40, "critical")])
 def test_a_phase_that_does_not_fit_is_marked(certain: int, high: int, role: str) -> None:
     phase = {"name": "rollout", "gpu": certain * GIB, "gpu_high": high * GIB}
     row = memory_rows({"phases": [phase], "gpu_total": 24 * GIB}, "", 78)[0]

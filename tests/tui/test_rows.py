@@ -7,9 +7,7 @@ from tui.drawing.rows import Row, cells, change, crop, fit, joined, put, spread,
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=12)
 ROWS = st.lists(st.tuples(TEXT, st.sampled_from(["text", "dim", "warn"])), max_size=5)
-PLAIN = st.lists(
-    st.tuples(st.text(alphabet="ab 中●⠓", max_size=9), st.sampled_from(["text", "dim"])), max_size=4
-)
+PLAIN = st.lists(st.tuples(st.text(alphabet="ab 中●⠓", max_size=9), st.sampled_from(["text", "dim"])), max_size=4)
 
 
 @given(ROWS, st.integers(0, 40))

@@ -6,14 +6,7 @@ import pytest
 
 from launcher.run.state import ALIVE, ENDED
 from tui.drawing.rows import Row
-from tui.words.run import (
-    STATES,
-    notice,
-    phase_sentence,
-    state_words,
-    uptime,
-    verdict_words,
-)
+from tui.words.run import STATES, notice, phase_sentence, state_words, uptime, verdict_words
 
 
 def text(row: Row) -> str:
@@ -39,10 +32,7 @@ def test_an_ended_run_does_not_say_what_it_did_last(make: SimpleNamespace) -> No
 
 
 def test_the_verdict_names_the_worst_flag_and_counts_the_others(make: SimpleNamespace) -> None:
-    assert (
-        text(verdict_words(make.running(verdict="WARN", flags=["KL-4", "ENT-1", "LEN-1"])))
-        == "▲ WARNING KL-4 +2"
-    )
+    assert text(verdict_words(make.running(verdict="WARN", flags=["KL-4", "ENT-1", "LEN-1"]))) == "▲ WARNING KL-4 +2"
     assert text(verdict_words(make.running())) == "● healthy"
     assert text(verdict_words({})) == "· not judged"
 
@@ -57,10 +47,14 @@ def test_a_run_that_has_ended_warms_up_no_more(make: SimpleNamespace) -> None:
 @pytest.mark.parametrize(
     ("state", "seconds", "said"),
     [
-        ("running", 30, "up <1m"), ("running", 3159, "up 52m"), ("running", 3600, "up 1h 00m"),
-        ("running", 11040, "up 3h 04m"), ("finished", 3159, "ran 52m 39s"), ("running", -5, ""),
+        ("running", 30, "up <1m"),
+        ("running", 3159, "up 52m"),
+        ("running", 3600, "up 1h 00m"),
+        ("running", 11040, "up 3h 04m"),
+        ("finished", 3159, "ran 52m 39s"),
+        ("running", -5, ""),
     ],
-)  # fmt: skip
+)
 def test_uptime_counts_minutes_while_the_run_lives(
     make: SimpleNamespace, state: str, seconds: float, said: str
 ) -> None:

@@ -56,9 +56,7 @@ def toasts(app: Any) -> str:
 def three_runs(make: SimpleNamespace) -> dict[str, Path]:
     return {
         "done": make.run(hex_id="d0", attempts=[make.recorded(80)], state=make.ended("finished", step=80)),
-        "live": make.run(
-            hex_id="11fe", attempts=[make.recorded(62)], state=make.running(created=make.start - 50)
-        ),
+        "live": make.run(hex_id="11fe", attempts=[make.recorded(62)], state=make.running(created=make.start - 50)),
         "old": make.run(hex_id="01d", state=make.ended("failed", step=None, created=make.start - 90)),
     }
 
@@ -166,20 +164,19 @@ def test_ended_runs_are_read_once(make: SimpleNamespace) -> None:
 
 async def test_a_filter_finds_by_name_state_and_verdict(make: SimpleNamespace) -> None:
     runs = three_runs(make)
-    other = make.run(
-        hex_id="be77", name="gsm8k-lora", state=make.ended("stopped", verdict="WARN", created=1.0)
-    )
+    other = make.run(hex_id="be77", name="gsm8k-lora", state=make.ended("stopped", verdict="WARN", created=1.0))
     app = make.app()
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         for query, expected in (
-            ("gsmlora", [other]), ("fin", [runs["done"]]), ("warning", [other]), ("run toy", [runs["live"]]),
-        ):  # fmt: skip
+            ("gsmlora", [other]),
+            ("fin", [runs["done"]]),
+            ("warning", [other]),
+            ("run toy", [runs["live"]]),
+        ):
             await pilot.press("slash", *("space" if letter == " " else letter for letter in query))
             await pilot.pause()
-            assert [key for key in keys_of(app) if key.startswith("run ")] == [
-                f"run {run}" for run in expected
-            ]
+            assert [key for key in keys_of(app) if key.startswith("run ")] == [f"run {run}" for run in expected]
             assert f"/{query}" in options(app)[0]
             await pilot.press("escape")
             await pilot.pause()
@@ -292,8 +289,12 @@ def test_looks(
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     three_runs(make)
-    make.run(hex_id="be77", name="gsm8k-1.5b-lora-24gb", attempts=[make.recorded(40)],
-             state=make.ended("stopped", verdict="WARN", step=40, total=1160, created=1.0))  # fmt: skip
+    make.run(
+        hex_id="be77",
+        name="gsm8k-1.5b-lora-24gb",
+        attempts=[make.recorded(40)],
+        state=make.ended("stopped", verdict="WARN", step=40, total=1160, created=1.0),
+    )
 
     async def ready(pilot: Pilot[Any]) -> None:
         await opened(pilot)

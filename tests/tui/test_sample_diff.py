@@ -110,9 +110,7 @@ async def test_a_prompt_that_was_asked_once_says_so(make: SimpleNamespace, run: 
 def test_a_difference_holds_every_word_of_both(older: str, newer: str) -> None:
     found = compare(older, newer)
     said = [word for word, _ in found.words if word != "\n"]
-    stripped = [
-        (word.removeprefix("[-").removesuffix("-]"), role) for word, role in found.words if word != "\n"
-    ]
+    stripped = [(word.removeprefix("[-").removesuffix("-]"), role) for word, role in found.words if word != "\n"]
     assert found.kept + found.gone == len(older.split()) and found.kept + found.new == len(newer.split())
     assert len(said) == found.kept + found.gone + found.new
     assert sum(role == "critical" for _, role in stripped) == found.gone

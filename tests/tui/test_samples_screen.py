@@ -96,9 +96,7 @@ async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, 
         folder = run / "samples" / "rollout"
         folder.mkdir(parents=True)
         wild = {"output": "[red]漢字\x1b[2J " * 300, "score": float("nan"), "gts": ["a", 1]}
-        (folder / "1.jsonl").write_text(
-            json.dumps(wild) + "\n" + json.dumps({"output": "", "score": 1e400}) + "\n"
-        )
+        (folder / "1.jsonl").write_text(json.dumps(wild) + "\n" + json.dumps({"output": "", "score": 1e400}) + "\n")
         await pilot.pause(2.2)
         await pilot.app.workers.wait_for_complete()
         screen = await pressed(pilot, "down", "up", "pagedown", "end", "home", "o", "o")
@@ -107,9 +105,7 @@ async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, 
 
 def test_an_answer_is_shown_whole_in_any_script() -> None:
     """Of 漢字 forty take eighty cells; nothing of what is judged by reading may be cut off."""
-    answer = (
-        "答えは " + "漢字" * 90 + "。 2 + 2 = 4 " + "x" * 100 + "\n    indented  code\n\n" + "the end " * 20
-    )
+    answer = "答えは " + "漢字" * 90 + "。 2 + 2 = 4 " + "x" * 100 + "\n    indented  code\n\n" + "the end " * 20
     rows = sample_page(Sample("", answer, "", math.nan, ()), 79)
     assert all(width(row) <= 78 for row in rows)
     said = ["".join(text for text, _ in row) for row in rows]
@@ -126,9 +122,7 @@ def test_folded_lines_hold_every_letter_and_are_never_too_wide(line: str, column
 
 
 def test_orders_keep_every_sample_and_unscored_ones_last() -> None:
-    samples = [
-        Sample("", "a" * size, "", score, ()) for size, score in ((1, 0.5), (9, float("nan")), (3, 1.0))
-    ]
+    samples = [Sample("", "a" * size, "", score, ()) for size, score in ((1, 0.5), (9, float("nan")), (3, 1.0))]
     assert [ordered(samples, order) for order in ORDERS] == [[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 2, 0]]
     assert about(samples) == "3 answers, 3 different"
     assert about([]) == "0 answers, 0 different"

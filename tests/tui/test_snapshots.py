@@ -28,12 +28,19 @@ def test_failed(snap_compare: Compare, make: SimpleNamespace, size: tuple[int, i
     run = make.run(
         attempts=[make.recorded(30)],
         state=make.ended(
-            "failed", step=30, error=why, verdict="CRITICAL", flags=["ERR-1", "MEM-1"],
-            checks=make.checks(ERR_1=("CRITICAL", "CUDA out of memory. Tried to allocate 2.1 GiB"),
-                               MEM_1=("WARN", "23.9 of 24.0 GB reserved, growing")),
+            "failed",
+            step=30,
+            error=why,
+            verdict="CRITICAL",
+            flags=["ERR-1", "MEM-1"],
+            checks=make.checks(
+                ERR_1=("CRITICAL", "CUDA out of memory. Tried to allocate 2.1 GiB"),
+                MEM_1=("WARN", "23.9 of 24.0 GB reserved, growing"),
+            ),
         ),
-        memory=[make.gpus(8)], log=make.log,
-    )  # fmt: skip
+        memory=[make.gpus(8)],
+        log=make.log,
+    )
     assert snap_compare(make.app(run), terminal_size=size, run_before=ready)
 
 
@@ -47,10 +54,12 @@ def test_starting(snap_compare: Compare, make: SimpleNamespace) -> None:
 
 def test_cpu_run_that_finished(snap_compare: Compare, make: SimpleNamespace) -> None:
     run = make.run(
-        attempts=[make.recorded(80)], state=make.ended("finished", step=80), memory=[make.host()],
+        attempts=[make.recorded(80)],
+        state=make.ended("finished", step=80),
+        memory=[make.host()],
         log=make.log,
         argv=["python", "-u", "-m", "verl.trainer.main_ppo", "trainer.device=cpu"],
-    )  # fmt: skip
+    )
     assert snap_compare(make.app(run), terminal_size=(80, 24), run_before=ready)
 
 

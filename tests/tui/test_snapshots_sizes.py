@@ -60,9 +60,7 @@ def failed(make: SimpleNamespace) -> Path:
 
 
 @pytest.mark.parametrize(("size", "theme"), itertools.product(SIZES, THEMES))
-def test_usual(
-    snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int], theme: str
-) -> None:
+def test_usual(snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int], theme: str) -> None:
     assert snap_compare(make.app(warned, theme=theme), terminal_size=size, run_before=ready)
 
 

@@ -48,8 +48,7 @@ def seen(colour: str, eye: str) -> Triple:
     values = (channel / 255 for channel in Color.parse(colour).rgb)
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values]
     red, green, blue = (
-        min(max(sum(part * value for part, value in zip(row, linear, strict=True)), 0.0), 1.0)
-        for row in EYES[eye]
+        min(max(sum(part * value for part, value in zip(row, linear, strict=True)), 0.0), 1.0) for row in EYES[eye]
     )
     return lab((red, green, blue))
 

@@ -52,9 +52,7 @@ def test_bars_share_a_scale_and_parts_are_told_apart_without_colour() -> None:
         assert part in legend and f"{split.share(part):.0%}"[:-1] in legend
     room = 60  # cells at most
     assert last.count("▓") == pytest.approx(split.share("gen") * room * split.seconds / split.seconds, abs=2)
-    assert max(len(last.rstrip()), len(usual.rstrip())) == pytest.approx(
-        len(" last step  17.8 s ") + room, abs=2
-    )
+    assert max(len(last.rstrip()), len(usual.rstrip())) == pytest.approx(len(" last step  17.8 s ") + room, abs=2)
     assert {"▓", "▒", "━", "╌", "·"} <= set(last)
 
 
@@ -71,8 +69,6 @@ def test_without_times_there_is_nothing_and_odd_ones_do_no_harm() -> None:
     store.add(StepRecord(1, 2.0, None, {"timing_s/step": float("nan"), "timing_s/gen": 1.0}))
     assert last_split(store) is None
     odd = SeriesStore()
-    odd.add(
-        StepRecord(2, 3.0, None, {"perf/time_per_step": 1.0, "timing_s/gen": 4.0, "timing_s/ref": math.inf})
-    )
+    odd.add(StepRecord(2, 3.0, None, {"perf/time_per_step": 1.0, "timing_s/gen": 4.0, "timing_s/ref": math.inf}))
     split = last_split(odd)
     assert split is not None and split.parts["other"] == 0 and split.share("gen") == 1

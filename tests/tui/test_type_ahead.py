@@ -25,12 +25,7 @@ def at_once(pilot: Pilot[Any], keys: str) -> None:
 
 @pytest.mark.parametrize(
     ("opening", "keys", "typed"),
-    [
-        ([], "/quick", "quick"),
-        (["l"], "/quick", "quick"),
-        (["m"], "/quick", "quick"),
-        (["l"], "g12/g", "12/g"),
-    ],
+    [([], "/quick", "quick"), (["l"], "/quick", "quick"), (["m"], "/quick", "quick"), (["l"], "g12/g", "12/g")],
     ids=["runs", "log", "metrics", "a place in the log"],
 )
 async def test_a_field_gets_every_letter(home: Path, opening: list[str], keys: str, typed: str) -> None:
@@ -51,8 +46,9 @@ async def test_a_field_of_a_preset_is_found(home: Path) -> None:
         at_once(pilot, "/ppo_mini")
         await pilot.pause()
         assert pilot.app.screen.query_one(FormLines).cursor in (
-            "actor.ppo_mini_batch_size", "critic.ppo_mini_batch_size"
-        )  # fmt: skip
+            "actor.ppo_mini_batch_size",
+            "critic.ppo_mini_batch_size",
+        )
 
 
 async def test_a_search_keeps_the_keys_when_the_window_changes(home: Path) -> None:

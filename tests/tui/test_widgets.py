@@ -28,9 +28,7 @@ def header(state: dict[str, Any], columns: int, name: str = "gsm8k-0.5b-24gb") -
 
 def test_the_header_gives_up_the_name_before_state_and_verdict(make: SimpleNamespace) -> None:
     state = make.running(verdict="WARN", flags=["KL-4"])
-    assert header(state, 80) == (
-        " gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARNING KL-4        up 3m"
-    )
+    assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARNING KL-4        up 3m")
     assert header(state, 60) == " gsm8k-0…  ● running · rollout 24/32  ▲ WARNING KL-4  up 3m"
     assert header(state, 34) == " ● running  ▲ WARNING KL-4"
 
@@ -109,10 +107,7 @@ def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> No
         " ● OK       Are all numbers finite?     112 figures, all finite",
         f"{'   17 more fine · 2 not applicable':<61} ↑↓ enter explains",
     ]
-    assert lines(widget.draw(50, 4))[1:3] == [
-        " ◆ NOTICE   entropy 0.04",
-        " ● OK       Are all numbers finite?",
-    ]
+    assert lines(widget.draw(50, 4))[1:3] == [" ◆ NOTICE   entropy 0.04", " ● OK       Are all numbers finite?"]
     assert lines(widget.draw(80, 1)) == [" ▲ WARN     Is the drift buying reward? KL rose by 0.12"]
     assert lines(widget.draw(60, 3))[2] == "   18 more fine · 2 not applicable"
     assert lines(widget.draw(60, 2))[1] == "   1 more to watch · 18 more fine · 2 not applicable"
@@ -133,32 +128,33 @@ def test_a_muted_check_is_only_counted() -> None:
 def test_the_full_list_says_since_when() -> None:
     check = {"rule": "KL-4", "question": "Is it?", "level": "WARN", "message": "KL rose", "since": 57}
     assert lines(check_rows(check, 80)) == [" ▲ WARN      Is it? KL-4", "             since step 57: KL rose"]
-    cleared = {
-        "rule": "KL-4",
-        "question": "Is it?",
-        "level": "OK",
-        "message": "fine",
-        "was": "WARN",
-        "cleared": 70,
-    }
+    cleared = {"rule": "KL-4", "question": "Is it?", "level": "OK", "message": "fine", "was": "WARN", "cleared": 70}
     assert lines(check_rows(cleared, 80))[1] == "             fine (WARN until step 70)"
 
 
 def test_the_log_tail_skips_what_stands_elsewhere() -> None:
     widget = LogTail()
     widget.lines = [
-        "one", "", "two", "   ", "(TaskRunnerV1) step:7 - actor/entropy:0.5", "three",
+        "one",
+        "",
+        "two",
+        "   ",
+        "(TaskRunnerV1) step:7 - actor/entropy:0.5",
+        "three",
         "(TaskRunnerV1) Training Progress:   7%|▋  | 7/100 [",
-    ]  # fmt: skip
+    ]
     assert lines(widget.draw(80, 2)) == [" two", " three"]
 
 
 def test_the_log_tail_shows_the_newest_state_of_a_progress_bar() -> None:
     widget = LogTail()
     widget.lines = [
-        "one", "(T) Capturing:   7%|▋  | 7/100 [", "(T) shards:  50%|█ | 1/2", "two",
+        "one",
+        "(T) Capturing:   7%|▋  | 7/100 [",
+        "(T) shards:  50%|█ | 1/2",
+        "two",
         "(T) Capturing:   8%|▋  | 8/100 [",
-    ]  # fmt: skip
+    ]
     assert lines(widget.draw(80, 4))[1:] == [f" {line}" for line in widget.lines[2:]]
 
 
@@ -198,11 +194,7 @@ def test_the_log_tail_shows_a_traceback_without_underlines() -> None:
 
 def test_the_log_tail_names_a_validation_without_its_figures() -> None:
     head = """(T) ("Final validation metrics: {'val-aux/sums/reward/mean@4': \""""
-    figures = [
-        """ "np.float64(0.85), 'val-aux/sums/std@4': \"""",
-        """ 'np.float64(2.0)}')""",
-        """ 'val-core/x': 1,""",
-    ]
+    figures = [""" "np.float64(0.85), 'val-aux/sums/std@4': \"""", """ 'np.float64(2.0)}')""", """ 'val-core/x': 1,"""]
     widget = LogTail()
     widget.lines = [head, *(f"(T) {line}" for line in figures), "(T)  'nnodes': 1,"]
     assert lines(widget.draw(80, 9)) == [f" {head}", " (T)  'nnodes': 1,"]

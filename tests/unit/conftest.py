@@ -18,8 +18,13 @@ def ppo_tui(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]
         return subprocess.run(
             [sys.executable, "-c", "from tui.entry import main; main()", *words],
             env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home"), **more},
-            cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
 
     return run
 

@@ -18,10 +18,22 @@ CORE = [
 ]
 HEAVY = ("textual", "rich", "tui", "torch", "transformers", "ray", "numpy", "pandas", "pyarrow", "verl")
 LATE = (  # what some commands and pages need, and neither 'status' nor the dashboard
-    "pydantic", "ruamel", "hydra", "launcher.preset", "launcher.preflight.config", "launcher.health.rules",
-    "launcher.health.checklist", "launcher.console.causes", "launcher.export", "launcher.data.",
-    "tui.screens.editor", "tui.screens.launch", "tui.screens.log", "tui.screens.samples", "tui.screens.runs",
-)  # fmt: skip
+    "pydantic",
+    "ruamel",
+    "hydra",
+    "launcher.preset",
+    "launcher.preflight.config",
+    "launcher.health.rules",
+    "launcher.health.checklist",
+    "launcher.console.causes",
+    "launcher.export",
+    "launcher.data.",
+    "tui.screens.editor",
+    "tui.screens.launch",
+    "tui.screens.log",
+    "tui.screens.samples",
+    "tui.screens.runs",
+)
 
 
 def test_importing_the_core_loads_neither_the_screen_nor_anything_heavy() -> None:

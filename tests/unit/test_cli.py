@@ -50,9 +50,7 @@ def test_wrong_use_is_one_line_on_stderr_and_exit_2(
 
 def test_without_verl_the_sentence_says_how_to_get_it(ppo_tui: Command, tmp_path: Path) -> None:
     bare = tmp_path / "python"
-    bare.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n'
-    )  # an interpreter without site-packages
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')  # an interpreter without site-packages
     bare.chmod(0o755)
     done = ppo_tui("run", "toy-cpu", PPO_TUI_PYTHON=str(bare))
     assert done.returncode == 2 and "veRL is not installed" in done.stderr and "make setup" in done.stderr
@@ -108,19 +106,7 @@ def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
 
 def test_every_command_has_a_help_that_fits_the_terminal(ppo_tui: Command) -> None:
     listed = ppo_tui("--help", COLUMNS="80").stdout
-    for name in (
-        "run",
-        "attach",
-        "watch",
-        "runs",
-        "status",
-        "stop",
-        "metrics",
-        "command",
-        "presets",
-        "import",
-        "data",
-    ):
+    for name in ("run", "attach", "watch", "runs", "status", "stop", "metrics", "command", "presets", "import", "data"):
         assert f"\n  {name} " in listed
         assert ppo_tui(name, "--help").returncode == 0
 
@@ -141,14 +127,9 @@ def test_delete_asks_where_it_can_and_refuses_where_it_cannot(ppo_tui: Command) 
 def test_escapes_in_a_log_do_not_reach_the_terminal(ppo_tui: Command, tmp_path: Path) -> None:
     log = tmp_path / "evil.log"
     log.write_bytes(
-        b"\x1b]0;owned\x07step:1 - actor/entropy:0.5\nTraceback (most recent call last):\n"
-        b"ValueError: \x1b[2Jboo\n"
+        b"\x1b]0;owned\x07step:1 - actor/entropy:0.5\nTraceback (most recent call last):\nValueError: \x1b[2Jboo\n"
     )
-    for words in (
-        ["diagnose", str(log)],
-        ["metrics", str(log), "--key", "actor/entropy"],
-        ["health", str(log)],
-    ):
+    for words in (["diagnose", str(log)], ["metrics", str(log), "--key", "actor/entropy"], ["health", str(log)]):
         assert "\x1b" not in ppo_tui(*words).stdout
 
 
@@ -178,14 +159,7 @@ def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    words = [
-        sys.executable,
-        "-c",
-        "from tui.entry import main; main()",
-        "metrics",
-        str(LOGS / "nan.log.gz"),
-        "--json",
-    ]
+    words = [sys.executable, "-c", "from tui.entry import main; main()", "metrics", str(LOGS / "nan.log.gz"), "--json"]
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
@@ -200,8 +174,12 @@ def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from tui.entry import main; main()", "delete", "last"],
         env={**os.environ, "PPO_TUI_HOME": str(tmp_path / "home")},
-        stdin=terminal, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        stdin=terminal,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     os.close(screen), os.close(terminal)
     assert done.returncode == 1 and done.stderr.endswith("ppo-tui: nothing was done\n"), done.stderr
     assert any((tmp_path / "home" / "runs").iterdir())

@@ -10,9 +10,21 @@ from hypothesis import strategies as st
 from launcher.console.lines import LONGEST, Line, LineSplitter
 
 PARTS = st.sampled_from(
-    [b"\n", b"\r", b"\r\n", b"\x1b[36m(WorkerDict pid=7)\x1b[0m ", b"(EngineCore_DP0 pid=8) ", b"\xff\xfe",
-     b"step:1 - a/b:1", "█▊".encode(), b" 50%|", b"\x1b[", b"text", b" "]
-)  # fmt: skip
+    [
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\x1b[36m(WorkerDict pid=7)\x1b[0m ",
+        b"(EngineCore_DP0 pid=8) ",
+        b"\xff\xfe",
+        b"step:1 - a/b:1",
+        "█▊".encode(),
+        b" 50%|",
+        b"\x1b[",
+        b"text",
+        b" ",
+    ]
+)
 WILD = st.lists(st.one_of(PARTS, st.binary(max_size=5))).map(b"".join)
 
 
@@ -24,12 +36,7 @@ def split(data: bytes) -> list[Line]:
 @pytest.mark.parametrize(
     ("raw", "source", "pid", "text"),
     [
-        (
-            b"\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m dataset len: 275",
-            "TaskRunnerV1",
-            3018,
-            "dataset len: 275",
-        ),
+        (b"\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m dataset len: 275", "TaskRunnerV1", 3018, "dataset len: 275"),
         (b"(TaskRunner pid=4, ip=10.0.0.2) hello", "TaskRunner", 4, "hello"),
         (b"[36m(TaskRunner pid=4)[0m pasted from a browser", "TaskRunner", 4, "pasted from a browser"),
         (b"\x1b[36m(vLLMHttpServer pid=1)\x1b[0m (EngineCore_DP0 pid=2) INFO", "EngineCore_DP0", 2, "INFO"),
@@ -54,8 +61,13 @@ def test_numbers_count_newlines_and_offsets_count_bytes() -> None:
     data = "é\r\n\n█ 1\r█ 2\rdone\nlast".encode()
     lines = split(data)
     assert [(line.number, line.text) for line in lines] == [
-        (1, "é"), (2, ""), (3, "█ 1"), (3, "█ 2"), (3, "done"), (4, "last")
-    ]  # fmt: skip
+        (1, "é"),
+        (2, ""),
+        (3, "█ 1"),
+        (3, "█ 2"),
+        (3, "done"),
+        (4, "last"),
+    ]
     for line in lines:
         assert data[line.offset :].startswith(line.text.encode())
 
@@ -63,9 +75,11 @@ def test_numbers_count_newlines_and_offsets_count_bytes() -> None:
 def test_parts_after_a_carriage_return_keep_the_source() -> None:
     lines = split(b"(WorkerDict pid=7) \rLoading:   0%|\rLoading: 100%|\nLoading\n")
     assert [(line.source, line.pid, line.text) for line in lines] == [
-        ("WorkerDict", 7, ""), ("WorkerDict", 7, "Loading:   0%|"), ("WorkerDict", 7, "Loading: 100%|"),
+        ("WorkerDict", 7, ""),
+        ("WorkerDict", 7, "Loading:   0%|"),
+        ("WorkerDict", 7, "Loading: 100%|"),
         ("", 0, "Loading"),
-    ]  # fmt: skip
+    ]
 
 
 @given(WILD, st.lists(st.integers(1, 9), min_size=1))

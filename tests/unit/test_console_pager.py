@@ -17,9 +17,22 @@ from launcher.console.search import TROUBLE, Search, Wanted, both, containing, g
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 BLOCK = 64  # bytes read at once here, so that small files have many seams
 PARTS = st.sampled_from(
-    [b"\n", b"\r", b"\r\n", b"\x1b[36m(WorkerDict pid=7)\x1b[0m ", b"(EngineCore_DP0 pid=8) ", b"\xff\xfe",
-     b"step:1 - a/b:1", "█▊".encode(), b"x" * (BLOCK - 1), b"ab\n" * (BLOCK // 2), b"\x1b[", b"text", b" "]
-)  # fmt: skip
+    [
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\x1b[36m(WorkerDict pid=7)\x1b[0m ",
+        b"(EngineCore_DP0 pid=8) ",
+        b"\xff\xfe",
+        b"step:1 - a/b:1",
+        "█▊".encode(),
+        b"x" * (BLOCK - 1),
+        b"ab\n" * (BLOCK // 2),
+        b"\x1b[",
+        b"text",
+        b" ",
+    ]
+)
 WILD = st.lists(st.one_of(PARTS, st.binary(max_size=5)), max_size=12).map(b"".join)
 few = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -77,9 +90,7 @@ def test_a_line_is_what_the_splitter_says_last_about_it(tmp_path: Path, data: by
 @pytest.mark.usefixtures("small_blocks")
 @few
 @given(WILD, st.integers(0, 1 << 20), st.booleans())
-def test_search_finds_what_looking_at_every_line_finds(
-    tmp_path: Path, data: bytes, at: int, forward: bool
-) -> None:
+def test_search_finds_what_looking_at_every_line_finds(tmp_path: Path, data: bytes, at: int, forward: bool) -> None:
     pager = paged(tmp_path, data)
     start = pager.start_of(at % (len(data) + 1))
     wanted = containing("Text")
@@ -117,8 +128,10 @@ def test_equal_lines_are_one_entry(tmp_path: Path) -> None:
     forward, backward = pager.page(0, 3), pager.page_before(len(data), 3)
     assert forward.entries == backward.entries
     assert [(entry.shown, entry.repeats) for entry in forward.entries] == [
-        ("first", 1), ("(WorkerDict) slow down", 3), ("last", 2)
-    ]  # fmt: skip
+        ("first", 1),
+        ("(WorkerDict) slow down", 3),
+        ("last", 2),
+    ]
     assert [(entry.offset, entry.end) for entry in forward.entries] == [(0, 6), (6, 93), (93, len(data))]
 
 
@@ -157,10 +170,19 @@ def test_errors_are_those_that_the_health_rules_see(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize(
     ("source", "group"),
-    [("", "driver"), ("TaskRunnerV1", "driver"), ("raylet", "driver"), ("WorkerDict", "workers"),
-     ("AgentLoopWorkerTQ", "workers"), ("worker", "workers"), ("EngineCore_DP0", "engine"),
-     ("vLLMHttpServer", "engine"), ("Worker_TP0", "engine"), ("Worker", "engine")],
-)  # fmt: skip
+    [
+        ("", "driver"),
+        ("TaskRunnerV1", "driver"),
+        ("raylet", "driver"),
+        ("WorkerDict", "workers"),
+        ("AgentLoopWorkerTQ", "workers"),
+        ("worker", "workers"),
+        ("EngineCore_DP0", "engine"),
+        ("vLLMHttpServer", "engine"),
+        ("Worker_TP0", "engine"),
+        ("Worker", "engine"),
+    ],
+)
 def test_groups_of_sources(source: str, group: str) -> None:
     assert group_of(source) == group
 

@@ -30,10 +30,7 @@ LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = ["learning", "kl-blowup", "grpo", "resume", "nan", "two-gpus", "cpu-toy"]
 FAILURES = ["no-flash-attn", "kv-cache", "oom", "missing-parquet", "missing-model", "broken-reward"]
 EVERY = [*RUNS, *(f"fail-{name}" for name in FAILURES)]
-T, TE = (
-    "\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m ",
-    "\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m INFO:2026-01-01 10:00:00,123:",
-)
+T, TE = ("\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m ", "\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m INFO:2026-01-01 10:00:00,123:")
 
 Kind = TypeVar("Kind", bound=Event)
 
@@ -65,9 +62,7 @@ def phases_of(data: bytes | str) -> list[str]:
 def test_every_step_and_key_of_a_run(name: str) -> None:
     data = log(name)
     steps = of(StepLine, read(data, 1 << 18))
-    records = [
-        json.loads(line) for line in gzip.decompress((LOGS / f"{name}.jsonl.gz").read_bytes()).splitlines()
-    ]
+    records = [json.loads(line) for line in gzip.decompress((LOGS / f"{name}.jsonl.gz").read_bytes()).splitlines()]
     assert [step.step for step in steps] == [record["step"] for record in records]
     for step, record in zip(steps, records, strict=True):
         assert step.data.keys() == record["data"].keys()
@@ -106,8 +101,16 @@ def test_the_phases_of_a_first_run_and_a_save() -> None:
     events = of(PhaseChange, read(log("learning")))
     names = [event.phase for event in events]
     assert names[:9] == [
-        "config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout", "update"
-    ]  # fmt: skip
+        "config",
+        "ray",
+        "data",
+        "model",
+        "engine",
+        "checkpoint-load",
+        "validate-first",
+        "rollout",
+        "update",
+    ]
     save = names.index("save")
     assert (names[save - 1], names[save + 1]) == ("update", "rollout")
     assert set(names) <= set(phases.ORDER)
@@ -159,9 +162,7 @@ def test_the_configuration_of_every_run(name: str) -> None:
     assert len(dump.keys) > 900
     assert dump.keys["algorithm.adv_estimator"] == ("grpo" if name == "grpo" else "gae")
     assert dump.keys["trainer.logger"] == ["console", "file"]
-    assert dump.keys["actor_rollout_ref.actor.optim.lr"] == (
-        50 if name == "nan" else pytest.approx(0, abs=1e-3)
-    )
+    assert dump.keys["actor_rollout_ref.actor.optim.lr"] == (50 if name == "nan" else pytest.approx(0, abs=1e-3))
 
 
 def test_a_float_for_a_name() -> None:  # Hydra reads experiment_name=nan as a number
@@ -246,9 +247,7 @@ def test_the_end_of_the_file_reports_no_half_figure() -> None:
 
 
 def test_a_line_that_ray_forwards_in_two_parts() -> None:
-    text = (
-        f"{T}step:5 - actor/entropy:0.1\n(WorkerDict pid=9) other\n{T}2345 - critic/score/mean:0.5\n{T}more\n"
-    )
+    text = f"{T}step:5 - actor/entropy:0.1\n(WorkerDict pid=9) other\n{T}2345 - critic/score/mean:0.5\n{T}more\n"
     first, second = of(StepLine, read(text))
     assert first.data == {"actor/entropy": 0.1}
     assert second.data == {"actor/entropy": 0.12345, "critic/score/mean": 0.5}
@@ -257,10 +256,7 @@ def test_a_line_that_ray_forwards_in_two_parts() -> None:
 
 def test_two_writers_in_one_line_keep_the_complete_entries() -> None:
     text = f"{T}step:5 - a/b:1.5 - c/d:(WorkerDict pid=9) Loading weights\n{T}step:6 - a/b:2.5\n"
-    assert [(step.step, step.data) for step in of(StepLine, read(text))] == [
-        (5, {"a/b": 1.5}),
-        (6, {"a/b": 2.5}),
-    ]
+    assert [(step.step, step.data) for step in of(StepLine, read(text))] == [(5, {"a/b": 1.5}), (6, {"a/b": 2.5})]
 
 
 def test_a_step_line_of_megabytes_keeps_what_fits() -> None:
@@ -274,20 +270,28 @@ def test_a_step_line_of_megabytes_keeps_what_fits() -> None:
 
 
 def test_counts_of_a_rollout_and_of_a_validation() -> None:
-    awake = (
-        "(Server pid=1) (EngineCore pid=2) INFO 01-01 10:00:{} [abstract.py:345] It took 0.01 seconds to {}\n"
-    )
+    awake = "(Server pid=1) (EngineCore pid=2) INFO 01-01 10:00:{} [abstract.py:345] It took 0.01 seconds to {}\n"
     count = f"{TE}pending: 3, running: 2, finished: 1, failure: 0\n"
     text = (
-        f"{TE}all initialize finished, ready to fit\n" + awake.format("01", "wake up tags ['weights'].")
-        + f"{T}step:1 - a/b:1\n" + count + awake.format("09", "fall asleep.") + count + f"{T}step:2 - a/b:1\n"
+        f"{TE}all initialize finished, ready to fit\n"
+        + awake.format("01", "wake up tags ['weights'].")
+        + f"{T}step:1 - a/b:1\n"
+        + count
+        + awake.format("09", "fall asleep.")
+        + count
+        + f"{T}step:2 - a/b:1\n"
         + awake.format("01", "fall asleep.")  # of another engine, forwarded late
-    )  # fmt: skip
+    )
     events = read(text)
     assert of(RolloutCount, events) == [RolloutCount(3, 2, 1, 0)] * 2
     assert [event.phase for event in of(PhaseChange, events)] == [
-        "config", "validate-first", "rollout", "update", "validate", "rollout"
-    ]  # fmt: skip
+        "config",
+        "validate-first",
+        "rollout",
+        "update",
+        "validate",
+        "rollout",
+    ]
 
 
 def test_the_phases_of_older_versions() -> None:
@@ -313,9 +317,18 @@ def test_the_phases_of_older_versions() -> None:
     )
     events = read(text)
     assert [event.phase for event in of(PhaseChange, events)] == [
-        "config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout",
-        "validate", "save", "final",
-    ]  # fmt: skip
+        "config",
+        "ray",
+        "data",
+        "model",
+        "engine",
+        "checkpoint-load",
+        "validate-first",
+        "rollout",
+        "validate",
+        "save",
+        "final",
+    ]
     assert of(Resumed, events) == [Resumed(1)]
     assert of(TotalSteps, events) == [TotalSteps(2)]
     assert [step.three_decimals for step in of(StepLine, events)] == [True, True]
@@ -415,27 +428,38 @@ def test_an_answer_without_an_end_hides_no_later_error(after: str) -> None:
 
 
 def test_events_stand_in_the_order_of_their_lines() -> None:
-    text = (
-        "".join(f"Segmentation fault {n}\n{T}step:{n} - a/b:1\n" for n in range(200)) + "core dumped\n" * 200
-    )
+    text = "".join(f"Segmentation fault {n}\n{T}step:{n} - a/b:1\n" for n in range(200)) + "core dumped\n" * 200
     events = [event for event in read(text, 5000) if not isinstance(event, PhaseChange)]
-    lines = [
-        event.line.number if isinstance(event, Notable) else getattr(event, "line", 0) for event in events
-    ]
+    lines = [event.line.number if isinstance(event, Notable) else getattr(event, "line", 0) for event in events]
     assert lines == list(range(1, 601))
 
 
 # --- anything at all
 
 PIECES: list[bytes] = [
-    b"\n", b"\n", b"\r", T.encode(), TE.encode(), b"(EngineCore pid=8) ", b"step:1 - a/b:1.5",
-    b" - c/d:np.float64(2)", b" - e", b"Training Progress:  3%|", "█| 1/29 [01:02<29:10, 6s/it]".encode(),
+    b"\n",
+    b"\n",
+    b"\r",
+    T.encode(),
+    TE.encode(),
+    b"(EngineCore pid=8) ",
+    b"step:1 - a/b:1.5",
+    b" - c/d:np.float64(2)",
+    b" - e",
+    b"Training Progress:  3%|",
+    "█| 1/29 [01:02<29:10, 6s/it]".encode(),
     b"Total training steps: 60",
-    b"pending: 1, running: 2, finished: 3, failure: 4", b"{'actor_rollout_ref': {'actor': 1},", b" 'x': 2}",
+    b"pending: 1, running: 2, finished: 3, failure: 4",
+    b"{'actor_rollout_ref': {'actor': 1},",
+    b" 'x': 2}",
     b"'y': 3,",
-    b"Traceback (most recent call last):", b"CUDA error: x", b"all initialize finished", b"\xff", b"\x1b[",
+    b"Traceback (most recent call last):",
+    b"CUDA error: x",
+    b"all initialize finished",
+    b"\xff",
+    b"\x1b[",
     b"[Step 1] ",
-]  # fmt: skip
+]
 WILD = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=4))).map(b"".join)
 
 

@@ -23,52 +23,94 @@ def same(found: dict[str, float], wanted: dict[str, float]) -> bool:
     [
         # veRL 0.3 and 0.4: three decimals, old names
         ("step:0 - val/test_score/openai/gsm8k:0.023", 0, {"val/test_score/openai/gsm8k": 0.023}, True),
-        ("step:7 - actor/lr:0.000 - critic/kl:-0.004 - timing/gen:12.500", 7,
-         {"actor/lr": 0, "critic/kl": -0.004, "timing/gen": 12.5}, True),
-        ("step:7 - actor/grad_norm:nan - actor/lr(1e-4):1.000", 7,
-         {"actor/grad_norm": NAN, "actor/lr(1e-4)": 1}, True),
+        (
+            "step:7 - actor/lr:0.000 - critic/kl:-0.004 - timing/gen:12.500",
+            7,
+            {"actor/lr": 0, "critic/kl": -0.004, "timing/gen": 12.5},
+            True,
+        ),
+        ("step:7 - actor/grad_norm:nan - actor/lr(1e-4):1.000", 7, {"actor/grad_norm": NAN, "actor/lr(1e-4)": 1}, True),
         # 0.5 and later: full digits
-        ("step:2 - actor/lr:1e-06 - perf/total_num_tokens:123456 - a/b:0.30000000000000004", 2,
-         {"actor/lr": 1e-6, "perf/total_num_tokens": 123456, "a/b": 0.30000000000000004}, False),
-        ("step:2 - a/b:nan - a/c:inf - a/d:-inf - a/e:-8.16e-06", 2,
-         {"a/b": NAN, "a/c": INF, "a/d": -INF, "a/e": -8.16e-6}, False),
+        (
+            "step:2 - actor/lr:1e-06 - perf/total_num_tokens:123456 - a/b:0.30000000000000004",
+            2,
+            {"actor/lr": 1e-6, "perf/total_num_tokens": 123456, "a/b": 0.30000000000000004},
+            False,
+        ),
+        (
+            "step:2 - a/b:nan - a/c:inf - a/d:-inf - a/e:-8.16e-06",
+            2,
+            {"a/b": NAN, "a/c": INF, "a/d": -INF, "a/e": -8.16e-6},
+            False,
+        ),
         ("step:2 - a/b:True - a/c:False", 2, {"a/b": 1, "a/c": 0}, False),
         # 0.9: numpy 2
-        ("step:2 - a/b:np.float64(0.125) - a/c:np.int64(2) - a/d:np.float32(-1e-05)", 2,
-         {"a/b": 0.125, "a/c": 2, "a/d": -1e-5}, False),
+        (
+            "step:2 - a/b:np.float64(0.125) - a/c:np.int64(2) - a/d:np.float32(-1e-05)",
+            2,
+            {"a/b": 0.125, "a/c": 2, "a/d": -1e-5},
+            False,
+        ),
         ("step:2 - a/b:np.float64(nan) - a/c:np.float64(-inf)", 2, {"a/b": NAN, "a/c": -INF}, False),
         # keys
-        ("step:20 - val-core/openai/gsm8k/acc/mean@4:0.25 - val-aux/x/acc/best@2/std:0.5", 20,
-         {"val-core/openai/gsm8k/acc/mean@4": 0.25, "val-aux/x/acc/best@2/std": 0.5}, False),
-        ("step:1 - val-core/hf:my data v1.2/acc/mean@1:0.5 - a/b:1", 1,
-         {"val-core/hf:my data v1.2/acc/mean@1": 0.5, "a/b": 1}, False),
-        ("step:1 - a/b:1 - val-core/one - two/acc/mean@1:0.5 - c/d:2", 1,
-         {"a/b": 1, "val-core/one - two/acc/mean@1": 0.5, "c/d": 2}, False),
+        (
+            "step:20 - val-core/openai/gsm8k/acc/mean@4:0.25 - val-aux/x/acc/best@2/std:0.5",
+            20,
+            {"val-core/openai/gsm8k/acc/mean@4": 0.25, "val-aux/x/acc/best@2/std": 0.5},
+            False,
+        ),
+        (
+            "step:1 - val-core/hf:my data v1.2/acc/mean@1:0.5 - a/b:1",
+            1,
+            {"val-core/hf:my data v1.2/acc/mean@1": 0.5, "a/b": 1},
+            False,
+        ),
+        (
+            "step:1 - a/b:1 - val-core/one - two/acc/mean@1:0.5 - c/d:2",
+            1,
+            {"a/b": 1, "val-core/one - two/acc/mean@1": 0.5, "c/d": 2},
+            False,
+        ),
         ("step:1 - loss:0.5", 1, {"loss": 0.5}, False),
         ("step:1 - a/b:1 - a/b:2", 1, {"a/b": 2}, False),
         # surroundings
         ("(TaskRunner pid=1) step:4 - a/b:1.5", 4, {"a/b": 1.5}, False),
         ("(A pid=1) (B pid=2, ip=10.0.0.2) step:4 - a/b:1.5", 4, {"a/b": 1.5}, False),
-        ("Training Progress:   3%|▎         | 1/29 [01:02<29:10, 62.50s/it]step:1 - a/b:1.5", 1,
-         {"a/b": 1.5}, False),
-        ("Training Progress:   3%|▎ | 1/29 [01:02<29:10, 62.50s/it] (T pid=3) step:1 - a/b:1.5", 1,
-         {"a/b": 1.5}, False),
+        ("Training Progress:   3%|▎         | 1/29 [01:02<29:10, 62.50s/it]step:1 - a/b:1.5", 1, {"a/b": 1.5}, False),
+        (
+            "Training Progress:   3%|▎ | 1/29 [01:02<29:10, 62.50s/it] (T pid=3) step:1 - a/b:1.5",
+            1,
+            {"a/b": 1.5},
+            False,
+        ),
         ("half a line of another(TaskRunner pid=1) step:4 - a/b:1.5", 4, {"a/b": 1.5}, False),
         ("step:4 - a/b:1.5 - c/d:2 [repeated 3x across cluster]", 4, {"a/b": 1.5, "c/d": 2}, False),
-        ("step:4 - a/b:1.5 [repeated 3x across cluster] (Ray deduplicates logs by default. Set ...)", 4,
-         {"a/b": 1.5}, False),
+        (
+            "step:4 - a/b:1.5 [repeated 3x across cluster] (Ray deduplicates logs by default. Set ...)",
+            4,
+            {"a/b": 1.5},
+            False,
+        ),
         # cut, and mixed with what another process wrote: the complete entries stay
         ("step:5 - a/b:1.5 - actor/ent", 5, {"a/b": 1.5}, False),
         ("step:5 - a/b:1.5 - c/d:np.float64(0.2", 5, {"a/b": 1.5}, False),
         ("step:5 - a/b:1.5 - c/d:(WorkerDict pid=3) Loading", 5, {"a/b": 1.5}, False),
         # as tutorials print it
-        ("[Step 1] train | reward/overall=0.05 | reward/accuracy=0.05 | kl=0.000 | actor_loss=0.82", 1,
-         {"reward/overall": 0.05, "reward/accuracy": 0.05, "kl": 0, "actor_loss": 0.82}, False),
-        ("[Step 5] val | reward/overall=0.12 | reward/accuracy=0.12", 5,
-         {"val/reward/overall": 0.12, "val/reward/accuracy": 0.12}, False),
+        (
+            "[Step 1] train | reward/overall=0.05 | reward/accuracy=0.05 | kl=0.000 | actor_loss=0.82",
+            1,
+            {"reward/overall": 0.05, "reward/accuracy": 0.05, "kl": 0, "actor_loss": 0.82},
+            False,
+        ),
+        (
+            "[Step 5] val | reward/overall=0.12 | reward/accuracy=0.12",
+            5,
+            {"val/reward/overall": 0.12, "val/reward/accuracy": 0.12},
+            False,
+        ),
         ("[Step 6] kl=0.002 | reward=0.5", 6, {"kl": 0.002, "reward": 0.5}, False),
     ],
-)  # fmt: skip
+)
 def test_step_lines(text: str, step: int, data: dict[str, float], three_decimals: bool) -> None:
     found = parse_step(text)
     assert found is not None
@@ -131,7 +173,7 @@ KEYS = st.builds(
     st.sampled_from(["actor", "critic", "val-core", "val-aux", "timing_s"]),
     st.lists(st.text("abcXYZ_0 :@.+", min_size=1, max_size=8), max_size=2),
     WORDS,
-)  # fmt: skip
+)
 
 
 def printed(value: Any) -> str:
@@ -157,23 +199,7 @@ def test_three_decimals_are_noticed(data: dict[str, float]) -> None:
 
 
 PIECES = st.sampled_from(
-    [
-        "step:",
-        "[Step ",
-        "1",
-        "] ",
-        " - ",
-        "a/b",
-        ":",
-        "=",
-        "|",
-        "np.float64(",
-        ")",
-        "nan",
-        "1e",
-        "50%|",
-        "pid=1)",
-    ]
+    ["step:", "[Step ", "1", "] ", " - ", "a/b", ":", "=", "|", "np.float64(", ")", "nan", "1e", "50%|", "pid=1)"]
 )
 
 

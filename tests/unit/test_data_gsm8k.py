@@ -68,9 +68,7 @@ def test_rows_are_what_verl_reads(source: Path, tmp_path: Path) -> None:
 @needs_pyarrow
 def test_verls_own_reward_accepts_every_ground_truth(source: Path) -> None:
     scorer = pytest.importorskip("verl.utils.reward_score.gsm8k")
-    for row in gsm8k.rows(
-        ((str(source), json.loads(item(f"#### {n}"))) for n in ("12", "1,250", "-3")), "test"
-    ):
+    for row in gsm8k.rows(((str(source), json.loads(item(f"#### {n}"))) for n in ("12", "1,250", "-3")), "test"):
         truth = row["reward_model"]["ground_truth"]
         assert scorer.compute_score(row["extra_info"]["answer"], truth) == 1.0
         assert scorer.compute_score(f"#### {truth}0", truth) == 0.0
@@ -125,9 +123,7 @@ try:
 except UserError as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert "ppo-tui[cpu]" in done.stdout
 
 

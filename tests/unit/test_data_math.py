@@ -73,12 +73,7 @@ def test_rows_are_what_verl_reads(tmp_path):
         "prompt": [{"role": "user", "content": f"What is $x$? {math.INSTRUCTION}"}],
         "ability": "math",
         "reward_model": {"style": "rule", "ground_truth": "7"},
-        "extra_info": {
-            "split": "train",
-            "index": 0,
-            "answer": r"So $x = \boxed{7}$.",
-            "question": "What is $x$?",
-        },
+        "extra_info": {"split": "train", "index": 0, "answer": r"So $x = \boxed{7}$.", "question": "What is $x$?"},
     }
 
 

@@ -63,9 +63,7 @@ def test_it_needs_nothing_but_the_standard_library():
         "m = u.module_from_spec(s); s.loader.exec_module(m)\n"
         "print(json.dumps(m.compute_score('x', 'a\\n#### 1', '1')))"
     )
-    done = subprocess.run(
-        [sys.executable, "-S", "-I", "-c", code, str(FILE)], capture_output=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-S", "-I", "-c", code, str(FILE)], capture_output=True, check=True)
     assert json.loads(done.stdout)["score"] == 1.0
 
 

@@ -72,9 +72,7 @@ def test_the_test_set_is_spread_over_the_table(tmp_path, kind, share, test):
     else:
         path.write_text("".join(json.dumps({"q": f"why, {n}?", "a": n}) + "\n\n" for n in range(40)))
     assert write(path, tmp_path / "new", OWN, share) == {"train": 40 - test, "test": test}
-    found = {
-        s: pyarrow.parquet.read_table(tmp_path / f"new/{s}.parquet").to_pylist() for s in ("train", "test")
-    }
+    found = {s: pyarrow.parquet.read_table(tmp_path / f"new/{s}.parquet").to_pylist() for s in ("train", "test")}
     indices = sorted(row["extra_info"]["index"] for part in found.values() for row in part)
     assert indices == list(range(40))
     assert all(row["extra_info"]["split"] == split for split, part in found.items() for row in part)
@@ -102,9 +100,7 @@ def test_what_is_wrong_with_a_table(tmp_path, name, content, form, share, compla
 
 @needs_pyarrow
 def test_the_command(ppo_tui, tmp_path):
-    (tmp_path / "sums.csv").write_text(
-        "question,answer\n" + "".join(f"{n} + 1?,{n + 1}\n" for n in range(20))
-    )
+    (tmp_path / "sums.csv").write_text("question,answer\n" + "".join(f"{n} + 1?,{n + 1}\n" for n in range(20)))
     words = ("data", "jsonl", "sums.csv", "--prompt", "question", "--answer", "answer", "--to", "out")
     done = ppo_tui(*words)
     assert done.returncode == 0, done.stderr

@@ -12,8 +12,7 @@ from launcher.data import toy
 from launcher.errors import UserError
 
 needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None,
-    reason="needs torch and transformers: pip install ppo-tui[cpu]",
+    importlib.util.find_spec("transformers") is None, reason="needs torch and transformers: pip install ppo-tui[cpu]"
 )
 
 # How often the model answers right when sampling, from the probabilities themselves.

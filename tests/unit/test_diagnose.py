@@ -47,12 +47,7 @@ FAILURES = [
     ("fail-kv-cache", "kv-cache", 1110, "0.18 GiB KV cache is needed"),
     ("fail-oom", "gpu-oom-update", 1364, "CUDA out of memory. Tried to allocate 2.00 MiB"),
     ("fail-oom-log-prob", "gpu-oom-log-prob", 1194, "CUDA out of memory. Tried to allocate 139.39 GiB"),
-    (
-        "fail-lora-critic",
-        "lora-critic-adapter",
-        1085,
-        "'Qwen2ForTokenClassification' object has no attribute",
-    ),
+    ("fail-lora-critic", "lora-critic-adapter", 1085, "'Qwen2ForTokenClassification' object has no attribute"),
     ("fail-missing-parquet", "parquet-missing", 1028, "Unable to find '/data/nope.parquet'"),
     ("fail-missing-model", "model-missing", 1002, "LocalEntryNotFoundError"),
     ("fail-broken-reward", "reward-raises", 1217, "IndexError: list index out of range"),
@@ -288,10 +283,7 @@ def test_prompts_that_failed_on_the_way_do_not_explain_another_end() -> None:
 
 
 def test_dropped_prompts_are_told_though_the_run_finished() -> None:
-    again = (
-        PROMPTS
-        + "ERROR:2026-11-21 09:31:55,586:Error in _run_prompt for uid=6 [repeated 41x across cluster]\n"
-    )
+    again = PROMPTS + "ERROR:2026-11-21 09:31:55,586:Error in _run_prompt for uid=6 [repeated 41x across cluster]\n"
     found = read(FAILED_PROMPT + again + TASK + "step:2 - a:1\n", exit_code=0, steps_total=2)
     assert found.cause == "finished"
     assert "42 prompts were dropped" in found.meaning
@@ -406,12 +398,7 @@ def test_unknown_without_a_line_of_verl_names_the_last_frame_of_the_innermost_ca
 def test_rows_that_the_filter_dropped_because_of_the_template() -> None:
     template = "ValueError: Cannot use chat template functions because tokenizer.chat_template is not set\n"
     dropped = (
-        TASK
-        + "Traceback (most recent call last):\n"
-        + TASK
-        + '  File "/a.py", line 1, in doc2len\n'
-        + TASK
-        + template
+        TASK + "Traceback (most recent call last):\n" + TASK + '  File "/a.py", line 1, in doc2len\n' + TASK + template
     )
     empty = JOB + "ValueError: num_samples should be a positive integer value, but got num_samples=0\n"
     assert read(dropped + empty, exit_code=1).cause == "chat-template"
@@ -419,9 +406,7 @@ def test_rows_that_the_filter_dropped_because_of_the_template() -> None:
 
 
 def test_a_log_that_was_cut_off_after_the_cause() -> None:
-    raylet = (
-        "(raylet) 3 worker(s) were killed due to the node running low on memory. Refer to the documentation\n"
-    )
+    raylet = "(raylet) 3 worker(s) were killed due to the node running low on memory. Refer to the documentation\n"
     assert read(TASK + "step:3 - a:1\n" + raylet).cause == "host-oom-ray"
     assert read(raylet + TASK + "step:3 - a:1\n").cause == "running"
     assert read(TASK + "step:3 - a:1\n" + raylet, alive=True).cause == "running"
@@ -446,13 +431,7 @@ def test_memory_is_bounded() -> None:
         for number in range(1, 20_001):
             yield Line(number, 0, "AgentLoopWorkerTQ", "Traceback (most recent call last):", number)
             yield Line(number, 0, "AgentLoopWorkerTQ", f"ValueError: answer {number}", number)
-            yield Line(
-                number,
-                0,
-                "",
-                "Traceback (most recent call last):" if number == 1 else f"KeyError: {number}",
-                0,
-            )
+            yield Line(number, 0, "", "Traceback (most recent call last):" if number == 1 else f"KeyError: {number}", 0)
 
     scan = Scan()
     scan.read(endless())
@@ -480,9 +459,7 @@ PIECES = st.one_of(st.text(max_size=60), st.sampled_from((JOB + SYNC + FAILED_PR
 
 
 @given(
-    st.lists(
-        st.tuples(PIECES, st.sampled_from(["", "TaskRunnerV1", "WorkerDict", "AgentLoopWorkerTQ", "raylet"]))
-    ),
+    st.lists(st.tuples(PIECES, st.sampled_from(["", "TaskRunnerV1", "WorkerDict", "AgentLoopWorkerTQ", "raylet"]))),
     st.one_of(st.none(), st.integers(-70, 300)),
     st.sampled_from([None, True, False]),
     st.sampled_from([None, "user"]),

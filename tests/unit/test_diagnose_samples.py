@@ -19,9 +19,7 @@ from launcher.console.lines import LineSplitter
 
 SAMPLES = YAML(typ="safe").load(Path(__file__).parents[1] / "data" / "failures" / "samples.yaml")
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
-OVERRIDES = (
-    "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
-)
+OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
 HYDRA = ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."]
 SYNC = (
     "RuntimeError: Sync replay buffer selected terminal groups with no materializable trajectories. "
@@ -44,11 +42,7 @@ def frames(places: list[str]) -> list[str]:
     for place in places:
         path, _, function = place.partition(":")
         path = path if path.startswith("/") else f"{PACKAGES}/{path}"
-        lines += [
-            f'  File "{path}", line 93, in {function}',
-            "    return self.call(batch)",
-            "           ^^^^^^^^^^",
-        ]
+        lines += [f'  File "{path}", line 93, in {function}', "    return self.call(batch)", "           ^^^^^^^^^^"]
     return lines
 
 
@@ -62,9 +56,7 @@ def raised(sample: dict[str, Any]) -> list[str]:
     lines = [*frames(sample.get("frames", [])), *sample["text"].split("\n")]
     if "then" in sample:
         lines += ["", "The above exception was the direct cause of the following exception:", ""]
-        lines += [
-            f"\x1b[36mray::{sample.get('method') or 'TaskRunnerV1.run'}()\x1b[39m (pid=29994, ip=10.0.0.2)"
-        ]
+        lines += [f"\x1b[36mray::{sample.get('method') or 'TaskRunnerV1.run'}()\x1b[39m (pid=29994, ip=10.0.0.2)"]
         lines += [*frames(["verl/utils/model.py:load"]), *sample["then"].split("\n")]
     return lines
 
@@ -77,12 +69,7 @@ def driver(ending: list[str]) -> list[str]:
 def trainer(ending: list[str]) -> list[str]:
     calls = frames(["ray/_private/worker.py:get_objects"])
     return driver(
-        [
-            *calls,
-            remote("RuntimeError", "TaskRunnerV1.run"),
-            *frames(["verl/trainer/main_ppo.py:run"]),
-            *ending,
-        ]
+        [*calls, remote("RuntimeError", "TaskRunnerV1.run"), *frames(["verl/trainer/main_ppo.py:run"]), *ending]
     )
 
 
@@ -104,11 +91,7 @@ def body(sample: dict[str, Any]) -> list[str]:
     if form == "driver":
         return driver(failure)
     if form == "import":
-        return [
-            "Traceback (most recent call last):",
-            *frames(["verl/trainer/main_ppo.py:<module>"]),
-            *failure,
-        ]
+        return ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:<module>"]), *failure]
     if form == "hydra":
         return [*failure, *HYDRA]
     if form == "shell":
@@ -136,9 +119,7 @@ def body(sample: dict[str, Any]) -> list[str]:
             *frames(["vllm/v1/engine/core.py:run"]),
         ]
         logged = [f"ERROR 11-21 09:30:28 [core.py:1231] {line}" for line in [*trace, *failure]]
-        engine = coloured(
-            "vLLMHttpServer", [f"\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m {line}" for line in logged]
-        )
+        engine = coloured("vLLMHttpServer", [f"\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m {line}" for line in logged])
         return [*engine, *trainer([remote("RuntimeError", "vLLMHttpServer.launch_server"), ENGINE])]
     if form == "refused":  # and then nothing
         worker = ["WorkerProc hit an exception.", "Traceback (most recent call last):", *failure]
@@ -168,12 +149,8 @@ def log(sample: dict[str, Any]) -> list[str]:
             "ray init kwargs: {'num_cpus': None}",
             "2026-11-21 09:28:04,147\tINFO worker.py:1998 -- Started a local Ray instance.",
         ]
-        harmless = (
-            f"{PACKAGES}/verl/workers/engine/__init__.py:50: UserWarning: automodel engine is not available: "
-        )
-        lines += coloured(
-            "TaskRunnerV1", [harmless + "ModuleNotFoundError(\"No module named 'nemo_automodel'\")"]
-        )
+        harmless = f"{PACKAGES}/verl/workers/engine/__init__.py:50: UserWarning: automodel engine is not available: "
+        lines += coloured("TaskRunnerV1", [harmless + "ModuleNotFoundError(\"No module named 'nemo_automodel'\")"])
         lines += coloured(
             "TaskRunnerV1", ["{'actor_rollout_ref': {'actor': {'strategy': 'fsdp'}}}", "dataset len: 7473"]
         )
@@ -191,17 +168,14 @@ def log(sample: dict[str, Any]) -> list[str]:
             "TaskRunnerV1", [*answer, "CUDA Error: out of memory at /w/cumem_allocator.cpp:62", "[score] 0.0"]
         )
     if sample.get("steps"):
-        lines += coloured(
-            "TaskRunnerV1", ["INFO:2026-11-21 09:30:00,000:all initialize finished, ready to fit"]
-        )
+        lines += coloured("TaskRunnerV1", ["INFO:2026-11-21 09:30:00,000:all initialize finished, ready to fit"])
         lines += coloured(
             "TaskRunnerV1", [f"step:{step} - actor/entropy:0.4" for step in range(1, sample["steps"] + 1)]
         )
     lines += body(sample)
     if sample["form"] in ("worker", "trainer", "engine", "prompt", "creation", "crash"):
         lines += coloured(
-            "GlobalRequestLoadBalancer",
-            ['  warnings.warn(f"automodel engine is not available", stacklevel=1)'],
+            "GlobalRequestLoadBalancer", ['  warnings.warn(f"automodel engine is not available", stacklevel=1)']
         )
         lines += coloured(
             "WorkerDict", ["Warning: Failed to set NUMA affinity: libnuma.so: cannot open shared object file"]
@@ -233,9 +207,7 @@ def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: in
     assert expected[:60] in lines[number - 1]
     assert number < len(lines) or sample["form"] in ("hang", "import", "refused")
     assert sample.get("words", "") in found.title
-    assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), (
-        found
-    )
+    assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), found
     assert found.exit_code == exit_code
 
 

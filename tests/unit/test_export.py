@@ -196,8 +196,7 @@ def test_many_steps_keep_their_spike_and_their_gap() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [[0.0], [5.0] * 3, [1e308, -1e308], [5e-324, 0.0], [1e16, 1e16 + 2], [-3e-9, 2e-9], [1e300] * 2],
+    "values", [[0.0], [5.0] * 3, [1e308, -1e308], [5e-324, 0.0], [1e16, 1e16 + 2], [-3e-9, 2e-9], [1e300] * 2]
 )
 def test_any_finite_values_stay_inside_the_chart(values: list[float]) -> None:
     for part in charts(made(values))["reward"]:
@@ -228,6 +227,4 @@ def test_a_resumed_attempt_is_marked() -> None:
 def test_a_name_with_a_terminals_escapes_is_no_figure(tmp_path: Path) -> None:
     log = tmp_path / "metrics.jsonl"
     log.write_text('{"step":1,"data":{"actor/entropy":1.0,"\\u001b[2Jx":2.0,"step":7,"\\ud800":1}}\n')
-    assert export(resolve(str(log)), str(tmp_path / "x.csv")).read_text() == (
-        "step,attempt,actor/entropy\n1,1,1.0\n"
-    )
+    assert export(resolve(str(log)), str(tmp_path / "x.csv")).read_text() == ("step,attempt,actor/entropy\n1,1,1.0\n")

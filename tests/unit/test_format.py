@@ -10,13 +10,30 @@ from launcher.format import duration, gib, number, roughly
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "–"), (math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf"), (0.0, "0"), (-0.0, "0"),
-        (1e-6, "1e-6"), (0.000123, "1.2e-4"), (0.00123, "0.001"), (0.118, "0.118"), (1.474, "1.47"),
-        (16.34, "16.3"), (99.2, "99.2"), (999.6, "1000"), (2222.4, "2222"), (212.0, "212"),
-        (12345.6, "12.3k"), (999900.0, "1000k"), (1.5e6, "1.5M"), (-2.5e9, "-2.5G"), (1e308, "1e308"),
+        (None, "–"),
+        (math.nan, "nan"),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1e-6, "1e-6"),
+        (0.000123, "1.2e-4"),
+        (0.00123, "0.001"),
+        (0.118, "0.118"),
+        (1.474, "1.47"),
+        (16.34, "16.3"),
+        (99.2, "99.2"),
+        (999.6, "1000"),
+        (2222.4, "2222"),
+        (212.0, "212"),
+        (12345.6, "12.3k"),
+        (999900.0, "1000k"),
+        (1.5e6, "1.5M"),
+        (-2.5e9, "-2.5G"),
+        (1e308, "1e308"),
         (-188453.0, "-188k"),
     ],
-)  # fmt: skip
+)
 def test_figures_as_people_read_them(value: float | None, text: str) -> None:
     assert number(value) == text
 
@@ -31,11 +48,8 @@ def test_a_figure_fits_a_narrow_column_and_is_nearly_the_value(value: float) -> 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
-        (None, "–"), (math.inf, "–"), (-3, "0s"), (45.4, "45s"), (192, "3m 12s"), (7500, "2h 05m"),
-        (273600, "3d 4h"),
-    ],
-)  # fmt: skip
+    [(None, "–"), (math.inf, "–"), (-3, "0s"), (45.4, "45s"), (192, "3m 12s"), (7500, "2h 05m"), (273600, "3d 4h")],
+)
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
 
@@ -46,15 +60,7 @@ def test_gib() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
-        (None, "–"),
-        (44.6, "45s"),
-        (64, "1m 00s"),
-        (398, "6m 40s"),
-        (1074, "18m"),
-        (3599, "1h 00m"),
-        (13440, "3h 44m"),
-    ],
+    [(None, "–"), (44.6, "45s"), (64, "1m 00s"), (398, "6m 40s"), (1074, "18m"), (3599, "1h 00m"), (13440, "3h 44m")],
 )
 def test_estimates_are_rounded(seconds: float | None, text: str) -> None:
     assert roughly(seconds) == text

@@ -47,14 +47,26 @@ def test_samples_within_a_step_go_to_the_phase_that_verl_timed(measure: ModuleTy
     (tmp_path / "attempts/1/launch.json").write_text('{"created": 90.0}')
     phases = [(91, "engine"), (100, "rollout"), (110, "validate")]
     write(tmp_path / "events.jsonl", [{"kind": "phase", "t": t, "phase": name} for t, name in phases])
-    write(tmp_path / "gpu.jsonl", [
-        sample(95, 40, 60), sample(102, 50, 70), sample(104.1, 48, 68),  # the last: too near to the change
-        sample(105, 20, 40), sample(107.5, 30, 50), sample(112, None, 45),
-    ])  # fmt: skip
+    write(
+        tmp_path / "gpu.jsonl",
+        [
+            sample(95, 40, 60),
+            sample(102, 50, 70),
+            sample(104.1, 48, 68),  # the last: too near to the change
+            sample(105, 20, 40),
+            sample(107.5, 30, 50),
+            sample(112, None, 45),
+        ],
+    )
     found = measure.figures(tmp_path)
     assert found["peaks"] == {
-        "engine": 40, "rollout": 50, "step": 48, "log-probabilities": 20, "update actor": 30, "validate": 45
-    }  # fmt: skip
+        "engine": 40,
+        "rollout": 50,
+        "step": 48,
+        "log-probabilities": 20,
+        "update actor": 30,
+        "validate": 45,
+    }
     assert found["verl_peaks"] == {"max_memory_allocated_gb": 4.13}
 
 

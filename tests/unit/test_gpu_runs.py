@@ -58,12 +58,21 @@ def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
 @pytest.mark.parametrize(
     ("run", "flags"),
     [
-        (COLLAPSED, [("KL-1", 8, "WARN"), ("ENT-1", 9, "WARN"), ("ENT-1", 10, "CRITICAL"),
-                     ("KL-4", 11, "WARN"), ("KL-1", 14, "CRITICAL"), ("TRUNC-1", 21, "WARN")]),
+        (
+            COLLAPSED,
+            [
+                ("KL-1", 8, "WARN"),
+                ("ENT-1", 9, "WARN"),
+                ("ENT-1", 10, "CRITICAL"),
+                ("KL-4", 11, "WARN"),
+                ("KL-1", 14, "CRITICAL"),
+                ("TRUNC-1", 21, "WARN"),
+            ],
+        ),
         (LORA, [("MIS-1", 2, "CRITICAL")]),  # its model has three times as many words as its tokenizer
         (BLEW_UP, [("KL-4", 9, "WARN"), ("KL-4", 12, "CRITICAL"), ("LEN-1", 25, "WARN")]),
     ],
-)  # fmt: skip
+)
 def test_a_run_that_goes_wrong_is_flagged_at_the_same_steps_as_on_the_gpu(
     runs: Path, run: str, flags: list[tuple[str, int, str]]
 ) -> None:
@@ -72,12 +81,7 @@ def test_a_run_that_goes_wrong_is_flagged_at_the_same_steps_as_on_the_gpu(
 
 
 def test_a_critic_is_not_blamed_where_there_is_never_a_reward(runs: Path) -> None:
-    flags = [
-        ("MIS-1", 2, "CRITICAL"),
-        ("SIG-1", 10, "WARN"),
-        ("TRUNC-1", 11, "WARN"),
-        ("SIG-1", 25, "CRITICAL"),
-    ]
+    flags = [("MIS-1", 2, "CRITICAL"), ("SIG-1", 10, "WARN"), ("TRUNC-1", 11, "WARN"), ("SIG-1", 25, "CRITICAL")]
     assert flagged_live(runs / UNREWARDED) == [*flags, ("CRIT-1", 111, "CRITICAL")]  # by the rule of that day
     assert flagged_now(runs / UNREWARDED) == flags
 

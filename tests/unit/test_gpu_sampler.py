@@ -26,8 +26,9 @@ NOBODY = 2**22 + 7  # above the largest pid of Linux
 @pytest.fixture
 def other() -> Iterator[int]:
     """A process of a session of its own, with a secret in its command line."""
-    process = subprocess.Popen([sys.executable, "-c", "input()", "--token=hunter2"], stdin=subprocess.PIPE,
-                               start_new_session=True)  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", "input()", "--token=hunter2"], stdin=subprocess.PIPE, start_new_session=True
+    )
     yield process.pid
     process.kill()
     process.wait()
@@ -40,9 +41,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_holders, "_FIRST_NAMESPACE", here)
 
 
-def sampled(
-    monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu, visible: list[str] | None = None, **more: Any
-) -> Any:
+def sampled(monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu, visible: list[str] | None = None, **more: Any) -> Any:
     FakeNvml(list(gpus)).install(monkeypatch)
     return Sampler(visible).sample(**more)["gpus"]
 
@@ -58,23 +57,17 @@ def test_the_run_is_told_from_others_by_its_session_before_its_pids_are_known(
     assert holders[other]["user"] == psutil.Process().username() and holders[other]["used"] == 3 * GIB
 
 
-def test_of_a_process_only_its_short_name_is_written_down(
-    monkeypatch: pytest.MonkeyPatch, other: int
-) -> None:
+def test_of_a_process_only_its_short_name_is_written_down(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
     (found,) = sampled(monkeypatch, FakeGpu(used=GIB, processes=[(other, GIB)]))
     assert "hunter2" not in json.dumps(found)
     assert 0 < len(found["holders"][0]["name"]) <= 15
 
 
-def test_pids_of_another_namespace_are_unknown_and_not_others(
-    monkeypatch: pytest.MonkeyPatch, other: int
-) -> None:
+def test_pids_of_another_namespace_are_unknown_and_not_others(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
     monkeypatch.setattr(gpu_holders, "_FIRST_NAMESPACE", "pid:[1]")  # a container
     for pid in (NOBODY, other):  # `other` exists here, but has no GPU open: it is not the one NVML means
         (found,) = sampled(monkeypatch, FakeGpu(used=9 * GIB, processes=[(pid, 8 * GIB)]))
-        assert found["holders"] == [
-            {"pid": pid, "whose": "unknown", "name": None, "user": None, "used": 8 * GIB}
-        ]
+        assert found["holders"] == [{"pid": pid, "whose": "unknown", "name": None, "user": None, "used": 8 * GIB}]
         assert found["run_used"] is None
 
 
@@ -88,9 +81,7 @@ def test_pids_of_another_namespace_are_unknown_and_not_others(
         (FakeGpu(used=None, util=None, power=None, temp=None, limit=None, slow_at=None, reasons=None), 0),
     ],
 )
-def test_what_cannot_be_known_is_none(
-    monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, run_used: int | None
-) -> None:
+def test_what_cannot_be_known_is_none(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, run_used: int | None) -> None:
     (found,) = sampled(monkeypatch, gpu, pids=[os.getpid()])
     assert found["run_used"] == run_used
     assert found["used"] == gpu.used and found["util"] == gpu.util and found["temp"] == gpu.temp
@@ -126,18 +117,9 @@ def test_limits_and_holders_come_every_ten_seconds_and_holders_when_they_change(
     ]
 
 
-def test_mig_slices_are_devices_of_their_own_with_the_heat_of_the_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_mig_slices_are_devices_of_their_own_with_the_heat_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     halves = [
-        FakeGpu(
-            uuid=f"MIG-{n}",
-            name="NVIDIA H100 MIG 3g.40gb",
-            used=n * GIB,
-            total=40 * GIB,
-            util=None,
-            power=None,
-        )
+        FakeGpu(uuid=f"MIG-{n}", name="NVIDIA H100 MIG 3g.40gb", used=n * GIB, total=40 * GIB, util=None, power=None)
         for n in (1, 2)
     ]
     whole = FakeGpu(uuid="GPU-w", slices=halves, temp=61)

@@ -14,8 +14,12 @@ def said(key: str, **more: Mapping[str, object]) -> list[str]:
 
 def test_fixed_limits_are_those_of_the_rules() -> None:
     assert said("actor/reward_kl_penalty") == [
-        "NOTICE < -0.02", "WARN < -0.05", "NOTICE >= 0.5", "WARN >= 1", "CRITICAL >= 3",
-    ]  # fmt: skip
+        "NOTICE < -0.02",
+        "WARN < -0.05",
+        "NOTICE >= 0.5",
+        "WARN >= 1",
+        "CRITICAL >= 3",
+    ]
     assert said("actor/pg_clipfrac") == ["NOTICE >= 0.05", "WARN >= 0.1", "CRITICAL >= 0.3"]
     assert said("actor/entropy") == ["NOTICE < 0.045"]
 
@@ -35,8 +39,11 @@ def test_the_settings_of_the_run_count() -> None:
 def test_the_configuration_of_the_run_counts() -> None:
     summed = {"actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-sum"}
     assert said("actor/entropy", config=summed) == []
-    adaptive = {"algorithm.use_kl_in_reward": True, "algorithm.kl_ctrl.type": "adaptive",
-                "algorithm.kl_ctrl.target_kl": 0.1}  # fmt: skip
+    adaptive = {
+        "algorithm.use_kl_in_reward": True,
+        "algorithm.kl_ctrl.type": "adaptive",
+        "algorithm.kl_ctrl.target_kl": 0.1,
+    }
     assert "WARN >= 0.3" in said("actor/reward_kl_penalty", config=adaptive)
 
 

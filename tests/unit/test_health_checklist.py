@@ -194,8 +194,15 @@ def test_among_quiet_rows_those_that_tell_most_come_first() -> None:
         return Row(rule, "?", level, "", since, cleared, None, "", False)
 
     rows = [
-        made("NUM-1"), made("LR-1"), made("ENT-1"), made("KL-1"), made("KL-4"), made("MIS-1", cleared=30),
-        made("GRAD-1", cleared=50), made("THR-1", Level.NOTICE, since=9), made("KL-2", Level.WARM),
-    ]  # fmt: skip
+        made("NUM-1"),
+        made("LR-1"),
+        made("ENT-1"),
+        made("KL-1"),
+        made("KL-4"),
+        made("MIS-1", cleared=30),
+        made("GRAD-1", cleared=50),
+        made("THR-1", Level.NOTICE, since=9),
+        made("KL-2", Level.WARM),
+    ]
     order = ["THR-1", "GRAD-1", "MIS-1", "KL-4", "KL-1", "ENT-1", "NUM-1", "LR-1", "KL-2"]
     assert [found.rule for found in sort(rows)] == order

@@ -83,25 +83,16 @@ def test_a_file_cannot_stall() -> None:
     ("line", "level"),
     [
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB.", Level.CRITICAL),
-        (
-            "\x1b[36m(TaskRunner pid=12)\x1b[0m ray.exceptions.RayTaskError(ValueError): ray::f()",
-            Level.WARN,
-        ),
+        ("\x1b[36m(TaskRunner pid=12)\x1b[0m ray.exceptions.RayTaskError(ValueError): ray::f()", Level.WARN),
         ("ray.exceptions.RayTaskError(QuotaGone): ray::f() (pid=3)", Level.CRITICAL),
-        (
-            "(vLLMHttpServer pid=1, ip=10.0.0.2) (EngineCore pid=2) Traceback (most recent call last):",
-            Level.WARN,
-        ),
+        ("(vLLMHttpServer pid=1, ip=10.0.0.2) (EngineCore pid=2) Traceback (most recent call last):", Level.WARN),
         (
             "(vLLMHttpServer pid=1) (Worker pid=2) ERROR 11-21 15:17:54 [multiproc_executor.py:1000] "
             "Traceback (most recent call last):",
             Level.WARN,
         ),
         ("[rank0]: torch.distributed.DistBackendError: NCCL error in: ...", Level.CRITICAL),
-        (
-            "RuntimeError: [enforce fail at inline_container.cc:603] . PytorchStreamWriter failed",
-            Level.CRITICAL,
-        ),
+        ("RuntimeError: [enforce fail at inline_container.cc:603] . PytorchStreamWriter failed", Level.CRITICAL),
         ("OSError: [Errno 28] No space left on device", Level.CRITICAL),
         ("(raylet) Spilled 2048 MiB, 3 objects", None),
         ("(raylet pid=1) Spilled 2048 MiB, 3 objects", Level.WARN),
@@ -142,9 +133,7 @@ def test_critical_waits_for_the_exception_that_a_heading_announces() -> None:
     heading = "ray.exceptions.RayTaskError(KeyError): ray::f() (pid=3)"
     told = [
         checklist.log_line(line, number)
-        for number, line in enumerate(
-            ["Error executing job with overrides: ['a=b']", heading, "KeyError: 'x'"]
-        )
+        for number, line in enumerate(["Error executing job with overrides: ['a=b']", heading, "KeyError: 'x'"])
     ]
     assert [[(change.after, change.message) for change in changes] for changes in told] == [
         [(Level.WARN, "Error executing job (line 0)")],

@@ -30,11 +30,7 @@ def said(rule: str, steps: Steps) -> tuple[Level, str]:
         ("KL-4", [{KL: 0.001 * i, SCORE: 0.1} for i in range(7)], "KL rose by only 0.004 in 6 steps"),
         ("KL-4", [{KL: 0.1 - 0.001 * i, SCORE: 0.1} for i in range(7)], "KL does not rise"),
         ("ENT-1", of("actor/entropy", *[11.753, 11.752] * 5), "entropy stays at 11.8"),
-        (
-            "ENT-1",
-            of("actor/entropy", *[0.5] * 7, *[0.49] * 2),
-            "entropy fell from 0.500 to 0.490 in 5 steps",
-        ),
+        ("ENT-1", of("actor/entropy", *[0.5] * 7, *[0.49] * 2), "entropy fell from 0.500 to 0.490 in 5 steps"),
         (
             "VAL-1",
             of("val-core/a/acc/mean@4", 0.3, 0.6),  # two in a row count, and one may be above their mean
@@ -65,9 +61,7 @@ def test_what_is_ok_does_not_complain(rule: str, steps: Steps, message: str) -> 
         ("TRUNC-1", [{"response_length/clip_ratio": 0.2}] * 10 + [CUT], "70 % of responses"),
     ],
 )
-def test_what_would_be_flagged_if_it_lasted_says_so_until_it_is(
-    rule: str, steps: Steps, message: str
-) -> None:
+def test_what_would_be_flagged_if_it_lasted_says_so_until_it_is(rule: str, steps: Steps, message: str) -> None:
     level, text = said(rule, steps)
     assert level == Level.OK
     assert text.startswith(message) and text.endswith(", flagged if it lasts")

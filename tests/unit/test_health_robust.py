@@ -42,13 +42,7 @@ def test_a_rule_that_throws_never_hides_the_others(monkeypatch: pytest.MonkeyPat
 
 
 KEYS = [
-    *(
-        name
-        for group in vars(keys).values()
-        if isinstance(group, tuple)
-        for name in group
-        if isinstance(name, str)
-    ),
+    *(name for group in vars(keys).values() if isinstance(group, tuple) for name in group if isinstance(name, str)),
     *(name for group in keys.GPU_MEMORY for name in group),
     "val-core/gsm8k/acc/mean@1",
     "val/test_score/gsm8k",
@@ -65,11 +59,7 @@ CONFIGS = st.sampled_from(
         {},
         {"algorithm.adv_estimator": "gae", "algorithm.use_kl_in_reward": True},
         {"actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-sum", "data.max_response_length": 256},
-        {
-            "algorithm.kl_ctrl.type": "adaptive",
-            "algorithm.adv_estimator": "grpo",
-            "trainer.total_training_steps": 9,
-        },
+        {"algorithm.kl_ctrl.type": "adaptive", "algorithm.adv_estimator": "grpo", "trainer.total_training_steps": 9},
         {"algorithm.use_kl_in_reward": "maybe", "data.max_response_length": "x", "trainer.test_freq": None},
     ]
 )

@@ -232,9 +232,7 @@ def test_a_validation_on_its_own_feeds_the_validation_rule_alone() -> None:
 
 def test_validation_is_the_mean_of_the_headline_scores() -> None:
     checklist = Checklist(clock=False)
-    checklist.step(
-        0, {"val-core/a/acc/mean@4": 0.2, "val-core/b/acc/mean@4": 0.4, "val-core/a/acc/best@4/mean": 0.9}
-    )
+    checklist.step(0, {"val-core/a/acc/mean@4": 0.2, "val-core/b/acc/mean@4": 0.4, "val-core/a/acc/best@4/mean": 0.9})
     assert row(checklist, "VAL-1").message == "validation 0.300, best 0.300 (step 0)"
 
 
@@ -332,10 +330,7 @@ def test_the_learning_rate_may_be_zero_in_warm_up_and_at_the_end() -> None:
     config = {"trainer.total_training_steps": 10}
     assert levels("LR-1", zero, {"actor_rollout_ref.actor.optim.lr_warmup_steps": 8})[-1] == Level.OK
     ratio = {"actor_rollout_ref.actor.optim.lr_warmup_steps": -1, **config}
-    assert (
-        levels("LR-1", zero, {**ratio, "actor_rollout_ref.actor.optim.lr_warmup_steps_ratio": 0.8})[-1]
-        == Level.OK
-    )
+    assert levels("LR-1", zero, {**ratio, "actor_rollout_ref.actor.optim.lr_warmup_steps_ratio": 0.8})[-1] == Level.OK
     ending = of("actor/lr", [1e-6] * 8 + [0.0] * 2)
     assert levels("LR-1", ending, config)[-1] == Level.OK
     assert levels("LR-1", ending)[-1] == Level.WARN
@@ -372,9 +367,7 @@ def test_the_time_of_a_step_is_the_sum_of_its_parts_in_old_logs() -> None:
 
 
 def memory(values: Iterable[float]) -> list[dict[str, float]]:
-    return [
-        {"actor/perf/max_memory_reserved_gb": x, "critic/perf/max_memory_reserved_gb": x - 5} for x in values
-    ]
+    return [{"actor/perf/max_memory_reserved_gb": x, "critic/perf/max_memory_reserved_gb": x - 5} for x in values]
 
 
 def test_memory_needs_the_size_of_the_gpu() -> None:
@@ -403,9 +396,12 @@ def test_host_memory() -> None:
 
 @pytest.mark.parametrize(
     ("last", "level", "end"),
-    [(None, Level.WARN, "full in about 48 steps"), (108, Level.WARN, "full in about 48 steps"),
-     (107, Level.NOTICE, "full in about 48 steps, after the last one")],
-)  # fmt: skip
+    [
+        (None, Level.WARN, "full in about 48 steps"),
+        (108, Level.WARN, "full in about 48 steps"),
+        (107, Level.NOTICE, "full in about 48 steps, after the last one"),
+    ],
+)
 def test_memory_that_outlasts_the_run_is_no_warning(last: int | None, level: Level, end: str) -> None:
     used = of("actor/perf/cpu_memory_used_gb", [80.0] * 20 + [80.0 + 0.5 * n for n in range(40)])
     checklist = Checklist({"trainer.total_training_steps": last}, clock=False, host_total_gb=130.0)

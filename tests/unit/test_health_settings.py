@@ -121,27 +121,14 @@ def test_a_rule_can_be_switched_off_or_muted() -> None:
 
 
 def test_the_limits_in_use_can_be_kept_and_read_again() -> None:
-    settings = {
-        "preset": "sensitive",
-        "KL-1": {"warn": {"ratio": 2.5}, "raise": [1, 2]},
-        "SIG-1": {"muted": True},
-    }
+    settings = {"preset": "sensitive", "KL-1": {"warn": {"ratio": 2.5}, "raise": [1, 2]}, "SIG-1": {"muted": True}}
     kept = Checklist(settings=settings).limits()
     assert read(kept) == read(settings)
     assert Checklist(settings=kept).limits() == kept
 
 
 def test_the_supervisors_own_options_are_let_through() -> None:
-    read(
-        {
-            "preset": "default",
-            "KL-1": {},
-            "on_alert": "echo",
-            "stop_on": ["NUM-1"],
-            "grace_steps": 3,
-            "notify": True,
-        }
-    )
+    read({"preset": "default", "KL-1": {}, "on_alert": "echo", "stop_on": ["NUM-1"], "grace_steps": 3, "notify": True})
 
 
 @pytest.mark.parametrize(
@@ -156,14 +143,8 @@ def test_the_supervisors_own_options_are_let_through() -> None:
         ({"KL-1": {"warn": {"ratio": True}}}, "must be a number"),
         ({"KL-1": {"warn": {"ratio": float("nan")}}}, "must be a number"),
         ({"KL-1": 3}, "health.KL-1 is 3, but must hold settings"),
-        (
-            {"KL-1": {"warn": {"value": 0.4}}},
-            "health.KL-1.warn.value is 0.4, .* at least health.KL-1.notice.value",
-        ),
-        (
-            {"KL-1": {"warn": {"value": 4}}},
-            "health.KL-1.critical.value is 3, .* at least health.KL-1.warn.value",
-        ),
+        ({"KL-1": {"warn": {"value": 0.4}}}, "health.KL-1.warn.value is 0.4, .* at least health.KL-1.notice.value"),
+        ({"KL-1": {"warn": {"value": 4}}}, "health.KL-1.critical.value is 3, .* at least health.KL-1.warn.value"),
         ({"LEN-1": {"critical": {"shorter": 0.6}}}, "LEN-1.critical.shorter is 0.6, but must be at most"),
         ({"KL-1": {"enabled": "no"}}, "health.KL-1.enabled is 'no', but must be true or false"),
         ({"KL-1": {"raise": [3, 2]}}, r"health.KL-1.raise is \[3, 2\], but must be \[n, m\]"),

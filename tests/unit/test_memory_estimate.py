@@ -34,16 +34,26 @@ def as_run(run: dict[str, Any]) -> Subject:
     """A run of ../shared/runs as a preset."""
     grpo = ["algorithm=grpo", "kl.in_reward=false", "kl.in_loss=true"] if run["algorithm"] == "grpo" else []
     return assumed(
-        "gsm8k-0.5b-24gb", f"{run['gpus']}x140.4", "model.path=HuggingFaceTB/SmolLM2-135M-Instruct",
-        "model.use_remove_padding=false", "model.attention=sdpa", f"data.train_batch_size={run['batch']}",
+        "gsm8k-0.5b-24gb",
+        f"{run['gpus']}x140.4",
+        "model.path=HuggingFaceTB/SmolLM2-135M-Instruct",
+        "model.use_remove_padding=false",
+        "model.attention=sdpa",
+        f"data.train_batch_size={run['batch']}",
         f"data.max_prompt_length={run['longest_prompt']}",
         f"data.max_response_length={run['longest_response']}",
-        f"actor.ppo_mini_batch_size={run['mini']}", "actor.use_dynamic_bsz=false",
-        "actor.ppo_micro_batch_size_per_gpu=32", "critic.ppo_micro_batch_size_per_gpu=32",
-        "rollout.log_prob_micro_batch_size_per_gpu=64", "ref.log_prob_micro_batch_size_per_gpu=64",
-        "rollout.gpu_memory_utilization=0.3", "rollout.enforce_eager=true", f"rollout.n={run['n']}",
-        f"trainer.gpus={run['gpus']}", *grpo,
-    )  # fmt: skip
+        f"actor.ppo_mini_batch_size={run['mini']}",
+        "actor.use_dynamic_bsz=false",
+        "actor.ppo_micro_batch_size_per_gpu=32",
+        "critic.ppo_micro_batch_size_per_gpu=32",
+        "rollout.log_prob_micro_batch_size_per_gpu=64",
+        "ref.log_prob_micro_batch_size_per_gpu=64",
+        "rollout.gpu_memory_utilization=0.3",
+        "rollout.enforce_eager=true",
+        f"rollout.n={run['n']}",
+        f"trainer.gpus={run['gpus']}",
+        *grpo,
+    )
 
 
 @pytest.mark.parametrize("run", PEAKS["runs"], ids=lambda run: run["run"])
@@ -113,10 +123,7 @@ def test_host_memory_meets_the_suite(host: dict[str, Any]) -> None:
 
 def suite_table() -> str:
     """The suite's measurements and the estimate, as docs/memory.md shows them."""
-    lines = [
-        "| run | phase | seen by | measured GiB | estimated GiB | off |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = ["| run | phase | seen by | measured GiB | estimated GiB | off |", "| --- | --- | --- | --- | --- | --- |"]
     for row in SUITE["rows"]:
         phases = of_suite(row)
         for name, measured in row["nvml"].items():
@@ -127,9 +134,7 @@ def suite_table() -> str:
             )
         for name, measured in row["torch"].items():
             high = allocated(phases[name], resumed=bool(row.get("resumed")))
-            lines.append(
-                f"| `{row['run']}` | {name} | torch | {measured:.1f} | {high:.1f} | {high - measured:+.1f} |"
-            )
+            lines.append(f"| `{row['run']}` | {name} | torch | {measured:.1f} | {high:.1f} | {high - measured:+.1f} |")
     return "\n".join(lines)
 
 
@@ -299,18 +304,20 @@ def test_the_cpu_platform_has_no_gpu_phases() -> None:
     assert found.host >= 16 * 494_032_768
 
 
-SIZES = st.fixed_dictionaries({
-    "rollout.gpu_memory_utilization": st.floats(0.05, 0.95).map(lambda share: round(share, 2)),
-    "actor.ppo_max_token_len_per_gpu": st.integers(1, 1 << 20),
-    "data.max_response_length": st.integers(1, 1 << 16),
-    "data.train_batch_size": st.integers(1, 4096),
-    "actor.ppo_mini_batch_size": st.integers(1, 4096),
-    "rollout.n": st.integers(1, 16),
-    "trainer.gpus": st.integers(1, 8),
-    "model.lora_rank": st.sampled_from([0, 8, 64]),
-    "model.use_remove_padding": st.sampled_from(["true", "false"]),
-    "actor.use_dynamic_bsz": st.sampled_from(["true", "false"]),
-})  # fmt: skip
+SIZES = st.fixed_dictionaries(
+    {
+        "rollout.gpu_memory_utilization": st.floats(0.05, 0.95).map(lambda share: round(share, 2)),
+        "actor.ppo_max_token_len_per_gpu": st.integers(1, 1 << 20),
+        "data.max_response_length": st.integers(1, 1 << 16),
+        "data.train_batch_size": st.integers(1, 4096),
+        "actor.ppo_mini_batch_size": st.integers(1, 4096),
+        "rollout.n": st.integers(1, 16),
+        "trainer.gpus": st.integers(1, 8),
+        "model.lora_rank": st.sampled_from([0, 8, 64]),
+        "model.use_remove_padding": st.sampled_from(["true", "false"]),
+        "actor.use_dynamic_bsz": st.sampled_from(["true", "false"]),
+    }
+)
 
 
 @given(SIZES, st.integers(8, 200))

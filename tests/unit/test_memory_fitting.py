@@ -68,17 +68,20 @@ def test_where_no_change_is_enough_two_are_offered() -> None:
 
 def test_fewer_rows_at_once_are_offered_when_a_smaller_share_cannot_be() -> None:
     tight = assumed(
-        "1x16", "algorithm=grpo", "rollout.max_num_seqs=1024", "rollout.gpu_memory_utilization=0.1",
-        "rollout.max_model_len=768", "actor.ppo_max_token_len_per_gpu=8192",
-    )  # fmt: skip
+        "1x16",
+        "algorithm=grpo",
+        "rollout.max_num_seqs=1024",
+        "rollout.gpu_memory_utilization=0.1",
+        "rollout.max_model_len=768",
+        "actor.ppo_max_token_len_per_gpu=8192",
+    )
     changes = [dict(change) for change in fitting.candidates(tight)]
     assert {"rollout.max_num_seqs": 256} in changes
     assert {"rollout.max_num_seqs": 256} not in list(fitting.candidates(assumed("1x16")))
 
 
 @pytest.mark.parametrize(
-    ("preset", "ends"),
-    [("gsm8k-0.5b-24gb", "20.5 to 23.5 GiB, 25.1"), ("gsm8k-grpo-24gb", "22.1 to 25.1 GiB, 26.7")],
+    ("preset", "ends"), [("gsm8k-0.5b-24gb", "20.5 to 23.5 GiB, 25.1"), ("gsm8k-grpo-24gb", "22.1 to 25.1 GiB, 26.7")]
 )
 def test_what_a_resume_adds_is_said(preset: str, ends: str) -> None:
     said = f"phase 'rollout' may need {ends} in the first step after a resume, of the GPU's usable 23.6 GiB: "
@@ -114,9 +117,7 @@ def test_a_kv_cache_in_bytes_too_small_for_one_row() -> None:
     assert finding.level == "error" and finding.keys[0] == key
     assert finding.change == {"rollout.max_model_len": 768}
     assert f"at least {row * 768}" in found(assumed("1x24", f"{key}={row * 767}"), "FIT-4").fix
-    assert not [
-        each for each in fitting.checks(assumed("1x24", f"{key}={row * 32_768}")) if each.id == "FIT-4"
-    ]
+    assert not [each for each in fitting.checks(assumed("1x24", f"{key}={row * 32_768}")) if each.id == "FIT-4"]
 
 
 def test_the_share_has_to_be_free_even_with_a_small_kv_cache() -> None:

@@ -75,11 +75,7 @@ def test_samples_never_run_backwards_and_are_found_where_they_were_put(
     places = [axis.place(index) for index in range(len(times))]
     assert all(a <= b for a, b in pairwise(places))
     for index, place in enumerate(places):
-        assert (
-            axis.step_at(place - 1e-6 * (1 + abs(place)))
-            <= index
-            < axis.step_at(place + 1e-6 * (1 + place)) + 1
-        )
+        assert axis.step_at(place - 1e-6 * (1 + abs(place))) <= index < axis.step_at(place + 1e-6 * (1 + place)) + 1
 
 
 def test_a_sample_lies_where_its_part_of_the_step_was_spent() -> None:

@@ -132,9 +132,13 @@ def test_another_engine_than_fsdps_is_not_estimated(tmp_path: Path) -> None:
 
 def test_experts_are_counted_from_the_weights_only(tmp_path: Path) -> None:
     config = {
-        "model_type": "qwen3_moe", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
-        "intermediate_size": 128, "vocab_size": 1000,
-    }  # fmt: skip
+        "model_type": "qwen3_moe",
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "intermediate_size": 128,
+        "vocab_size": 1000,
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert models.facts(str(tmp_path)) is not None
     for more in ({"num_experts": 128}, {"text_config": {"n_routed_experts": 8}}):

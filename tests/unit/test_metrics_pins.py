@@ -31,10 +31,16 @@ def test_the_oldest_pin_gives_way() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "", "{", "[]", '{"pins": 3}', '{"pins": "actor/loss"}', '{"pins": [1, null, ""]}', "\x00\xff",
+        "",
+        "{",
+        "[]",
+        '{"pins": 3}',
+        '{"pins": "actor/loss"}',
+        '{"pins": [1, null, ""]}',
+        "\x00\xff",
         '{"pins": [["a"], {"b": 1}]}',
     ],
-)  # fmt: skip
+)
 def test_a_broken_file_is_ignored_and_replaced(content: str) -> None:
     layout_file().parent.mkdir(parents=True)
     layout_file().write_text(content)

@@ -74,10 +74,13 @@ def test_a_critic_has_an_adapter_and_a_head_that_learn(verl: Parent) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     found = [
-        (kind, *(any(part in name for name in learns) for part in ("q_proj.lora_A", "k_proj.lora_A")),
-         sorted(name.split(".")[-1] for name in learns if "score.modules_to_save" in name))
+        (
+            kind,
+            *(any(part in name for name in learns) for part in ("q_proj.lora_A", "k_proj.lora_A")),
+            sorted(name.split(".")[-1] for name in learns if "score.modules_to_save" in name),
+        )
         for kind, learns in told
-    ]  # fmt: skip
+    ]
     head = ["bias", "weight"]
     assert found == [
         ("PeftModelForTokenClassification", True, True, head),

@@ -81,9 +81,7 @@ import launcher.verl_plugin
 
 def test_importing_the_plugin_first_works_too(verl: Parent) -> None:
     """A Ray worker may meet a pickled class of the plugin before it imports verl."""
-    done = verl.python(
-        "import launcher.verl_plugin.rollout, verl; print(verl.__version__)", VERL_PLATFORM="cpu"
-    )
+    done = verl.python("import launcher.verl_plugin.rollout, verl; print(verl.__version__)", VERL_PLATFORM="cpu")
     assert done.returncode == 0, done.stderr
 
 
@@ -130,7 +128,11 @@ def test_flash_attention_that_fails_to_import_counts_as_missing(model: str, tmp_
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: flash-attn\nVersion: 2.8.3\n")
     (metadata / "top_level.txt").write_text("flash_attn\n")
     done = subprocess.run(
-        [sys.executable, "-c", CRITIC.format(folder=model)], env=environment(PYTHONPATH=str(tmp_path)),
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", CRITIC.format(folder=model)],
+        env=environment(PYTHONPATH=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.stdout.split()[-2:] == ["attention", "sdpa"], done.stderr

@@ -53,9 +53,7 @@ def test_both_ends_of_a_run_agree_on_a_socket_that_no_other_run_has(verl: Parent
 
 
 def test_outside_a_run_the_socket_is_verls_own(verl: Parent) -> None:
-    assert set(said(verl, NAMES).split()) == {
-        f"ipc:///tmp/rl-colocate-zmq-job{os.getpid()}-replica-0-rank-0.sock"
-    }
+    assert set(said(verl, NAMES).split()) == {f"ipc:///tmp/rl-colocate-zmq-job{os.getpid()}-replica-0-rank-0.sock"}
 
 
 def test_weights_arrive_through_the_renamed_socket(verl: Parent) -> None:

@@ -24,10 +24,14 @@ def test_json_is_what_the_readme_says(ppo_tui):
     assert done.returncode == 1 and report["ok"] is False
     (found,) = [each for each in report["findings"] if each["id"] == "P10"]
     assert found == {
-        "id": "P10", "group": "config", "level": "error", "keys": found["keys"],
-        "message": "mini-batch 32 is not divisible by micro-batch 24", "fix": "use a micro-batch of 16 or 32",
+        "id": "P10",
+        "group": "config",
+        "level": "error",
+        "keys": found["keys"],
+        "message": "mini-batch 32 is not divisible by micro-batch 24",
+        "fix": "use a micro-batch of 16 or 32",
         "change": {"actor.ppo_micro_batch_size_per_gpu": 16},
-    }  # fmt: skip
+    }
     assert "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu" in found["keys"]
     assert {"model", "gpu_total", "phases", "host", "formula"} <= report["memory"].keys()
 
@@ -53,10 +57,9 @@ def test_progress_is_narration(ppo_tui):
     [
         (["toy-cpu", "actor.lr=fast"], "actor.lr"),
         (["toy-cpu", "data.train_batch_size=0"], "data.train_batch_size"),
-        (["toy-cpu", "kl.in_loss=true", "actor_rollout_ref.actor.strategy=fsdp3"],
-         "actor_rollout_ref.actor.strategy"),
+        (["toy-cpu", "kl.in_loss=true", "actor_rollout_ref.actor.strategy=fsdp3"], "actor_rollout_ref.actor.strategy"),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_is_not_allowed_is_a_finding(ppo_tui, words: list[str], key: str):
     done = ppo_tui("check", *words, "--json")
     report = json.loads(done.stdout)
@@ -76,8 +79,7 @@ def test_a_preset_that_cannot_be_read_is_a_finding_with_its_line(ppo_tui, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["toy-cpux"], ["toy-cpu", "actor.lrr=1"], ["toy-cpu", "nonsense"], ["toy-cpu", "--assume", "big"], []],
+    "words", [["toy-cpux"], ["toy-cpu", "actor.lrr=1"], ["toy-cpu", "nonsense"], ["toy-cpu", "--assume", "big"], []]
 )
 def test_wrong_use(ppo_tui, words: list[str]):
     done = ppo_tui("check", *words)

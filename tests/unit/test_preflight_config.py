@@ -174,9 +174,7 @@ def test_errors_come_first():
         return Finding(level + group, group, level, (), "m", "f")
 
     mixed = [one("info", "config"), one("error", "software"), one("warning", "data"), one("error", "config")]
-    assert [each.id for each in in_order(mixed)] == [
-        "errorconfig", "errorsoftware", "warningdata", "infoconfig",
-    ]  # fmt: skip
+    assert [each.id for each in in_order(mixed)] == ["errorconfig", "errorsoftware", "warningdata", "infoconfig"]
 
 
 def test_quick_checks_import_neither_torch_nor_verl():

@@ -26,9 +26,7 @@ def test_the_corpus_is_large_and_has_nothing_twice():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_is_broken_is_found_and_nothing_else(case: Case):
     findings = case.findings()
-    found = {
-        level: sorted(each.id for each in findings if each.level == level) for level in ("error", "warning")
-    }
+    found = {level: sorted(each.id for each in findings if each.level == level) for level in ("error", "warning")}
     assert found == {"error": sorted(case.finds), "warning": sorted(case.warns)}
     for finding in findings:
         assert finding.message and finding.fix and (finding.keys or finding.id == "PRESET")

@@ -41,11 +41,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def rows(count: int, *, words: int = 1, source: str = "openai/gsm8k") -> list[schema.Row]:
     return [
         schema.row(
-            source, question=f"What is 2 + 3? {'and again ' * words}", instruction="Say it.", answer="#### 5",
-            ground_truth="5", split="train", index=index,
+            source,
+            question=f"What is 2 + 3? {'and again ' * words}",
+            instruction="Say it.",
+            answer="#### 5",
+            ground_truth="5",
+            split="train",
+            index=index,
         )
         for index in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def judged(tmp_path: Path, *settings: str, **files: Any) -> list[Finding]:
@@ -62,8 +67,11 @@ def judged(tmp_path: Path, *settings: str, **files: Any) -> list[Finding]:
 
 def what(tmp_path: Path, *settings: str) -> Subject:
     given = [each.partition("=")[0] for each in settings]
-    defaults = [f"data.train={tmp_path}/train.parquet", f"data.val={tmp_path}/val.parquet",
-                f"model.path={tmp_path}/model"]  # fmt: skip
+    defaults = [
+        f"data.train={tmp_path}/train.parquet",
+        f"data.val={tmp_path}/val.parquet",
+        f"model.path={tmp_path}/model",
+    ]
     mine = [each for each in defaults if each.partition("=")[0] not in given]
     return subject(load("toy-cpu", [*mine, *settings]))
 
@@ -107,9 +115,7 @@ def test_the_toy_is_made_on_the_first_start(tmp_path: Path, home: Path) -> None:
         ("data.parquet", b"not a parquet file at all", "P28", "cannot be read: ArrowInvalid"),
     ],
 )
-def test_files_that_veRL_cannot_open(
-    tmp_path: Path, name: str, content: bytes, rule: str, words: str
-) -> None:
+def test_files_that_veRL_cannot_open(tmp_path: Path, name: str, content: bytes, rule: str, words: str) -> None:
     (tmp_path / name).write_bytes(content)
     (only,) = judged(tmp_path, train=tmp_path / name)
     assert (only.id, only.level) == (rule, "error")
@@ -144,10 +150,7 @@ def test_a_misspelt_column_is_recognised(tmp_path: Path) -> None:
     have["prompts"] = have.pop("prompt")
     (only,) = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
     assert "did you mean 'prompts'?" in only.message and only.keys == ("data.prompt_key",)
-    assert (
-        judged(tmp_path, "data.prompt_key=prompts", train=tmp_path / "t.parquet", val=tmp_path / "t.parquet")
-        == []
-    )
+    assert judged(tmp_path, "data.prompt_key=prompts", train=tmp_path / "t.parquet", val=tmp_path / "t.parquet") == []
 
 
 @pytest.mark.parametrize(
@@ -223,9 +226,7 @@ def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, mod
     longest = int(cut.message.rpartition(" ")[2])
     assert judged(tmp_path, path, f"data.max_prompt_length={longest}", train=mixed) == []
     assert judged(tmp_path, path, f"data.max_prompt_length={longest - 1}", train=mixed) != []
-    dropped = judged(
-        tmp_path, path, "data.max_prompt_length=128", "data.filter_overlong_prompts=true", train=mixed
-    )
+    dropped = judged(tmp_path, path, "data.max_prompt_length=128", "data.filter_overlong_prompts=true", train=mixed)
     assert [each.id for each in dropped] == ["DATA-2", "P6"]  # 48 rows are left for a batch of 64
     assert "about 48 are short enough" in dropped[1].message
 
@@ -241,9 +242,7 @@ def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path,
         measured=True,
     )
     tokenizer = AutoTokenizer.from_pretrained(model)
-    text = tokenizer.apply_chat_template(
-        rows(1, words=7)[0]["prompt"], add_generation_prompt=True, tokenize=False
-    )
+    text = tokenizer.apply_chat_template(rows(1, words=7)[0]["prompt"], add_generation_prompt=True, tokenize=False)
     assert found["lengths"] == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
 
 
@@ -367,9 +366,13 @@ def test_rows_that_nobody_scores_end_the_run_where_they_are_all_of_a_set(tmp_pat
 
 @pytest.mark.parametrize(
     ("truth", "words"),
-    [(5, "is like '5'"), ("1,000", "is like '1,000'"), ("2 + 3 = 5 #### 5", "is like '2 + 3 = 5 #### 5'"),
-     (None, "is null")],
-)  # fmt: skip
+    [
+        (5, "is like '5'"),
+        ("1,000", "is like '1,000'"),
+        ("2 + 3 = 5 #### 5", "is like '2 + 3 = 5 #### 5'"),
+        (None, "is null"),
+    ],
+)
 def test_truths_that_veRLs_own_function_finds_in_no_answer(tmp_path: Path, truth: Any, words: str) -> None:
     like = [dict(row) for row in rows(64)]
     for row in like:

@@ -16,11 +16,17 @@ from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import load
 
 CONFIG = {
-    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
-    "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "num_hidden_layers": 2, "intermediate_size": 128, "vocab_size": 300, "max_position_embeddings": 512,
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+    "intermediate_size": 128,
+    "vocab_size": 300,
+    "max_position_embeddings": 512,
     "tie_word_embeddings": False,
-}  # fmt: skip
+}
 
 
 def safetensors(path: Path, **tensors: tuple[int, ...]) -> None:
@@ -174,10 +180,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, folder: Path) -> None:
     ("settings", "rule"),
     [
         (("rollout.tensor_model_parallel_size=3", "trainer.gpus=3"), "MODEL-1"),
-        (
-            ("rollout.tensor_model_parallel_size=7", "trainer.gpus=7"),
-            "MODEL-1",
-        ),  # 14 heads, 2 key heads
+        (("rollout.tensor_model_parallel_size=7", "trainer.gpus=7"), "MODEL-1"),  # 14 heads, 2 key heads
         (("actor.ulysses_sequence_parallel_size=3",), "P26"),
         (("critic.fsdp.ulysses_sequence_parallel_size=3",), "P26"),
         (("rollout.max_model_len=40000",), "P17"),
@@ -192,9 +195,7 @@ def test_what_the_sizes_forbid(settings: tuple[str, ...], rule: str) -> None:
 
 def test_good_sizes_say_nothing() -> None:
     assert list(model.shape(judge("Qwen/Qwen2.5-0.5B-Instruct"))) == []
-    assert (
-        list(model.shape(judge("Qwen/Qwen2.5-0.5B-Instruct", "rollout.tensor_model_parallel_size=2"))) == []
-    )
+    assert list(model.shape(judge("Qwen/Qwen2.5-0.5B-Instruct", "rollout.tensor_model_parallel_size=2"))) == []
 
 
 @pytest.fixture
@@ -219,11 +220,7 @@ def hub() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("name", "rule", "level"),
-    [
-        ("me/good", "MODEL-5", "info"),
-        ("me/gated", "MODEL-6", "error"),
-        ("me/Qwen2.5-0.5", "MODEL-4", "error"),
-    ],
+    [("me/good", "MODEL-5", "info"), ("me/gated", "MODEL-6", "error"), ("me/Qwen2.5-0.5", "MODEL-4", "error")],
 )
 def test_what_the_hub_says(
     hub: str, name: str, rule: str, level: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -347,18 +344,14 @@ def test_adapters_and_checkpoints_are_no_models(folder: Path, tmp_path: Path) ->
         ("Qwen/Qwen2.5-0.5B-Instuct", "did you mean 'Qwen2.5-0.5B-Instruct'?", "hf download"),
     ],
 )
-def test_names_that_are_none(
-    name: str, words: str, fix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_names_that_are_none(name: str, words: str, fix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (only,) = checked(name, assume=None)
     assert only.id == "MODEL-4" and words in only.message and fix in only.fix
 
 
-def test_who_is_logged_in_is_only_warned_of_a_gate(
-    hub: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_who_is_logged_in_is_only_warned_of_a_gate(hub: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_ENDPOINT", hub)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     for variable in ("HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_OFFLINE", "HF_HUB_CACHE"):
@@ -369,10 +362,14 @@ def test_who_is_logged_in_is_only_warned_of_a_gate(
 
 
 def test_the_layers_that_an_adapter_may_name(folder: Path) -> None:
-    safetensors(folder / "model.safetensors", **{
-        "model.embed_tokens.weight": (300, 64), "model.layers.0.self_attn.q_proj.weight": (64, 64),
-        "model.layers.0.input_layernorm.weight": (64,),
-    })  # fmt: skip
+    safetensors(
+        folder / "model.safetensors",
+        **{
+            "model.embed_tokens.weight": (300, 64),
+            "model.layers.0.self_attn.q_proj.weight": (64, 64),
+            "model.layers.0.input_layernorm.weight": (64,),
+        },
+    )
     assert models.modules(str(folder)) == ["model.layers.0.self_attn.q_proj"]
     assert "model.layers.0.mlp.up_proj" in models.modules("Qwen/Qwen2.5-0.5B-Instruct")
     assert models.modules("me/unknown") == []

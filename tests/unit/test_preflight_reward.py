@@ -46,11 +46,14 @@ def test_a_good_function(trial: Callable[..., Trial]) -> None:
         (GOOD + "    return {'score': len(solution_str) > 0, 'acc': 1, 'pred': 'x'}\n", (1.0, 1.0, 0.0) * 3),
         ("a" + GOOD.removeprefix("a"), None),
         ("async " + GOOD + "    return len(solution_str) > 0\n", (1.0, 1.0, 0.0) * 3),
-        ("import functools\n" + GOOD + "    return bool(solution_str)\ncompute_score = functools.partial("
-         "compute_score)\n", (1.0, 1.0, 0.0) * 3),
+        (
+            "import functools\n" + GOOD + "    return bool(solution_str)\ncompute_score = functools.partial("
+            "compute_score)\n",
+            (1.0, 1.0, 0.0) * 3,
+        ),
     ],
     ids=["dict", "syntax", "async", "partial"],
-)  # fmt: skip
+)
 def test_what_veRL_accepts(trial: Callable[..., Trial], text: str, scores: tuple[float, ...] | None) -> None:
     found = trial(text)
     assert found.ok == (scores is not None)
@@ -145,12 +148,13 @@ def test_the_command(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
 
 
 def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
-    line = {"data_source": "my/sums", "prompt": [{"role": "user", "content": "2 + 3?"}],
-            "reward_model": {"ground_truth": "5"}}  # fmt: skip
+    line = {
+        "data_source": "my/sums",
+        "prompt": [{"role": "user", "content": "2 + 3?"}],
+        "reward_model": {"ground_truth": "5"},
+    }
     (tmp_path / "rows.jsonl").write_text(json.dumps(line) + "\n")
-    (tmp_path / "f.py").write_text(
-        GOOD + "    return data_source == 'my/sums' and ground_truth in solution_str\n"
-    )
+    (tmp_path / "f.py").write_text(GOOD + "    return data_source == 'my/sums' and ground_truth in solution_str\n")
     done = ppo_tui("reward", "test", "f.py", "--data", "rows.jsonl", "--json")
     assert json.loads(done.stdout)["scores"] == [1.0, 1.0, 0.0]  # type: ignore[attr-defined]
 
@@ -184,9 +188,7 @@ def test_a_slow_function_is_judged_by_its_first_calls(trial: Callable[..., Trial
 
 
 def test_a_function_may_leave_something_running(trial: Callable[..., Trial]) -> None:
-    text = (
-        "import subprocess\n" + GOOD + "    subprocess.Popen(['sleep', '60'])\n    return len(solution_str)\n"
-    )
+    text = "import subprocess\n" + GOOD + "    subprocess.Popen(['sleep', '60'])\n    return len(solution_str)\n"
     assert trial(text, timeout=20).ok
 
 

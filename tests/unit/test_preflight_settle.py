@@ -31,10 +31,7 @@ def test_a_change_brings_along_what_follows_from_it():
         "actor.ppo_micro_batch_size_per_gpu=25",
     ]
     finding = errors("gsm8k-0.5b-h800", broken, "8x80")["P11"]
-    assert finding.change == {
-        "actor.ppo_mini_batch_size": 96,
-        "actor.ppo_micro_batch_size_per_gpu": 12,
-    }
+    assert finding.change == {"actor.ppo_mini_batch_size": 96, "actor.ppo_micro_batch_size_per_gpu": 12}
     assert finding.fix.endswith("wants actor.ppo_micro_batch_size_per_gpu=12 too")
 
 

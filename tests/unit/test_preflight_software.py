@@ -20,19 +20,34 @@ from launcher.preset.files import load
 from launcher.verl_env import VerlEnv
 
 REQUIRES = (
-    "numpy>=2.0.0", "ray[default]>=2.41.0", "tensordict!=0.9.0,<=0.10.0,>=0.8.0",
-    "transformers!=5.6.0,<5.11,>=5.5.3", "datasets", "wandb",
-    'TransferQueue>=0.1.10; extra == "verl-core"', 'torch==2.11.0; extra == "vllm"',
-    'vllm==0.24.0; extra == "vllm"', 'transformers==5.9.0; extra == "vllm"', "not a requirement ==",
-)  # fmt: skip
-GOOD = {
-    "verl": "0.9.1", "vllm": "0.24.0", "torch": "2.11.0", "transformers": "5.9.0", "ray": "2.60.0",
-    "flash-attn": "2.8.3", "flashinfer-python": "0.6.0", "TransferQueue": "0.1.11", "tensordict": "0.10.0",
-    "numpy": "2.2.0", "orjson": "3.10.0", "datasets": "4.0.0", "wandb": "0.20.0",
-}  # fmt: skip
-USE = software.Use(
-    gpu=True, engine="vllm", v1=True, critic=True, attention=None, loggers=("console", "file"), env={}
+    "numpy>=2.0.0",
+    "ray[default]>=2.41.0",
+    "tensordict!=0.9.0,<=0.10.0,>=0.8.0",
+    "transformers!=5.6.0,<5.11,>=5.5.3",
+    "datasets",
+    "wandb",
+    'TransferQueue>=0.1.10; extra == "verl-core"',
+    'torch==2.11.0; extra == "vllm"',
+    'vllm==0.24.0; extra == "vllm"',
+    'transformers==5.9.0; extra == "vllm"',
+    "not a requirement ==",
 )
+GOOD = {
+    "verl": "0.9.1",
+    "vllm": "0.24.0",
+    "torch": "2.11.0",
+    "transformers": "5.9.0",
+    "ray": "2.60.0",
+    "flash-attn": "2.8.3",
+    "flashinfer-python": "0.6.0",
+    "TransferQueue": "0.1.11",
+    "tensordict": "0.10.0",
+    "numpy": "2.2.0",
+    "orjson": "3.10.0",
+    "datasets": "4.0.0",
+    "wandb": "0.20.0",
+}
+USE = software.Use(gpu=True, engine="vllm", v1=True, critic=True, attention=None, loggers=("console", "file"), env={})
 
 
 @pytest.fixture
@@ -93,10 +108,7 @@ def test_flash_attn_is_an_error_where_nothing_replaces_it(judged: Callable[..., 
 
 
 def test_what_was_switched_off_is_not_missed(judged: Callable[..., list[Finding]]) -> None:
-    assert (
-        judged(dataclasses.replace(USE, env={"VLLM_USE_FLASHINFER_SAMPLER": "0"}), flashinfer_python=None)
-        == []
-    )
+    assert judged(dataclasses.replace(USE, env={"VLLM_USE_FLASHINFER_SAMPLER": "0"}), flashinfer_python=None) == []
     assert judged(dataclasses.replace(USE, v1=False), TransferQueue=None) == []
 
 
@@ -261,8 +273,7 @@ def test_ray_that_was_left_is_told_from_ray_that_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("escape", "clipboard", "count"),
-    [("10", "on", 0), ("500", "external", 1), ("500", "off", 2), (None, None, 0)],
+    ("escape", "clipboard", "count"), [("10", "on", 0), ("500", "external", 1), ("500", "off", 2), (None, None, 0)]
 )
 def test_tmux(escape: str | None, clipboard: str | None, count: int) -> None:
     assert len(list(login.tmux(escape, clipboard))) == count

@@ -75,15 +75,18 @@ def test_set_unset_undo_redo_and_save_keep_every_other_line(mine: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text", "why"),
-    [("actor.lr", "2", "'actor.lr'|at most 1"), ("actor.lr", "fast", "allowed: a number at least 0"),
-     ("algorithm", "pppo", "did you mean 'ppo'"), ("trainer.epochs", "1.5", "whole number"),
-     ("env.HF_TOKEN", "x", "secret"), ("extends", "toy-cpuu", "toy-cpu"),
-     ("data.train", "$NOWHERE/x", "NOWHERE"),
-     ("actor.shuffle", "5", "true or false")],
-)  # fmt: skip
-def test_what_cannot_be_is_said_while_it_is_typed_and_never_set(
-    mine: Path, name: str, text: str, why: str
-) -> None:
+    [
+        ("actor.lr", "2", "'actor.lr'|at most 1"),
+        ("actor.lr", "fast", "allowed: a number at least 0"),
+        ("algorithm", "pppo", "did you mean 'ppo'"),
+        ("trainer.epochs", "1.5", "whole number"),
+        ("env.HF_TOKEN", "x", "secret"),
+        ("extends", "toy-cpuu", "toy-cpu"),
+        ("data.train", "$NOWHERE/x", "NOWHERE"),
+        ("actor.shuffle", "5", "true or false"),
+    ],
+)
+def test_what_cannot_be_is_said_while_it_is_typed_and_never_set(mine: Path, name: str, text: str, why: str) -> None:
     import re
 
     draft, where = open_draft("mine"), where_of(name)
@@ -229,10 +232,22 @@ def test_a_draft_survives_a_screen_that_went_away(mine: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["actor:\n  ? [lr]\n  : 1\n", "1: 2\n", "- a\n", "", "# words", "---\na: 1\n---\nb: 2\n",
-     "\0", "a: *b\n",
-             "overrides: 5\n", "env: [A]\n", "actor: {lr: 1, lr: 2}\n", "health: {rules: 5}\n"],
-)  # fmt: skip
+    "text",
+    [
+        "actor:\n  ? [lr]\n  : 1\n",
+        "1: 2\n",
+        "- a\n",
+        "",
+        "# words",
+        "---\na: 1\n---\nb: 2\n",
+        "\0",
+        "a: *b\n",
+        "overrides: 5\n",
+        "env: [A]\n",
+        "actor: {lr: 1, lr: 2}\n",
+        "health: {rules: 5}\n",
+    ],
+)
 def test_no_text_is_too_odd_to_be_opened(mine: Path, text: str) -> None:
     mine.write_text(text)
     draft = open_draft("mine")
@@ -255,11 +270,15 @@ ACTIONS = st.lists(
         st.tuples(st.sampled_from(["undo", "redo", "save"]), st.just(""), st.none()),
     ),
     max_size=12,
-)  # fmt: skip
+)
 
 
-@settings(max_examples=60, deadline=None, phases=(Phase.generate,),
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=60,
+    deadline=None,
+    phases=(Phase.generate,),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(actions=ACTIONS, name=st.sampled_from(["gsm8k-0.5b-24gb", "toy-cpu"]))
 def test_comments_survive_any_sequence(home: Path, actions: list[tuple[str, str, Any]], name: str) -> None:
     text = shipped()[name].read_text()

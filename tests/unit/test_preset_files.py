@@ -99,8 +99,7 @@ def test_extends_takes_names_and_relative_paths_and_the_nearer_file_wins(write):
 
 
 @pytest.mark.parametrize(
-    "setting",
-    ["actor.lr=3e-6", "actor_rollout_ref.actor.optim.lr=3e-6", "++actor_rollout_ref.actor.optim.lr=3e-6"],
+    "setting", ["actor.lr=3e-6", "actor_rollout_ref.actor.optim.lr=3e-6", "++actor_rollout_ref.actor.optim.lr=3e-6"]
 )
 def test_both_spellings_mean_the_same_value(write, setting):
     loaded = load(write(BASE), [setting])
@@ -151,9 +150,17 @@ def test_keys_without_a_field_are_kept_once_with_their_newest_prefix(write):
 def test_values_are_typed_as_hydra_types_them_and_text_fields_stay_text(write):
     preset = load(
         write(BASE),
-        ["actor.lr=1e-6", "trainer.experiment=1e5", "trainer.loggers=wandb", "env.A=1e5", "data.seed=null",
-         "trainer.total_epochs=3", "rollout.enforce_eager=True", "health.stop_on=[KL-4]"],
-    ).preset  # fmt: skip
+        [
+            "actor.lr=1e-6",
+            "trainer.experiment=1e5",
+            "trainer.loggers=wandb",
+            "env.A=1e5",
+            "data.seed=null",
+            "trainer.total_epochs=3",
+            "rollout.enforce_eager=True",
+            "health.stop_on=[KL-4]",
+        ],
+    ).preset
     assert preset.actor.lr == 1e-6
     assert preset.trainer.experiment == "1e5"
     assert preset.trainer.loggers == ["wandb"]
@@ -250,7 +257,7 @@ def test_every_value_knows_where_it_comes_from(write):
         ("env: {RAY_ADDRESS: auto}", ["cluster.address"]),
         ("env: {'A B': 1}", ["cannot be an environment variable"]),
     ],
-)  # fmt: skip
+)
 def test_what_is_said_about_a_file(write, text, said):
     answer = refused(write(text))
     assert [part for part in said if part not in answer] == [], answer
@@ -282,9 +289,7 @@ def test_a_refused_secret_is_not_repeated(write):
 
 def test_a_circle_of_several_files_is_named(write):
     write("extends: ../a/one.yaml\n", "b/two.yaml")
-    assert "one.yaml extends two.yaml extends one.yaml" in refused(
-        write("extends: ../b/two.yaml\n", "a/one.yaml")
-    )
+    assert "one.yaml extends two.yaml extends one.yaml" in refused(write("extends: ../b/two.yaml\n", "a/one.yaml"))
 
 
 def test_an_unknown_preset_names_the_nearest_and_all(home):

@@ -26,9 +26,7 @@ def shipped(name: str, rows: int | None = None) -> Flow:
 def test_the_tutorials_run_on_one_gpu() -> None:
     """001: 128 prompts a step in two mini-batches of 64, 20 epochs of GSM8K's 7,473 rows."""
     found = shipped("gsm8k-0.5b-24gb", 7473)
-    assert (found.prompts, found.n, found.responses, found.actor.mini_batches, found.actor.steps) == (
-        128, 1, 128, 2, 2
-    )  # fmt: skip
+    assert (found.prompts, found.n, found.responses, found.actor.mini_batches, found.actor.steps) == (128, 1, 128, 2, 2)
     assert found.actor.tokens == 16384 and found.longest == 768 and found.actor.micro_batches == 4
     assert (found.steps_an_epoch, found.unused_rows, found.steps) == (58, 49, 1160)
     assert found.actor_updates == 2320
@@ -50,8 +48,14 @@ def test_the_toy_run_ends_by_its_steps() -> None:
 
 
 def test_gpus_share_the_responses_of_a_mini_batch() -> None:
-    found = of(data__train_batch_size=1024, actor__ppo_mini_batch_size=256, trainer__gpus=8, rollout__n=4,
-               actor__ppo_micro_batch_size_per_gpu=16, actor__ulysses_sequence_parallel_size=2)  # fmt: skip
+    found = of(
+        data__train_batch_size=1024,
+        actor__ppo_mini_batch_size=256,
+        trainer__gpus=8,
+        rollout__n=4,
+        actor__ppo_micro_batch_size_per_gpu=16,
+        actor__ulysses_sequence_parallel_size=2,
+    )
     assert found.ranks == 4 and found.actor.per_gpu == 256 and found.actor.micro_batches == 16
     assert found.critic is not None and found.critic.mini == 256 and found.critic.tokens == 32768
 
@@ -64,14 +68,24 @@ def test_a_mini_batch_that_does_not_divide_is_padded() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "steps", "epochs", "found", "early"),
-    [(1000, None, 3, 27, False), (1000, 20, 3, 20, False), (1000, 40, 3, 27, True), (None, 40, 3, 40, False),
-     (None, None, 3, None, False), (50, None, 3, 0, False)],
-)  # fmt: skip
-def test_what_ends_a_run(
-    rows: int | None, steps: int | None, epochs: int, found: int | None, early: bool
-) -> None:
-    run = of(rows, data__train_batch_size=110, trainer__steps=steps, trainer__epochs=epochs,
-             trainer__save_every=10, trainer__validate_every=-1)  # fmt: skip
+    [
+        (1000, None, 3, 27, False),
+        (1000, 20, 3, 20, False),
+        (1000, 40, 3, 27, True),
+        (None, 40, 3, 40, False),
+        (None, None, 3, None, False),
+        (50, None, 3, 0, False),
+    ],
+)
+def test_what_ends_a_run(rows: int | None, steps: int | None, epochs: int, found: int | None, early: bool) -> None:
+    run = of(
+        rows,
+        data__train_batch_size=110,
+        trainer__steps=steps,
+        trainer__epochs=epochs,
+        trainer__save_every=10,
+        trainer__validate_every=-1,
+    )
     assert (run.steps, run.early) == (found, early)
     if found == 27:  # after 10, 20 and the last one, which the epoch limit leaves out
         assert run.checkpoints == (2 if early else 3)
@@ -79,8 +93,14 @@ def test_what_ends_a_run(
 
 
 def test_the_critic_may_learn_alone_first() -> None:
-    run = of(1280, data__train_batch_size=128, actor__ppo_mini_batch_size=64, trainer__epochs=1,
-             trainer__critic_warmup=4, actor__ppo_epochs=2)  # fmt: skip
+    run = of(
+        1280,
+        data__train_batch_size=128,
+        actor__ppo_mini_batch_size=64,
+        trainer__epochs=1,
+        trainer__critic_warmup=4,
+        actor__ppo_epochs=2,
+    )
     assert run.steps == 10 and run.actor_updates == 6 * 4
 
 

@@ -10,21 +10,45 @@ from launcher.errors import UserError
 from launcher.preset import hydra
 
 TRICKY = [
-    "", "~", "~/data", "1e5", "1_000", "007", "-1", "null", "NaN", "True", "a,b", "it's", "\\", "\\'",
-    "$HOME", "${a.b}", "[a]", "{a:b}", " lead", "trail ", "a b", "#", "0x1", "\n", "a=b", "(x)", "a:b",
-    "pkg://m.n", "é", "\u200f", "end\\",
-]  # fmt: skip
+    "",
+    "~",
+    "~/data",
+    "1e5",
+    "1_000",
+    "007",
+    "-1",
+    "null",
+    "NaN",
+    "True",
+    "a,b",
+    "it's",
+    "\\",
+    "\\'",
+    "$HOME",
+    "${a.b}",
+    "[a]",
+    "{a:b}",
+    " lead",
+    "trail ",
+    "a b",
+    "#",
+    "0x1",
+    "\n",
+    "a=b",
+    "(x)",
+    "a:b",
+    "pkg://m.n",
+    "é",
+    "\u200f",
+    "end\\",
+]
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
-LEAF = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT, st.sampled_from(TRICKY)
-)
+LEAF = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT, st.sampled_from(TRICKY))
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True).filter(
     lambda name: name.lower() not in {"true", "false", "null", "nan", "inf"}
 )
 VALUE = st.recursive(
-    LEAF,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAME, inner, max_size=4),
-    max_leaves=8,
+    LEAF, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAME, inner, max_size=4), max_leaves=8
 )
 
 
@@ -105,10 +129,7 @@ def test_parsing_a_value(text, value):
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.text()
-    | st.sampled_from(["glob(*)", "sort(a,b)", "choice(1,2)", "json_str({a:1})", "str([1])", "${x}"])
-)
+@given(st.text() | st.sampled_from(["glob(*)", "sort(a,b)", "choice(1,2)", "json_str({a:1})", "str([1])", "${x}"]))
 def test_any_text_parses_to_something_that_can_be_quoted_or_is_refused(text):
     value = hydra.parse(text)
     try:
@@ -131,8 +152,7 @@ def test_splitting_a_setting(text, parts):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "actor.lr", "=1", "~critic.optim=", "~critic.optim", "a..b=1", "a b=1", "+++a=1", "1a=2", "é=1"],
+    "text", ["", "actor.lr", "=1", "~critic.optim=", "~critic.optim", "a..b=1", "a b=1", "+++a=1", "1a=2", "é=1"]
 )
 def test_what_is_no_setting(text):
     with pytest.raises(UserError):

@@ -139,18 +139,14 @@ def test_what_a_script_leaves_to_verl_is_verls_default():
     assert sum("veRL's default" in note for note in notes) == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# only a comment", "pip install verl", "python -m verl.trainer.main_ppo"]
-)
+@pytest.mark.parametrize("text", ["", "# only a comment", "pip install verl", "python -m verl.trainer.main_ppo"])
 def test_nothing_to_import(text):
     with pytest.raises(UserError, match="no veRL overrides"):
         imported(text)
 
 
 def test_where_a_script_stands_is_known():
-    command = (
-        "python -m verl.trainer.main_ppo data.train_files=$PWD/a.parquet data.val_files=$(pwd)/b.parquet"
-    )
+    command = "python -m verl.trainer.main_ppo data.train_files=$PWD/a.parquet data.val_files=$(pwd)/b.parquet"
     preset, _ = imported(command)
     assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
 
@@ -197,9 +193,12 @@ def shell_words(script: str) -> list[str]:
     """What bash would hand to the command `show`."""
     show = f"show() {{ {sys.executable} -c 'import json, sys; print(json.dumps(sys.argv[1:]))' \"$@\"; }}\n"
     done = subprocess.run(
-        ["bash", "--norc", "-c", show + script], capture_output=True, text=True, check=True,
+        ["bash", "--norc", "-c", show + script],
+        capture_output=True,
+        text=True,
+        check=True,
         env={"HOME": "~", "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -244,13 +243,36 @@ def test_any_quoted_words_come_back_as_they_were(items):
 @given(
     st.lists(
         st.sampled_from(
-            ["python -m verl.trainer.main_ppo ", "a.b=", "X=", "X=(", ")", "'", '"', "$", "${", "}", "$((",
-             "`", "\\", "\\x", "#", ";", "<<E", ">", "|", "&&", "trainer.nnodes=2", "export ", "${X[@]}"]
+            [
+                "python -m verl.trainer.main_ppo ",
+                "a.b=",
+                "X=",
+                "X=(",
+                ")",
+                "'",
+                '"',
+                "$",
+                "${",
+                "}",
+                "$((",
+                "`",
+                "\\",
+                "\\x",
+                "#",
+                ";",
+                "<<E",
+                ">",
+                "|",
+                "&&",
+                "trainer.nnodes=2",
+                "export ",
+                "${X[@]}",
+            ]
         )
         | st.text(max_size=5),
         max_size=25,
     ).map("".join)
-)  # fmt: skip
+)
 def test_any_text_is_a_preset_or_a_user_error(text):
     try:
         found = from_script(text, "mine", HERE)

@@ -175,9 +175,7 @@ def test_what_needs_say():
 
 
 def test_the_commands(ppo_tui, presets, tmp_path):
-    (tmp_path / "run.sh").write_text(
-        "python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1 trainer.nnodes=x\n"
-    )
+    (tmp_path / "run.sh").write_text("python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1 trainer.nnodes=x\n")
     done = ppo_tui("preset", "import", "run.sh")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{presets / 'run.yaml'}\n"
@@ -203,23 +201,21 @@ def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
     fake.write_text(f"#!{sys.executable}\nimport sys\nprint('\\n'.join(sys.argv[1:]))\n")
     fake.chmod(0o755)
     found = subprocess.run(
-        [tmp_path / "run.sh", "trainer.nnodes=2"], capture_output=True, text=True, check=True,
+        [tmp_path / "run.sh", "trainer.nnodes=2"],
+        capture_output=True,
+        text=True,
+        check=True,
         env={**os.environ, "PATH": f"{fake.parent}:/usr/bin:/bin"},
-    ).stdout.splitlines()  # fmt: skip
+    ).stdout.splitlines()
     assert found[:3] == ["-u", "-m", "verl.trainer.main_ppo"]
     assert "critic.model.fsdp_config.param_offload=false" in found
     assert found[-1] == "trainer.nnodes=2"
 
 
 def test_a_script_tells_what_its_verl_takes_no_notice_of(write):
-    write(
-        "mine",
-        "extends: gsm8k-0.5b-24gb\ndescription: |\n  one\n  exit 3\ndata: {return_raw_chat: true}\n",
-    )
+    write("mine", "extends: gsm8k-0.5b-24gb\ndescription: |\n  one\n  exit 3\ndata: {return_raw_chat: true}\n")
     told = {
-        version: [
-            line for line in script("mine", version, Path("/out")).splitlines() if line.startswith("# ")
-        ]
+        version: [line for line in script("mine", version, Path("/out")).splitlines() if line.startswith("# ")]
         for version in ("0.6.1", "0.9.1")
     }
     assert told["0.6.1"] == ["# mine, for veRL 0.6.1; written by ppo-tui.", "# one exit 3"]

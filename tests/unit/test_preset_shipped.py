@@ -285,12 +285,8 @@ KNOWN = {
 
 def launch(name: str) -> Launch:
     run = Path("/runs/it's (1)")
-    folders = RunFolders(
-        run / "checkpoints", run / "rollouts", run / "validations", run / "m.jsonl", run / "hydra"
-    )
-    return build(
-        load(name), version=metadata.version("verl"), folders=folders, python=sys.executable, environ={}
-    )
+    folders = RunFolders(run / "checkpoints", run / "rollouts", run / "validations", run / "m.jsonl", run / "hydra")
+    return build(load(name), version=metadata.version("verl"), folders=folders, python=sys.executable, environ={})
 
 
 @pytest.fixture(scope="module")
@@ -320,9 +316,7 @@ def test_verl_sees_the_values_the_preset_is_known_for(composed, name):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_verl_sees_every_value_that_the_launch_speaks_of(composed, name):
-    wrong = {
-        key: found for key, value in launch(name).keys.items() if (found := at(composed[name], key)) != value
-    }
+    wrong = {key: found for key, value in launch(name).keys.items() if (found := at(composed[name], key)) != value}
     assert wrong == {}
 
 

@@ -45,7 +45,7 @@ def walk(name: str, value: Any, *ups: bool, **more: Any) -> list[Any]:
         ("model.lora_rank", 0, [1, 2], [None]),
         ("model.path", "a/b", [None], [None]),
     ],
-)  # fmt: skip
+)
 def test_values_step_on_their_scale(name: str, value: Any, ups: list[Any], downs: list[Any]) -> None:
     assert walk(name, value, *[True] * len(ups)) == ups
     assert walk(name, value, *[False] * len(downs)) == downs

@@ -31,9 +31,7 @@ def home(tmp_path, monkeypatch):
 
 
 def launch(preset="gsm8k-0.5b-24gb", *settings, version="0.9.1", environ=None, **rest) -> Launch:
-    return build(
-        load(preset, settings), version=version, folders=FOLDERS, python="/py", environ=environ or {}, **rest
-    )
+    return build(load(preset, settings), version=version, folders=FOLDERS, python="/py", environ=environ or {}, **rest)
 
 
 def names(found: Launch) -> list[str]:
@@ -95,18 +93,14 @@ def test_resuming_names_the_folder():
     assert found.keys["trainer.resume_from_path"] == "/runs/r1/checkpoints/global_step_20"
 
 
-@pytest.mark.parametrize(
-    "key", ["trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"]
-)
+@pytest.mark.parametrize("key", ["trainer.default_local_dir", "trainer.resume_mode", "trainer.resume_from_path"])
 def test_what_ppo_tui_decides_cannot_be_overridden(key):
     with pytest.raises(UserError, match=f"{key} is set by ppo-tui"):
         launch("gsm8k-0.5b-24gb", f"{key}=x")
 
 
 def test_grpo_has_no_critic():
-    assert [
-        key for key in launch("gsm8k-grpo-24gb", "critic.lr=1e-5").keys if key.startswith("critic.")
-    ] == []
+    assert [key for key in launch("gsm8k-grpo-24gb", "critic.lr=1e-5").keys if key.startswith("critic.")] == []
     assert launch("gsm8k-grpo-24gb").keys["algorithm.adv_estimator"] == "grpo"
 
 
@@ -131,10 +125,7 @@ def test_a_reward_function_needs_its_file():
 
 
 def test_null_is_verls_default_and_keeps_all_checkpoints():
-    assert (
-        "trainer.max_actor_ckpt_to_keep"
-        not in launch("gsm8k-0.5b-24gb", "trainer.max_actor_ckpt_to_keep=null").keys
-    )
+    assert "trainer.max_actor_ckpt_to_keep" not in launch("gsm8k-0.5b-24gb", "trainer.max_actor_ckpt_to_keep=null").keys
     assert "actor_rollout_ref.actor.clip_ratio" not in launch("gsm8k-0.5b-24gb", "actor.clip_ratio=null").keys
 
 
@@ -228,28 +219,20 @@ def test_our_modules_can_be_imported_by_another_interpreter(tmp_path, monkeypatc
         folder = environment.plugin_path(Path("/other/python"))
     code = "import launcher, importlib.util as u; print(launcher.here, u.find_spec('numpy').origin)"
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": folder},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code], env={"PYTHONPATH": folder}, cwd="/", capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("1 ")
     assert str(site) not in done.stdout
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "my_password", "GITHUBTOKEN", "OPENAI_APIKEY"],
+    "name", ["HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "my_password", "GITHUBTOKEN", "OPENAI_APIKEY"]
 )
 def test_names_of_secrets(name):
     assert environment.is_secret(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEYBOARD", "NCCL_DEBUG", "HF_HUB_OFFLINE"]
-)
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEYBOARD", "NCCL_DEBUG", "HF_HUB_OFFLINE"])
 def test_names_that_are_no_secrets(name):
     assert not environment.is_secret(name)
 
@@ -271,9 +254,7 @@ def test_the_pasted_command_says_the_same(tmp_path):
     fake.write_text('#!/bin/sh\nprintf "%s\\n" "$A" "$RAY_ADDRESS" "$@"\n')
     fake.chmod(0o755)
     script.write_text(text.replace("/py ", f"{fake} ", 1))
-    done = subprocess.run(
-        ["sh", str(script)], env={**os.environ, "RAY_ADDRESS": "x"}, capture_output=True, text=True
-    )
+    done = subprocess.run(["sh", str(script)], env={**os.environ, "RAY_ADDRESS": "x"}, capture_output=True, text=True)
     assert done.stdout.splitlines() == ["b c", "", *found.argv[1:]]
 
 
@@ -285,7 +266,5 @@ def test_the_pasted_command_has_one_setting_a_line():
 
 def test_every_key_that_a_version_lacks_is_told_at_once():
     loaded = load("gsm8k-0.5b-24gb", ["trainer.use_legacy_worker_impl=enable", "data.sampler.class_name=x"])
-    with pytest.raises(
-        UserError, match=r"'trainer\.use_legacy_worker_impl' any more.*'data\.sampler\.class_name'"
-    ):
+    with pytest.raises(UserError, match=r"'trainer\.use_legacy_worker_impl' any more.*'data\.sampler\.class_name'"):
         build(loaded, version="0.9.1", folders=FOLDERS, python="python3", environ={})

@@ -73,12 +73,7 @@ def test_the_same_keys_pass_where_they_exist():
         ("critic.ppo_micro_batch_size_per_gpu", 4, "0.8.0", "only its presence is checked"),
         ("critic.optim.lr", 1e-5, "0.9.1", None),
         ("actor_rollout_ref.actor.grad_clip", 1.0, "0.7.1", None),
-        (
-            "actor_rollout_ref.actor.grad_clip",
-            1.0,
-            "0.8.0",
-            "moved to actor_rollout_ref.actor.optim.clip_grad",
-        ),
+        ("actor_rollout_ref.actor.grad_clip", 1.0, "0.8.0", "moved to actor_rollout_ref.actor.optim.clip_grad"),
         ("data.truncation", "left", "0.9.1", "filter_overlong_prompts"),
         ("custom_reward_function.path", "/r.py", "0.8.0", None),
         ("custom_reward_function.path", "/r.py", "0.9.0", "moved to reward.custom_reward_function"),

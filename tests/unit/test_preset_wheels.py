@@ -35,8 +35,7 @@ def test_the_bundled_keys_are_those_of_the_wheel(version):
 @pytest.mark.parametrize("version", ["0.5.0", "0.6.1", "0.7.1", "0.8.0", "0.9.1"], indirect=True)
 def test_verl_sees_the_presets_as_they_are_meant(version):
     launches = [
-        build(load(name), version=version, folders=FOLDERS, python=sys.executable, environ={})
-        for name in GPU_PRESETS
+        build(load(name), version=version, folders=FOLDERS, python=sys.executable, environ={}) for name in GPU_PRESETS
     ]
     configs = compose(config_folder(version), [launch.argv[4:] for launch in launches])
     for name, launch, config in zip(GPU_PRESETS, launches, configs, strict=True):
@@ -74,9 +73,7 @@ def test_the_cpu_platform_is_for_the_newest_only(version):
         build(load("toy-cpu"), version=version, folders=FOLDERS, python=sys.executable, environ={})
 
 
-@pytest.mark.parametrize(
-    "field", ["actor.model_dtype=fp32", "actor.betas=[0.9,0.95]", "critic.model_dtype=fp32"]
-)
+@pytest.mark.parametrize("field", ["actor.model_dtype=fp32", "actor.betas=[0.9,0.95]", "critic.model_dtype=fp32"])
 def test_keys_that_old_versions_read_without_listing_them(field):
     folder = config_folder("0.5.0")
     if folder is None:

@@ -19,11 +19,14 @@ ORDER = tuple(Preset.model_fields)
 COMMENT = re.compile(r"(?:^|\s)#.*")  # one a line
 PRESETS = {name: path.read_text() for name, path in shipped().items()}
 VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**12), 10**12), st.floats(allow_nan=False),
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**12), 10**12),
+    st.floats(allow_nan=False),
     st.text(st.characters(codec="utf-8"), max_size=30),
     st.lists(st.text(max_size=8), max_size=3),
     st.dictionaries(st.text("abc._", min_size=1, max_size=4), st.integers(), max_size=3),
-)  # fmt: skip
+)
 FIELD = st.sampled_from([tuple(name.split(".")) for name in FIELDS])
 
 
@@ -36,19 +39,36 @@ def test_any_value_reads_back_as_it_was(value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1e-6, "1e-6"), (3e-4, "3e-4"), (2.5e-4, "2.5e-4"), (0.001, "0.001"), (0.4, "0.4"),
-     (1.0, "1.0"), (True, "true"), (None, "null"), ("null", "'null'"),
-     ("~/data/train.parquet", "~/data/train.parquet"), (["a", "b, c"], "[a, 'b, c']"),
-     ({"dtype": "fp32"}, "{dtype: fp32}"), (math.inf, ".inf")],
-)  # fmt: skip
+    [
+        (1e-6, "1e-6"),
+        (3e-4, "3e-4"),
+        (2.5e-4, "2.5e-4"),
+        (0.001, "0.001"),
+        (0.4, "0.4"),
+        (1.0, "1.0"),
+        (True, "true"),
+        (None, "null"),
+        ("null", "'null'"),
+        ("~/data/train.parquet", "~/data/train.parquet"),
+        (["a", "b, c"], "[a, 'b, c']"),
+        ({"dtype": "fp32"}, "{dtype: fp32}"),
+        (math.inf, ".inf"),
+    ],
+)
 def test_values_look_as_a_person_writes_them(value: Any, text: str) -> None:
     assert text_of(value) == text
 
 
 def test_what_a_person_types_is_yaml_or_text() -> None:
     assert [value_of(text) for text in ("1e-6", "true", "[a, b]", "null", "a: [", "", "x y")] == [
-        1e-6, True, ["a", "b"], None, "a: [", "", "x y"
-    ]  # fmt: skip
+        1e-6,
+        True,
+        ["a", "b"],
+        None,
+        "a: [",
+        "",
+        "x y",
+    ]
 
 
 def test_a_value_is_replaced_in_its_line_and_its_comment_keeps_its_column() -> None:
@@ -66,18 +86,24 @@ def test_a_value_is_replaced_in_its_line_and_its_comment_keeps_its_column() -> N
         ("model: {path: x}\n", ("model", "lora_rank"), "model: {path: x, lora_rank: 5}\n"),
         ("model: {}\n", ("model", "lora_rank"), "model: {lora_rank: 5}\n"),
         ("{}\n", ("model", "lora_rank"), "{model: {lora_rank: 5}}\n"),
-        ("actor:\n    lr: 1 # a\n\n# of the critic\ncritic:\n    lr: 2\n", ("actor", "clip_ratio"),
-         "actor:\n    lr: 1 # a\n    clip_ratio: 5\n\n# of the critic\ncritic:\n    lr: 2\n"),
+        (
+            "actor:\n    lr: 1 # a\n\n# of the critic\ncritic:\n    lr: 2\n",
+            ("actor", "clip_ratio"),
+            "actor:\n    lr: 1 # a\n    clip_ratio: 5\n\n# of the critic\ncritic:\n    lr: 2\n",
+        ),
         ("data:\n  train:  # both\n    - a\n    - b\n", ("data", "train"), "data:\n  train: 5  # both\n"),
-        ("actor:\n  lr: 1\n\n# rollout\nrollout:\n  n: 1\n", ("critic", "lr"),
-         "actor:\n  lr: 1\n\ncritic:\n  lr: 5\n\n# rollout\nrollout:\n  n: 1\n"),
+        (
+            "actor:\n  lr: 1\n\n# rollout\nrollout:\n  n: 1\n",
+            ("critic", "lr"),
+            "actor:\n  lr: 1\n\ncritic:\n  lr: 5\n\n# rollout\nrollout:\n  n: 1\n",
+        ),
         ("trainer:\n  gpus: 1\n", ("algorithm",), "algorithm: 5\ntrainer:\n  gpus: 1\n"),
         ("description: |\n  a\n  b\n\nkl:\n  coef: 1", ("description",), "description: 5\n\nkl:\n  coef: 1"),
         ("actor:\r\n  lr: 1\r\n", ("actor", "n"), "actor:\r\n  lr: 1\r\n  n: 5\r\n"),
         ("'actor':\n  \"lr\": 'x'  # q\n", ("actor", "lr"), "'actor':\n  \"lr\": 5    # q\n"),
         ("kl:\n  a: &x 1\nref:\n  b: *x\n", ("kl", "a"), "kl:\n  a: 5\nref:\n  b: &x 1\n"),
     ],
-)  # fmt: skip
+)
 def test_where_a_new_value_goes(before: str, path: tuple[str, ...], after: str) -> None:
     assert put(before, path, 5, order=ORDER) == after
 
@@ -119,10 +145,15 @@ def test_any_edit_of_a_shipped_preset_says_what_was_set_and_leaves_other_lines(
 
 
 @settings(max_examples=150, deadline=None, phases=(Phase.generate,))
-@given(st.recursive(st.integers() | st.text(max_size=5), lambda inner: st.dictionaries(
-    st.text("abcd", min_size=1, max_size=2), inner, min_size=1, max_size=3), max_leaves=8).filter(
-    lambda value: isinstance(value, dict)), st.booleans(), st.lists(st.text("abcd", min_size=1, max_size=2),
-    min_size=1, max_size=3))  # fmt: skip
+@given(
+    st.recursive(
+        st.integers() | st.text(max_size=5),
+        lambda inner: st.dictionaries(st.text("abcd", min_size=1, max_size=2), inner, min_size=1, max_size=3),
+        max_leaves=8,
+    ).filter(lambda value: isinstance(value, dict)),
+    st.booleans(),
+    st.lists(st.text("abcd", min_size=1, max_size=2), min_size=1, max_size=3),
+)
 def test_any_document_can_be_edited(data: dict[str, Any], flow: bool, path: list[str]) -> None:
     import io
 

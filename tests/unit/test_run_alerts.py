@@ -54,10 +54,7 @@ def test_the_command_gets_the_event_on_stdin_and_never_through_a_shell(tmp_path:
 
 @pytest.mark.parametrize(
     ("code", "sentence"),
-    [
-        ("import sys; sys.exit('no network')", "left with 1: no network"),
-        ("import time; time.sleep(9)", "took more"),
-    ],
+    [("import sys; sys.exit('no network')", "left with 1: no network"), ("import time; time.sleep(9)", "took more")],
 )
 def test_a_failing_or_slow_command_is_told_and_never_waited_for(
     code: str, sentence: str, monkeypatch: pytest.MonkeyPatch
@@ -116,6 +113,4 @@ def test_plain_lines_tell_an_alert_that_failed(tmp_path: Path, monkeypatch: pyte
     EventLog(run.events).add("alert", text="on_alert: mail cannot be run: No such file or directory")
     StateFile(run).write({"state": "finished"})
     assert plain.follow(run, out) == 0
-    assert out.getvalue().splitlines() == [
-        "on_alert: mail cannot be run: No such file or directory", "finished",
-    ]  # fmt: skip
+    assert out.getvalue().splitlines() == ["on_alert: mail cannot be run: No such file or directory", "finished"]

@@ -27,9 +27,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     """A run with checkpoints of steps 3 and 6, and one of step 9 that was cut off."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     made = create("toy-cpu")
-    made.write_info({
-        "id": made.id, "name": "toy-cpu", "created": time.time(), "preset": load("toy-cpu").snapshot()
-    })  # fmt: skip
+    made.write_info({"id": made.id, "name": "toy-cpu", "created": time.time(), "preset": load("toy-cpu").snapshot()})
     write_json(made.state, {"state": "finished", "step": 6, "total": 6})
     for step in (3, 6, 9):
         (made.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
@@ -74,9 +72,7 @@ def test_an_imported_run_has_nothing_to_evaluate_with(run: RunDir) -> None:
 def test_scores_are_those_of_the_last_validation_headline_first() -> None:
     run = create("eval")
     run.add_attempt().steps.write_bytes(
-        StepRecord(
-            6, 1.0, None, {"val-aux/x/score/mean@1": 0.5, "val-core/x/acc/mean@1": 0.75, "a": 1}
-        ).to_line()
+        StepRecord(6, 1.0, None, {"val-aux/x/score/mean@1": 0.5, "val-core/x/acc/mean@1": 0.75, "a": 1}).to_line()
     )
     assert list(scores(run).items()) == [("val-core/x/acc/mean@1", 0.75), ("val-aux/x/score/mean@1", 0.5)]
 
@@ -84,17 +80,13 @@ def test_scores_are_those_of_the_last_validation_headline_first() -> None:
 def test_a_run_is_settled_as_it_was_resumed_last(run: RunDir) -> None:
     first, given = settled(run)
     assert given == [] and first["preset"] == load("toy-cpu").snapshot()
-    events = [
-        {"kind": "action", "verb": "resume", "settings": [text]} for text in ("actor.lr=0.1", "actor.lr=0.2")
-    ]
+    events = [{"kind": "action", "verb": "resume", "settings": [text]} for text in ("actor.lr=0.1", "actor.lr=0.2")]
     run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
     info, given = settled(run)
     assert given == ["actor.lr=0.2"] and info["preset"]["actor"]["lr"] == 0.2
 
 
-def test_commands_say_what_is_missing_in_one_line(
-    ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"],
-) -> None:
+def test_commands_say_what_is_missing_in_one_line(ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     for command in ("merge", "eval"):
         done = ppo_tui(command, "last")
         assert done.returncode == 2 and "there are no runs" in done.stderr

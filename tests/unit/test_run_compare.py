@@ -112,9 +112,7 @@ def test_settings_of_a_resume_are_compared_and_told() -> None:
             EventLog(run.events).add("action", verb="resume", by="user", step=6, settings=given)
     compared = [Compared(run) for run in runs]
     assert differences([each.info for each in compared]) == [Difference("actor.lr", [1e-6, 2e-6, 1e-6])]
-    assert notes(compared) == [
-        f"run {runs[1].id} was resumed with actor.lr=2e-6: its settings are those since then"
-    ]
+    assert notes(compared) == [f"run {runs[1].id} was resumed with actor.lr=2e-6: its settings are those since then"]
     runs[1].events.write_text('{"verb":"resume","settings":["no.such=1"]}\n{"verb":"resume","set')
     assert Compared(runs[1]).info["preset"] == preset  # of another ppo-tui: what was asked for at first
 
@@ -125,15 +123,25 @@ def info(preset: dict[str, Any], **versions: str) -> dict[str, Any]:
 
 def test_only_settings_and_versions_that_differ_are_listed() -> None:
     first = info(
-        {"description": "a", "actor": {"lr": 1e-6, "clip_ratio": 0.2}, "kl": {"coef": 0.001},
-         "overrides": {"trainer.balance_batch": True, "+x.y": {"z": 1}}, "env": {}},
-        verl="0.9.1", torch="2.13.0",
-    )  # fmt: skip
+        {
+            "description": "a",
+            "actor": {"lr": 1e-6, "clip_ratio": 0.2},
+            "kl": {"coef": 0.001},
+            "overrides": {"trainer.balance_batch": True, "+x.y": {"z": 1}},
+            "env": {},
+        },
+        verl="0.9.1",
+        torch="2.13.0",
+    )
     second = info(
-        {"description": "b", "actor": {"lr": 5e-6, "clip_ratio": 0.2},
-         "overrides": {"trainer.balance_batch": False, "+x.y": {"z": 1}}},
-        verl="0.9.0", torch="2.13.0",
-    )  # fmt: skip
+        {
+            "description": "b",
+            "actor": {"lr": 5e-6, "clip_ratio": 0.2},
+            "overrides": {"trainer.balance_batch": False, "+x.y": {"z": 1}},
+        },
+        verl="0.9.0",
+        torch="2.13.0",
+    )
     assert differences([first, second]) == [
         Difference("actor.lr", [1e-6, 5e-6]),
         Difference("kl.coef", [0.001, None]),
@@ -152,9 +160,7 @@ def test_a_run_without_a_preset_differs_in_no_setting() -> None:
 
 
 def test_shipped_presets_differ_by_the_settings_that_were_given() -> None:
-    plain, changed = (
-        info(load("toy-cpu", given).snapshot()) for given in ([], ["actor.lr=1e-5", "trainer.steps=3"])
-    )
+    plain, changed = (info(load("toy-cpu", given).snapshot()) for given in ([], ["actor.lr=1e-5", "trainer.steps=3"]))
     assert settings(plain)["actor.lr"] == 3e-4
     found = {entry.key: entry.values for entry in differences([plain, changed])}
     assert found["actor.lr"] == [3e-4, 1e-5] and found.keys() == {"actor.lr", "trainer.steps"}

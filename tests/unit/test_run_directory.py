@@ -37,9 +37,7 @@ def test_a_run_is_its_owners_alone_and_its_id_says_the_name() -> None:
 def test_runs_are_found_by_id_prefix_name_and_last_newest_first() -> None:
     old, new = make("alpha", 100.0), make("beta", 200.0)
     assert [run.id for run in all_runs()] == [new, old]
-    assert (
-        find("last").id == new and find(old).id == old and find(old[:5]).id == old and find("alpha").id == old
-    )
+    assert find("last").id == new and find(old).id == old and find(old[:5]).id == old and find("alpha").id == old
 
 
 def test_of_runs_with_the_same_name_the_newest_is_meant() -> None:
@@ -143,14 +141,10 @@ def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) ->
     assert latest_checkpoint(tmp_path) is None
 
 
-def test_memory_samples_stay_bounded_and_the_newest_are_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_samples_stay_bounded_and_the_newest_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("launcher.run.memory_log._MOST", 4096)
     log = MemoryLog(tmp_path / "gpu.jsonl")
     for i in range(400):
         log.add({"t": i, "gpus": [], "pad": "x" * 20})
     lines = (tmp_path / "gpu.jsonl").read_bytes().splitlines()
-    assert (
-        sum(map(len, lines)) < 4200 and lines[-1].startswith(b'{"t":399') and lines[0].startswith(b'{"t":0')
-    )
+    assert sum(map(len, lines)) < 4200 and lines[-1].startswith(b'{"t":399') and lines[0].startswith(b'{"t":0')

@@ -74,8 +74,13 @@ RUNNING = {"state": "running", "created": 10.0, "updated": 100.0}
 
 
 def test_only_what_came_after_the_last_look_was_missed() -> None:
-    events = [rise(20, "KL-1", "CRITICAL"), rise(50, "KL-4", "WARN"), rise(60, "GRAD-1", "NOTICE"),
-              rise(70, "KL-4", "CRITICAL", "WARN"), rise(80, "NUM-1", "WARN", "CRITICAL")]  # fmt: skip
+    events = [
+        rise(20, "KL-1", "CRITICAL"),
+        rise(50, "KL-4", "WARN"),
+        rise(60, "GRAD-1", "NOTICE"),
+        rise(70, "KL-4", "CRITICAL", "WARN"),
+        rise(80, "NUM-1", "WARN", "CRITICAL"),
+    ]
     missed = away(events, RUNNING, 30.0)
     assert missed is not None and missed.end is None
     assert [(event["rule"], event["to"]) for event in missed.rises] == [("KL-4", "CRITICAL")]

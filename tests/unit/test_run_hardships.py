@@ -192,9 +192,7 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
     assert stop(run, wait=True) == "stopped"
 
 
-def test_a_driver_that_prints_without_end_can_be_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_that_prints_without_end_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     run, now = create("x"), time.time()
     run.write_info({"id": run.id, "name": "x", "created": now})

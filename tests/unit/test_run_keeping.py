@@ -59,18 +59,23 @@ def test_any_score_is_read_as_it_was_written(step: int, value: float) -> None:
 
 def test_lines_of_other_writers_and_broken_ones_do_no_harm() -> None:
     run = run_with(
-        b'{"step": 1, "data": {"critic/score/mean": 0.25, "x": 1}}\n', b'{"step":2,"data":{"critic/sc\n',
-        b'{"step":3,"t":1,"log_offset":null,"data":{"critic/score/mean":null}}\n', b"nonsense\n",
+        b'{"step": 1, "data": {"critic/score/mean": 0.25, "x": 1}}\n',
+        b'{"step":2,"data":{"critic/sc\n',
+        b'{"step":3,"t":1,"log_offset":null,"data":{"critic/score/mean":null}}\n',
+        b"nonsense\n",
         b'{"step":4,"t":1,"log_offset":null,"data":{"critic/rewards/mean":0.5}}\n',
-    )  # fmt: skip
+    )
     scores = Scores(run)
     scores.poll()
     assert list(scores.series.steps) == [1, 3, 4] and scores.best == 0.5
 
 
 def test_of_a_run_that_only_validates_the_validation_counts() -> None:
-    data = {"val-aux/x/acc/mean@1": 0.1, "val-core/openai/gsm8k/acc/best@4/mean": 0.9,
-            "val-core/openai/gsm8k/acc/mean@4": 0.75}  # fmt: skip
+    data = {
+        "val-aux/x/acc/mean@1": 0.1,
+        "val-core/openai/gsm8k/acc/best@4/mean": 0.9,
+        "val-core/openai/gsm8k/acc/mean@4": 0.75,
+    }
     validated = StepRecord(6, 1.0, None, data).to_line()
     scores = Scores(run_with(validated))
     scores.poll()
@@ -95,9 +100,7 @@ def test_the_events_of_a_reader_are_bounded_and_counted(monkeypatch: pytest.Monk
 def test_the_tail_of_a_long_console_begins_with_a_whole_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_LOG_TAIL", 30)
     run = run_with()
-    (run.path / "attempts/1/console.log").write_text(
-        "the █████ first line\nthe █████ second line\nthe last\n"
-    )
+    (run.path / "attempts/1/console.log").write_text("the █████ first line\nthe █████ second line\nthe last\n")
     reader = RunReader(run.path)
     reader.poll()
     assert list(reader.log) == ["the last"]

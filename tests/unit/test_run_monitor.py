@@ -108,9 +108,7 @@ def test_an_attempt_appended_to_the_same_log_holds_in_place_of_what_it_repeats(s
     for record in heard.records:
         store.add(record)
     score = store.get("critic/score/mean")
-    assert score is not None and [step for step in range(1, 81) if (score.at(step) or 0) > 9] == [
-        *range(41, 81)
-    ]
+    assert score is not None and [step for step in range(1, 81) if (score.at(step) or 0) > 9] == [*range(41, 81)]
     assert sum(change.rule == "NUM-1" for change in heard.changes) == 2  # each attempt is judged on its own
 
 

@@ -37,9 +37,7 @@ def test_a_muted_rule_neither_stops_nor_alerts_and_can_be_taken_back(tmp_path: P
     health = {"stop_on": ["NUM-1"], "on_alert": [sys.executable, "-c", listen]}
     now = time.time()
     run.write_info({"id": run.id, "name": "nan", "created": now, "preset": {"health": health}})
-    EventLog(run.events).add(
-        "action", verb="mute", by="screen", rule="NUM-1"
-    )  # in an attempt before this one
+    EventLog(run.events).add("action", verb="mute", by="screen", rule="NUM-1")  # in an attempt before this one
     show = "import shutil, sys, time; shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer); "
     show += "sys.stdout.flush(); time.sleep(60)"
     log = tmp_path / "nan.log"
@@ -52,9 +50,7 @@ def test_a_muted_rule_neither_stops_nor_alerts_and_can_be_taken_back(tmp_path: P
         assert muted(state) == {"NUM-1"} and "NUM-1" not in state["flags"]
         (row,) = [check for check in state["checks"] if check["rule"] == "NUM-1"]
         assert row["level"] == "CRITICAL"  # it is judged on, and its events are kept
-        assert any(
-            event.get("rule") == "NUM-1" for event in read_events(run.events) if event["kind"] == "health"
-        )
+        assert any(event.get("rule") == "NUM-1" for event in read_events(run.events) if event["kind"] == "health")
         control.request(run, "mute", rule="NO-1")  # nothing of that name: the supervisor goes on
         control.request(run, "unmute", by="screen", rule="NUM-1")
         state = wait_for(run, lambda s: not muted(s))

@@ -48,9 +48,7 @@ def test_a_complete_run_is_not_started_for_nothing(run: RunDir) -> None:
 
 
 @pytest.mark.parametrize(("state", "sentence"), [("running", "is still going"), ("imported", "was imported")])
-def test_a_run_that_goes_on_or_came_from_elsewhere_is_not_resumed(
-    run: RunDir, state: str, sentence: str
-) -> None:
+def test_a_run_that_goes_on_or_came_from_elsewhere_is_not_resumed(run: RunDir, state: str, sentence: str) -> None:
     write_json(run.state, {"state": state, "updated": time.time()})
     with pytest.raises(UserError, match=sentence):
         resume(run)

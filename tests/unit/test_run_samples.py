@@ -21,9 +21,7 @@ KEYS = st.sampled_from(["input", "output", "gts", "score", "step", "uid", "acc",
 def test_a_dump_of_training_and_one_of_the_validation() -> None:
     found, cut = read(Dump("rollout", 1, DATA / "rollout" / "1.jsonl"))
     assert len(found) == 12 and not cut
-    assert found[0] == (
-        'user\nWhat is 5 + 5? Give the answer after "####".\nassistant', "#### 4", "10", 0.0, ()
-    )  # fmt: skip
+    assert found[0] == ('user\nWhat is 5 + 5? Give the answer after "####".\nassistant', "#### 4", "10", 0.0, ())
     assert found[2].score == 1.0
     found, _ = read(Dump("validation", 10, DATA / "validation" / "10.jsonl"))
     assert found[0].parts == ("acc 0.0",)
@@ -32,13 +30,7 @@ def test_a_dump_of_training_and_one_of_the_validation() -> None:
 def test_dumps_are_listed_by_kind_and_step(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     assert dumps(run) == []
-    for folder, name in (
-        ("rollout", "10"),
-        ("rollout", "9"),
-        ("validation", "0"),
-        ("rollout", "x"),
-        ("rollout", "²"),
-    ):
+    for folder, name in (("rollout", "10"), ("rollout", "9"), ("validation", "0"), ("rollout", "x"), ("rollout", "²")):
         path = tmp_path / "samples" / folder
         path.mkdir(parents=True, exist_ok=True)
         (path / f"{name}.jsonl").write_text("")
@@ -100,8 +92,7 @@ def test_the_answers_to_one_prompt_are_found_in_other_dumps(tmp_path: Path) -> N
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=8), st.booleans())
 def test_a_prompt_finds_itself_whatever_it_says(tmp_path: Path, prompts: list[str], escaped: bool) -> None:
     clean = [prompt.encode("utf-8", "replace").decode() for prompt in prompts]
-    dump = write(tmp_path / "1.jsonl", [{"input": p, "output": str(n)} for n, p in enumerate(clean)],
-                 escaped=escaped)  # fmt: skip
+    dump = write(tmp_path / "1.jsonl", [{"input": p, "output": str(n)} for n, p in enumerate(clean)], escaped=escaped)
     for place, prompt in enumerate(clean):
         wanted = prompt_of(dump, place)
         assert wanted is not None

@@ -76,9 +76,7 @@ def test_a_run_that_ended_before_it_could_be_judged_was_too_short(
     run.write_info({"id": run.id, "name": "x"})
     for state, verdict in (("running", "WARM"), ("stopped", "TOO SHORT")):
         write_json(run.state, {"state": state, "verdict": "WARM", "step": 5, "updated": time.time()})
-        said = [
-            ppo_tui(*words, PPO_TUI_HOME=str(tmp_path)).stdout for words in (("runs",), ("status", run.id))
-        ]
+        said = [ppo_tui(*words, PPO_TUI_HOME=str(tmp_path)).stdout for words in (("runs",), ("status", run.id))]
         assert all(verdict in text for text in said), said
         assert '"verdict":"WARM"' in ppo_tui("status", run.id, "--json", PPO_TUI_HOME=str(tmp_path)).stdout
 

@@ -74,8 +74,9 @@ def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
     out = io.StringIO()
     assert plain.follow(run, out) == 1
     assert out.getvalue().splitlines()[-2:] == [
-        f"failed: {state['error']}", f"what to try: 'ppo-tui diagnose {run.id[:4]}'",
-    ]  # fmt: skip
+        f"failed: {state['error']}",
+        f"what to try: 'ppo-tui diagnose {run.id[:4]}'",
+    ]
 
 
 def test_stop_is_recorded_with_who_asked_and_is_no_failure() -> None:

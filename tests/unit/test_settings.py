@@ -30,9 +30,7 @@ def test_the_file_gives_way_to_the_environment_and_that_to_the_command_line() ->
     write("theme: light\nmouse: false\nascii: true\nanimations: basic\n")
     found = read({}, {})
     assert (found.theme, found.mouse, found.ascii, found.animations) == ("light", False, True, "basic")
-    environment = {
-        "PPO_TUI_THEME": "nord", "PPO_TUI_MOUSE": "1", "PPO_TUI_ASCII": "off", "TEXTUAL_ANIMATIONS": "NONE",
-    }  # fmt: skip
+    environment = {"PPO_TUI_THEME": "nord", "PPO_TUI_MOUSE": "1", "PPO_TUI_ASCII": "off", "TEXTUAL_ANIMATIONS": "NONE"}
     found = read({}, environment)
     assert (found.theme, found.mouse, found.ascii, found.animations) == ("nord", True, False, "none")
     found = read({"theme": "dark", "mouse": False, "ascii": True}, environment)
@@ -51,9 +49,7 @@ def test_over_ssh_the_mouse_is_left_to_the_terminal_unless_it_is_wanted() -> Non
 def test_keys_know_their_place() -> None:
     write("keys:\n  # the log on o\n  dashboard.log: o\n  log.search: slash, ctrl+f\n")
     keys = read({}, {}).keys
-    assert {name: key.keys for name, key in keys.items()} == {
-        "dashboard.log": "o", "log.search": "slash, ctrl+f",
-    }  # fmt: skip
+    assert {name: key.keys for name, key in keys.items()} == {"dashboard.log": "o", "log.search": "slash, ctrl+f"}
     assert keys["dashboard.log"].place == f"{settings_file()}, line 3: keys: dashboard.log"
 
 

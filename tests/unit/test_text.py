@@ -10,21 +10,7 @@ from launcher.text import clean, did_you_mean
 
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 ESCAPES = st.sampled_from(
-    [
-        "\x1b",
-        "\x1b[",
-        "\x1b[36m",
-        "\x1b]0;",
-        "\x07",
-        "\x1b\\",
-        "\x9b",
-        "\x9c",
-        "\x9d",
-        "\x1bP",
-        "\t",
-        "\n",
-        "\r",
-    ]
+    ["\x1b", "\x1b[", "\x1b[36m", "\x1b]0;", "\x07", "\x1b\\", "\x9b", "\x9c", "\x9d", "\x1bP", "\t", "\n", "\r"]
 )
 WILD = st.lists(st.one_of(st.text(max_size=6), ESCAPES, st.characters(codec=None))).map("".join)
 

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 def edit_preset(
-    app: App[Any],
-    preset: str,
-    field: str | None = None,
-    *,
-    read_only: bool = False,
-    settings: Sequence[str] = (),
+    app: App[Any], preset: str, field: str | None = None, *, read_only: bool = False, settings: Sequence[str] = ()
 ) -> bool:
     """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings as first changes.
 
@@ -36,9 +31,7 @@ def edit_preset(
     return True
 
 
-def edit_run(
-    app: App[Any], info: Mapping[str, Any], field: str | None = None, *, read_only: bool = False
-) -> None:
+def edit_run(app: App[Any], info: Mapping[str, Any], field: str | None = None, *, read_only: bool = False) -> None:
     """Opens the editor on a new preset with the settings of a run, given its run.yaml."""
     from launcher.preset.drafts import draft_of_run
 
@@ -50,9 +43,7 @@ def edit_run(
         _open(app, draft, field, read_only)
 
 
-def _open(
-    app: App[Any], draft: Draft, field: str | None, read_only: bool, settings: Sequence[str] = ()
-) -> None:
+def _open(app: App[Any], draft: Draft, field: str | None, read_only: bool, settings: Sequence[str] = ()) -> None:
     from tui.screens.editor import EditorScreen
 
     app.push_screen(EditorScreen(draft, field=field, read_only=read_only, settings=settings))

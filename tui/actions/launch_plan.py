@@ -61,9 +61,7 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     return Plan(essentials, command, findings, what)
 
 
-def examine(
-    what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]
-) -> Iterator[Finding]:
+def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
     """The checks that take seconds; what they look at is made first, as far as we can make it ourselves."""
     from launcher.data import assets
     from launcher.preflight import engine

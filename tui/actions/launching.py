@@ -26,10 +26,11 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
         if draft.changed or (draft.is_new and draft.run):
             answer = await app.push_screen_wait(
                 ChooseScreen(
-                    f"{draft.name} is not saved", "The run keeps its settings either way.",
+                    f"{draft.name} is not saved",
+                    "The run keeps its settings either way.",
                     [("w", "save first"), ("n", "go on editing"), ("y", "start without saving")],
                 )
-            )  # fmt: skip
+            )
             if answer not in ("w", "y") or (answer == "w" and not await save(app, draft)):
                 return
             loaded = draft.loaded()

@@ -70,10 +70,11 @@ async def may_leave(app: App[Any], draft: Draft) -> bool:
         return True
     answer = await app.push_screen_wait(
         ChooseScreen(
-            f"Leave {draft.name} with changes that are not saved?", "",
+            f"Leave {draft.name} with changes that are not saved?",
+            "",
             [("d", "drop them"), ("s", "save"), ("c", "go on editing")],
         )
-    )  # fmt: skip
+    )
     return answer == "d" or (answer == "s" and await save(app, draft))
 
 

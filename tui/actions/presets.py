@@ -71,9 +71,7 @@ async def import_preset(app: App[Any]) -> None:
         _tell(app, error, "Not imported")
         return
     if found.notes:
-        app.notify(
-            "\n".join(map(clean, found.notes)), title="Notes at its beginning", markup=False, timeout=20
-        )
+        app.notify("\n".join(map(clean, found.notes)), title="Notes at its beginning", markup=False, timeout=20)
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
 
 
@@ -100,9 +98,7 @@ def _no_script(text: str) -> str | None:
     return None
 
 
-async def _named_anew(
-    app: App[Any], question: str, text: str, act: Callable[[str], Any], failed: str
-) -> None:
+async def _named_anew(app: App[Any], question: str, text: str, act: Callable[[str], Any], failed: str) -> None:
     def wrong(new: str) -> str | None:
         return None if new.strip() else "a name"
 

@@ -97,13 +97,7 @@ KL = Figure(
     " would show how far the model drifts",
     _usual,
 )
-ENTROPY = Figure(
-    "entropy",
-    names.ENTROPY,
-    ("ENT",),
-    "this run logs no entropy: veRL calls it actor/entropy",
-    _start,
-)
+ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), "this run logs no entropy: veRL calls it actor/entropy", _start)
 THROUGHPUT = Figure(
     "throughput",
     names.THROUGHPUT,

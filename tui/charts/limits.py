@@ -32,6 +32,4 @@ def _side(bound: Bound) -> str:
 
 def lines(bounds: Sequence[Bound]) -> list[Limit]:
     """The limits as lines where the curve comes near them, the worst first."""
-    return [
-        Limit(bound.value, LEVELS[str(bound.level)][2], _side(bound)) for bound in reversed(strictest(bounds))
-    ]
+    return [Limit(bound.value, LEVELS[str(bound.level)][2], _side(bound)) for bound in reversed(strictest(bounds))]

@@ -15,9 +15,7 @@ Event = Mapping[str, Any]
 
 def flag(concerns: Concerns, state: Mapping[str, Any]) -> Span | None:
     """The sign of the worst check about a chart; None while all is fine."""
-    levels = [
-        str(check.get("level")) for check in state.get("checks") or [] if concerns(str(check.get("rule")))
-    ]
+    levels = [str(check.get("level")) for check in state.get("checks") or [] if concerns(str(check.get("rule")))]
     worst = max(levels, key=lambda level: ORDER.get(level, 0), default="OK")
     return level_sign(worst) if ORDER.get(worst, 0) >= ORDER["NOTICE"] else None
 

@@ -37,12 +37,7 @@ class Held:
         return self._series.columns(first, last, count)
 
 
-def memory_plot(
-    history: MemoryHistory,
-    store: SeriesStore,
-    state: Mapping[str, Any],
-    device: Device | None,
-) -> Plot:
+def memory_plot(history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device | None) -> Plot:
     """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged."""
     if device is None:
         return _logged(store)
@@ -65,9 +60,7 @@ def memory_plot(
     return plot
 
 
-def util_plot(
-    history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device
-) -> Plot | None:
+def util_plot(history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device) -> Plot | None:
     """Utilisation in per cent; None when nothing measures it."""
     series = history.series("util", device.get("index", HOST))
     if series is None:

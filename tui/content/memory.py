@@ -24,12 +24,7 @@ def devices(sample: Mapping[str, Any] | None) -> list[Device]:
     if sample is None:
         return []
     host, run = sample.get("host") or {}, sample.get("run") or {}
-    host_device = {
-        "index": HOST,
-        "used": host.get("used"),
-        "total": host.get("total"),
-        "run_used": run.get("rss"),
-    }
+    host_device = {"index": HOST, "used": host.get("used"), "total": host.get("total"), "run_used": run.get("rss")}
     return [*(sample.get("gpus") or []), host_device]
 
 
@@ -55,20 +50,13 @@ def device_row(device: Device, columns: int, chosen: bool) -> Row:
     """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`; what does not fit is left out."""
     used, total = device.get("used"), device.get("total")
     memory = f"{gib(used):>5}/{gib(total)} GiB"
-    row: Row = [
-        (CURSOR if chosen else " ", "live"),
-        (f"{device_name(device):<8}", "title" if chosen else "text"),
-    ]
+    row: Row = [(CURSOR if chosen else " ", "live"), (f"{device_name(device):<8}", "title" if chosen else "text")]
     named = columns >= len(memory) + 64
     if named:
         row.append((f"{short_name(device)[:_NAME]:<{_NAME + 1}}", "dim"))
     row.append((f"{memory:<16}", "text"))
     hot = _hot(device)
-    for key, unit, role in (
-        ("util", "%", "text"),
-        ("temp", "°C", "warn" if hot else "text"),
-        ("power", "W", "text"),
-    ):
+    for key, unit, role in (("util", "%", "text"), ("temp", "°C", "warn" if hot else "text"), ("power", "W", "text")):
         value = device.get(key)
         said = f"{value:>5.0f} {unit}" if isinstance(value, (int, float)) else " " * (6 + len(unit))
         if width(row) + len(said) + _LEAST_BAR + 4 <= columns:
@@ -102,18 +90,16 @@ def split_row(device: Device) -> Row:
         return [("its memory cannot be asked for", "dim")]
     free = f"free {gib(total - used)} of {gib(total)} GiB"
     if run is None:
-        return [
-            (f"{FILL} ", "bar"),
-            (f"used {gib(used)}  ", "text"),
-            (f"{FILL_REST} ", "bar-rest"),
-            (free, "text"),
-        ]
+        return [(f"{FILL} ", "bar"), (f"used {gib(used)}  ", "text"), (f"{FILL_REST} ", "bar-rest"), (free, "text")]
     others = "others and shared" if device.get("index") == HOST else "others and driver"
     return [
-        (f"{FILL} ", "bar"), (f"run {gib(min(run, used))}  ", "text"),
-        (f"{FILL_OTHERS} ", "notice"), (f"{others} {gib(max(used - run, 0))}  ", "text"),
-        (f"{FILL_REST} ", "bar-rest"), (free, "text"),
-    ]  # fmt: skip
+        (f"{FILL} ", "bar"),
+        (f"run {gib(min(run, used))}  ", "text"),
+        (f"{FILL_OTHERS} ", "notice"),
+        (f"{others} {gib(max(used - run, 0))}  ", "text"),
+        (f"{FILL_REST} ", "bar-rest"),
+        (free, "text"),
+    ]
 
 
 def state_words(device: Device) -> list[tuple[str, str]]:

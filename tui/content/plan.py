@@ -32,9 +32,7 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
     elif flow.critic is not None:
         rows += _update_rows("critic", flow.critic, flow, bar)
     if flow.padding:
-        rows.append(
-            _said(WARN, "warn", f"{_n(flow.padding)} responses are made up to fill the last mini-batch")
-        )
+        rows.append(_said(WARN, "warn", f"{_n(flow.padding)} responses are made up to fill the last mini-batch"))
     if flow.actor.per_gpu % 1:
         rows.append(_said(CRITICAL, "critical", f"{flow.ranks} GPUs cannot share a mini-batch evenly"))
     return [crop(row, columns) for row in [*rows, *_course(flow)]]
@@ -42,9 +40,13 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
 
 def _update_rows(model: str, updates: Updates, flow: Flow, bar: int) -> list[Row]:
     passes = "" if updates.epochs == 1 else f", {updates.epochs} times"
-    rows = [_line(model, _cut(bar, updates.mini_batches),
-                  f"{_n(updates.mini_batches)} mini-batch{_es(updates.mini_batches)} of {_n(updates.mini)}"
-                  f" prompts{passes}")]  # fmt: skip
+    rows = [
+        _line(
+            model,
+            _cut(bar, updates.mini_batches),
+            f"{_n(updates.mini_batches)} mini-batch{_es(updates.mini_batches)} of {_n(updates.mini)} prompts{passes}",
+        )
+    ]
     on = f"on {'its GPU' if flow.ranks == 1 else f'each of {flow.ranks}'}"
     if updates.tokens:
         size = f"of up to {_n(updates.tokens)} tokens"
@@ -67,21 +69,17 @@ def _course(flow: Flow) -> list[Row]:
     else:
         left = f", {_n(flow.unused_rows or 0)} left over" if flow.unused_rows else ""
         rows.append(
-            _line(
-                "epoch",
-                "",
-                f"{_n(flow.rows)} rows / {_n(flow.prompts)} = {_n(flow.steps_an_epoch)} steps{left}",
-            )
+            _line("epoch", "", f"{_n(flow.rows)} rows / {_n(flow.prompts)} = {_n(flow.steps_an_epoch)} steps{left}")
         )
     if flow.steps is not None:
-        ends = f"{flow.epochs} epochs" if flow.early or (flow.rows is not None and flow.steps_an_epoch and (
-            flow.steps == flow.steps_an_epoch * flow.epochs)) else "trainer.steps"  # fmt: skip
+        ends = (
+            f"{flow.epochs} epochs"
+            if flow.early
+            or (flow.rows is not None and flow.steps_an_epoch and (flow.steps == flow.steps_an_epoch * flow.epochs))
+            else "trainer.steps"
+        )
         rows.append(
-            _line(
-                "run",
-                "",
-                f"{_n(flow.steps)} steps by {ends}, {_n(flow.actor_updates or 0)} updates of the actor",
-            )
+            _line("run", "", f"{_n(flow.steps)} steps by {ends}, {_n(flow.actor_updates or 0)} updates of the actor")
         )
         kept = f", the last {flow.kept} kept" if flow.kept != flow.checkpoints else ""
         many = (
@@ -93,9 +91,7 @@ def _course(flow: Flow) -> list[Row]:
     if flow.steps == 0:
         rows.append(_said(CRITICAL, "critical", "fewer rows than one step takes: veRL would stop"))
     if flow.early:
-        rows.append(
-            _said(WARN, "warn", "the epochs end before trainer.steps, without a last validation or save")
-        )
+        rows.append(_said(WARN, "warn", "the epochs end before trainer.steps, without a last validation or save"))
     return rows
 
 
@@ -134,9 +130,7 @@ def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) ->
             limit = round(width * total / most) if total else width
             bar = FILL * sure + FILL_REST * (likely - sure)
             row = put(row, _PHASE + 1, [(bar[:limit], "bar" if role == "ok" else role), (bar[limit:], role)])
-        row = put(
-            row, columns - _FIGURES, [(f"{gib(certain)} to {gib(high)}", role if role != "ok" else "text")]
-        )
+        row = put(row, columns - _FIGURES, [(f"{gib(certain)} to {gib(high)}", role if role != "ok" else "text")])
         rows.append(row)
     host = f" host {gib(memory.get('host'))} to {gib(memory.get('host_high'))} GiB"
     size = f" of {gib(total)}" if total else ""

@@ -76,12 +76,7 @@ class Form:
 
     def _is_shown(self, spec: Spec) -> bool:
         where = spec.path
-        return (
-            spec.essential
-            or where in self.reading.places
-            or where in self.reading.errors
-            or where == ("extends",)
-        )
+        return spec.essential or where in self.reading.places or where in self.reading.errors or where == ("extends",)
 
     def where(self, name: str) -> Where:
         """The value that a line is about."""
@@ -131,9 +126,7 @@ class Form:
         room = columns - at - (_LAST + 1 if columns >= 64 else 0)
         row = put(row, at, crop(value, room))
         return (
-            put(row, columns - _LAST, crop([(source, role if sign != " " else "dim")], _LAST))
-            if columns >= 64
-            else row
+            put(row, columns - _LAST, crop([(source, role if sign != " " else "dim")], _LAST)) if columns >= 64 else row
         )
 
     def _wrong(self, where: Where) -> str:

@@ -39,11 +39,7 @@ def matching(samples: Sequence[Sample], places: Sequence[int], word: str) -> lis
 def sample_row(sample: Sample) -> Row:
     """`  1.0  answer`, on one line."""
     answer = " ".join(sample.answer[:400].split())
-    return [
-        ("  ", "text"),
-        (f"{_score(sample):>7}  ", "title"),
-        (answer or "(none)", "text" if answer else "dim"),
-    ]
+    return [("  ", "text"), (f"{_score(sample):>7}  ", "title"), (answer or "(none)", "text" if answer else "dim")]
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
@@ -127,9 +123,10 @@ def score_course(scores: Sequence[float]) -> Row:
     width = high / 2 - low / 2 or 1.0
     levels = [int((score / 2 - low / 2) / width * (len(SPARK) - 1)) for score in shown]
     return [
-        ("  score ", "dim"), ("".join(SPARK[level] for level in levels), "curve"),
+        ("  score ", "dim"),
+        ("".join(SPARK[level] for level in levels), "curve"),
         (f" {number(low)} to {number(high)}", "dim"),
-    ]  # fmt: skip
+    ]
 
 
 def _bar(count: int, most: int) -> str:

@@ -73,11 +73,7 @@ def _note(text: str, columns: int, rows: int) -> list[Row]:
 def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
     canvas, behind = Canvas(columns, rows), Canvas(columns, rows)  # a raw curve is behind its average
     traces = [
-        trace(
-            curve.points,
-            Window(curve.axis or plot.axis, plot.first, plot.last, canvas.width),
-            positive=plot.log,
-        )
+        trace(curve.points, Window(curve.axis or plot.axis, plot.first, plot.last, canvas.width), positive=plot.log)
         for curve in plot.curves
     ]
     lows = [low for parts in traces for part in parts for _, low, _ in part]
@@ -103,9 +99,7 @@ def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
         _sign(signs, curve, placed)
     texts = [scale.labels([tick])[0] for tick in ticks] if plot.log else scale.labels(ticks)
     label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, texts, strict=True)}
-    limit_at = {
-        y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high
-    }
+    limit_at = {y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high}
     above = [limit for limit in plot.limits if limit.value > high and limit.edge]
     below = [limit for limit in plot.limits if limit.value < low and limit.edge]
     at = _cursor(plot, columns)

@@ -19,7 +19,7 @@ class AskScreen(ModalScreen[str | None]):
     """Answers with the text, None when it was left. Below stands what `wrong` says of it, else `note`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave it", id="ask.leave-it", tooltip="Answer nothing"),
+        Binding("escape", "dismiss(None)", "leave it", id="ask.leave-it", tooltip="Answer nothing")
     ]
 
     def __init__(self, question: str, text: str, wrong: Callable[[str], str | None], note: str = "") -> None:

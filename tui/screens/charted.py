@@ -25,9 +25,7 @@ def chart_keys(*, shown: bool = False) -> list[Binding]:
     def key(
         keys: str, action: str, words: str, name: str, display: str, tooltip: str, *, footer: bool = False
     ) -> Binding:
-        return Binding(
-            keys, action, words, id=f"chart.{name}", show=footer, key_display=display, tooltip=tooltip
-        )
+        return Binding(keys, action, words, id=f"chart.{name}", show=footer, key_display=display, tooltip=tooltip)
 
     point, zoom, pan = "Read the values at a step; esc ends it", "Fewer steps, more steps", "Earlier, later"
     return [
@@ -106,9 +104,7 @@ class ChartScreen(Screen[None]):
 
     def action_fit(self) -> None:
         view = self.lens.view
-        self._look(
-            replace(view, window=None, follows=False, fitted=not view.fitted or view.window is not None)
-        )
+        self._look(replace(view, window=None, follows=False, fitted=not view.fitted or view.window is not None))
 
     def action_usual_view(self) -> None:
         self._look(View())

@@ -34,23 +34,45 @@ class CheckDetailScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,q", "dismiss", "back", id="check.back", key_display="esc",
-                tooltip="Back to where you came from"),
-        Binding("left", "neighbour(-1)", "other checks", id="check.previous", key_display="←→",
-                tooltip="Another check"),
-        Binding("right", "neighbour(1)", id="check.next", show=False, key_display="←→",
-                tooltip="Another check"),
+        Binding(
+            "escape,backspace,q",
+            "dismiss",
+            "back",
+            id="check.back",
+            key_display="esc",
+            tooltip="Back to where you came from",
+        ),
+        Binding(
+            "left", "neighbour(-1)", "other checks", id="check.previous", key_display="←→", tooltip="Another check"
+        ),
+        Binding("right", "neighbour(1)", id="check.next", show=False, key_display="←→", tooltip="Another check"),
         Binding("up,k", "scroll(-1)", "scroll", id="move.up", key_display="↑↓", tooltip="Up, down"),
         Binding("down,j", "scroll(1)", id="move.down", show=False, key_display="↑↓", tooltip="Up, down"),
-        Binding("pageup", "scroll(-8)", id="move.page-up", show=False, key_display="pgup pgdn",
-                tooltip="A page up, a page down"),
-        Binding("pagedown", "scroll(8)", id="move.page-down", show=False, key_display="pgup pgdn",
-                tooltip="A page up, a page down"),
-        Binding("e", "edit", "edit", id="check.edit",
-                tooltip="The run's settings as a new preset, at the first thing to try"),
-        Binding("m", "mute", "mute", id="check.mute",
-                tooltip="Leave it out of this run's verdict, or in again"),
-    ]  # fmt: skip
+        Binding(
+            "pageup",
+            "scroll(-8)",
+            id="move.page-up",
+            show=False,
+            key_display="pgup pgdn",
+            tooltip="A page up, a page down",
+        ),
+        Binding(
+            "pagedown",
+            "scroll(8)",
+            id="move.page-down",
+            show=False,
+            key_display="pgup pgdn",
+            tooltip="A page up, a page down",
+        ),
+        Binding(
+            "e",
+            "edit",
+            "edit",
+            id="check.edit",
+            tooltip="The run's settings as a new preset, at the first thing to try",
+        ),
+        Binding("m", "mute", "mute", id="check.mute", tooltip="Leave it out of this run's verdict, or in again"),
+    ]
 
     def __init__(self, reader: RunReader, explainer: Explainer, rule: str, *, read_only: bool) -> None:
         super().__init__()
@@ -160,6 +182,7 @@ class CheckDetailScreen(Screen[None]):
                 self.notify(f"not told to the run: {error}", severity="error", markup=False)
                 return
             self.notify(
-                f"{self.rule} counts again." if muted
+                f"{self.rule} counts again."
+                if muted
                 else f"{self.rule} is muted for this run: still judged, but it does not count."
-            )  # fmt: skip
+            )

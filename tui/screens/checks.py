@@ -13,9 +13,8 @@ class ChecksScreen(ExplainedList):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,h,q", "dismiss", "back", id="checks.back", key_display="h",
-                tooltip="Back to the dashboard"),
-    ]  # fmt: skip
+        Binding("escape,h,q", "dismiss", "back", id="checks.back", key_display="h", tooltip="Back to the dashboard")
+    ]
 
     def show_items(self) -> None:
         checks = self.reader.state.get("checks") or []

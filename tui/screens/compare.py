@@ -31,13 +31,20 @@ class CompareScreen(ChartScreen):
 
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "page", "settings", id="compare.page",
-                tooltip="The settings in which the runs differ, or the charts"),
+        Binding(
+            "tab", "page", "settings", id="compare.page", tooltip="The settings in which the runs differ, or the charts"
+        ),
         *moves(up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"),
-        Binding("escape,c,backspace,q", "leave", "back", id="compare.back", key_display="c",
-                tooltip="Back to where you came from"),
+        Binding(
+            "escape,c,backspace,q",
+            "leave",
+            "back",
+            id="compare.back",
+            key_display="c",
+            tooltip="Back to where you came from",
+        ),
         *chart_keys(shown=True),
-    ]  # fmt: skip
+    ]
 
     def __init__(self, runs: Sequence[Path]) -> None:
         super().__init__()

@@ -18,9 +18,7 @@ class ConfirmScreen(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "yes", id="confirm.yes", tooltip="Do it"),
         Binding("n,escape", "answer(False)", "no", id="confirm.no", tooltip="Leave everything as it is"),
-        *moves(
-            letters=False, up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"
-        ),
+        *moves(letters=False, up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"),
     ]
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  no") -> None:

@@ -40,8 +40,13 @@ POLL = 1.0  # seconds
 EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
 WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [
-    (0, "-sliver"), (5, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (TALL, "-tall"),
-]  # fmt: skip
+    (0, "-sliver"),
+    (5, "-tiny"),
+    (9, "-low"),
+    (18, "-short"),
+    (24, "-home"),
+    (TALL, "-tall"),
+]
 
 
 class DashboardScreen(RunPages):
@@ -50,24 +55,46 @@ class DashboardScreen(RunPages):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "explain", "explain a check", id="dashboard.explain", show=False,
-                key_display="enter", tooltip="Explain the chosen check, or the worst"),
-        Binding("down,j", "choose(1)", "choose a check", id="dashboard.next-check", show=False,
-                key_display="↑↓", tooltip="Choose a check"),
-        Binding("up,k", "choose(-1)", id="dashboard.previous-check", show=False, key_display="↑↓",
-                tooltip="Choose a check"),
-        Binding("escape", "calm", id="dashboard.calm", show=False,
-                tooltip="Leave the note, the values, the chosen check"),
-        Binding("tab", "page", "pinned", id="dashboard.page", show=False,
-                tooltip="The pinned charts, or the four of every run"),
+        Binding(
+            "enter",
+            "explain",
+            "explain a check",
+            id="dashboard.explain",
+            show=False,
+            key_display="enter",
+            tooltip="Explain the chosen check, or the worst",
+        ),
+        Binding(
+            "down,j",
+            "choose(1)",
+            "choose a check",
+            id="dashboard.next-check",
+            show=False,
+            key_display="↑↓",
+            tooltip="Choose a check",
+        ),
+        Binding(
+            "up,k", "choose(-1)", id="dashboard.previous-check", show=False, key_display="↑↓", tooltip="Choose a check"
+        ),
+        Binding(
+            "escape", "calm", id="dashboard.calm", show=False, tooltip="Leave the note, the values, the chosen check"
+        ),
+        Binding(
+            "tab",
+            "page",
+            "pinned",
+            id="dashboard.page",
+            show=False,
+            tooltip="The pinned charts, or the four of every run",
+        ),
         Binding("x", "stop", "stop", id="dashboard.stop", tooltip="Stop the run; asks first"),
-        Binding("x", "refuse", "read-only", id="dashboard.stop",
-                tooltip="This is `ppo-tui watch`: it never stops a run"),
-        Binding("q", "leave", "leave running", id="dashboard.quit",
-                tooltip="Close the screen; the run goes on"),
+        Binding(
+            "x", "refuse", "read-only", id="dashboard.stop", tooltip="This is `ppo-tui watch`: it never stops a run"
+        ),
+        Binding("q", "leave", "leave running", id="dashboard.quit", tooltip="Close the screen; the run goes on"),
         Binding("q", "app.quit", "quit", id="dashboard.quit", tooltip="Close the screen"),
         *chart_keys(),
-    ]  # fmt: skip
+    ]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__(directory, read_only=read_only)

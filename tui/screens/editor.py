@@ -42,26 +42,45 @@ class EditorScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "page(1)", "pages", id="editor.pages",
-                tooltip="Form, plan, findings, changes, command"),
+        Binding("tab", "page(1)", "pages", id="editor.pages", tooltip="Form, plan, findings, changes, command"),
         Binding("shift+tab", "page(-1)", id="editor.page-back", show=False, tooltip="The page before"),
-        Binding("slash", "find", "find", id="editor.find", key_display="/", priority=True,
-                tooltip="Look for a field by name, veRL key or meaning"),
+        Binding(
+            "slash",
+            "find",
+            "find",
+            id="editor.find",
+            key_display="/",
+            priority=True,
+            tooltip="Look for a field by name, veRL key or meaning",
+        ),
         Binding("u", "undo", "undo", id="editor.undo", show=False, tooltip="Take the last change back"),
-        Binding("U,ctrl+r", "redo", "redo", id="editor.redo", key_display="U", show=False,
-                tooltip="Make the change again"),
-        Binding("c", "against", "compare", id="editor.against", show=False,
-                tooltip="Changes against the parent, or against the last run"),
-        Binding("o", "outside", "$EDITOR", id="editor.outside", show=False,
-                tooltip="The text in your own editor"),
+        Binding(
+            "U,ctrl+r", "redo", "redo", id="editor.redo", key_display="U", show=False, tooltip="Make the change again"
+        ),
+        Binding(
+            "c",
+            "against",
+            "compare",
+            id="editor.against",
+            show=False,
+            tooltip="Changes against the parent, or against the last run",
+        ),
+        Binding("o", "outside", "$EDITOR", id="editor.outside", show=False, tooltip="The text in your own editor"),
         Binding("w", "save", "save", id="editor.save", tooltip="Write the file"),
         Binding("W", "save_as", "save as", id="editor.save-as", show=False, tooltip="Write another file"),
         Binding("r", "launch", "run", id="editor.run", tooltip="Start a run with these settings; asks first"),
-        Binding("enter", "to_field", "its field", id="editor.to-field",
-                tooltip="The field that the chosen finding is about"),
-        Binding("escape,q", "leave", "back", id="editor.leave", key_display="esc",
-                tooltip="Back; asks when there are changes that are not saved"),
-    ]  # fmt: skip
+        Binding(
+            "enter", "to_field", "its field", id="editor.to-field", tooltip="The field that the chosen finding is about"
+        ),
+        Binding(
+            "escape,q",
+            "leave",
+            "back",
+            id="editor.leave",
+            key_display="esc",
+            tooltip="Back; asks when there are changes that are not saved",
+        ),
+    ]
 
     def __init__(
         self, draft: Draft, *, field: str | None = None, read_only: bool = False, settings: Sequence[str] = ()
@@ -75,9 +94,7 @@ class EditorScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Lines(id="editor-head")
-        yield Input(
-            placeholder="a name, a veRL key, a meaning", compact=True, id="editor-find", classes=HIDDEN
-        )
+        yield Input(placeholder="a name, a veRL key, a meaning", compact=True, id="editor-find", classes=HIDDEN)
         with Horizontal(id="editor-body"):
             yield FormArea(self.draft, read_only=self.read_only)
             yield EditorSide()
@@ -169,8 +186,11 @@ class EditorScreen(Screen[None]):
         side.turn_to("findings" if self.page == FORM else self.page, plan=wide)
         self.query_one("#editor-about").set_class(not wide and self.page != FORM, HIDDEN)
         if not self._area.box.is_open and self.focused is not self.query_one("#editor-find"):
-            self.set_focus({FORM: self._area.lines, "findings": side.query_one(Findings)}.get(
-                self.page, side.query_one(f"#page-{self.page}") if self.page != FORM else None))  # fmt: skip
+            self.set_focus(
+                {FORM: self._area.lines, "findings": side.query_one(Findings)}.get(
+                    self.page, side.query_one(f"#page-{self.page}") if self.page != FORM else None
+                )
+            )
         self._head()
 
     def action_page(self, distance: int) -> None:

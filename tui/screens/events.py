@@ -19,13 +19,31 @@ class EventsScreen(ExplainedList):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,v,q", "dismiss", "back", id="events.back", key_display="v",
-                tooltip="Back to the dashboard"),
-        Binding("right,f,tab", "narrow(1)", "narrow", id="events.narrow", key_display="←→",
-                tooltip="All events, or some kinds"),
-        Binding("left,shift+tab", "narrow(-1)", id="events.narrow-back", show=False, key_display="←→",
-                tooltip="All events, or some kinds"),
-    ]  # fmt: skip
+        Binding(
+            "escape,backspace,v,q",
+            "dismiss",
+            "back",
+            id="events.back",
+            key_display="v",
+            tooltip="Back to the dashboard",
+        ),
+        Binding(
+            "right,f,tab",
+            "narrow(1)",
+            "narrow",
+            id="events.narrow",
+            key_display="←→",
+            tooltip="All events, or some kinds",
+        ),
+        Binding(
+            "left,shift+tab",
+            "narrow(-1)",
+            id="events.narrow-back",
+            show=False,
+            key_display="←→",
+            tooltip="All events, or some kinds",
+        ),
+    ]
 
     def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
         super().__init__(reader, explainer, read_only=read_only)

@@ -22,9 +22,7 @@ from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
-HEIGHTS: list[tuple[int, str]] | None = [
-    (0, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (36, "-tall"),
-]  # fmt: skip
+HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (18, "-short"), (24, "-home"), (36, "-tall")]
 
 
 class GpuScreen(ChartScreen):
@@ -36,10 +34,9 @@ class GpuScreen(ChartScreen):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,g,q", "back", "back", id="gpu.back", key_display="g",
-                tooltip="Back to the dashboard"),
+        Binding("escape,g,q", "back", "back", id="gpu.back", key_display="g", tooltip="Back to the dashboard"),
         *(key for key in chart_keys(shown=True) if key.id != "chart.smooth"),  # samples are no steps
-    ]  # fmt: skip
+    ]
 
     def __init__(self, reader: RunReader, lens: Lens, *, on_cpu: bool, read_only: bool) -> None:
         """`on_cpu`: the run wants no GPU, so none is missed."""

@@ -15,17 +15,20 @@ from tui.widgets.lines import Lines
 from tui.words.run import LEVELS, STATES
 
 _LEVELS = {
-    "N-A": "cannot be judged in this run", "WARM": "still collecting a baseline", "OK": "nothing to see",
-    "NOTICE": "worth a look, often harmless", "WARN": "likely a problem; training goes on",
+    "N-A": "cannot be judged in this run",
+    "WARM": "still collecting a baseline",
+    "OK": "nothing to see",
+    "NOTICE": "worth a look, often harmless",
+    "WARN": "likely a problem; training goes on",
     "CRITICAL": "the run is very probably being wasted",
-}  # fmt: skip
+}
 
 
 class HelpScreen(ModalScreen[None]):
     """Every key that works on the screen below, then what the signs mean."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "dismiss", "close", id="help.close", tooltip="Close the help"),
+        Binding("escape,q,question_mark", "dismiss", "close", id="help.close", tooltip="Close the help")
     ]
 
     def __init__(self, bindings: Sequence[ActiveBinding]) -> None:
@@ -43,9 +46,7 @@ class HelpScreen(ModalScreen[None]):
             if enabled and tooltip and not binding.system and binding.id:
                 told.setdefault(tooltip, []).append(binding)
         rows: list[Row] = [[("Keys", "title")]]
-        rows += [
-            [(f"  {self._display(group):<12} ", "live"), (words, "text")] for words, group in told.items()
-        ]
+        rows += [[(f"  {self._display(group):<12} ", "live"), (words, "text")] for words, group in told.items()]
         return rows
 
     def _display(self, group: Sequence[Binding]) -> str:
@@ -60,8 +61,7 @@ class HelpScreen(ModalScreen[None]):
 def _signs() -> list[Row]:
     rows: list[Row] = [[("Checks", "title")]]
     rows += [
-        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][2]), (words, "text")]
-        for level, words in _LEVELS.items()
+        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][2]), (words, "text")] for level, words in _LEVELS.items()
     ]
     rows += [[], [("Runs", "title")]]
     rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]
@@ -73,7 +73,5 @@ def _signs() -> list[Row]:
             (" on the axis: a check about this figure rose (reward: or about none of them)", "text"),
         ]
     )
-    rows.append(
-        [(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" the last ten steps against the ten before", "text")]
-    )
+    rows.append([(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" the last ten steps against the ten before", "text")])
     return rows

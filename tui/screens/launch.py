@@ -43,15 +43,21 @@ class LaunchScreen(Screen[Path | None]):
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "start", "start", id="launch.start", tooltip="Start the run; it outlives this screen"),
-        Binding("exclamation_mark", "force", "force", id="launch.force", key_display="!",
-                tooltip="Start it although the preflight finds an error; asks first"),
-        Binding("e", "edit", "edit", id="launch.edit",
-                tooltip="Edit the preset, with what F has changed so far"),
+        Binding(
+            "exclamation_mark",
+            "force",
+            "force",
+            id="launch.force",
+            key_display="!",
+            tooltip="Start it although the preflight finds an error; asks first",
+        ),
+        Binding("e", "edit", "edit", id="launch.edit", tooltip="Edit the preset, with what F has changed so far"),
         Binding("c", "copy", "copy", id="launch.copy", tooltip="Copy the command"),
         Binding("tab", "app.focus_next", "command", id="launch.command", tooltip="To the command, or back"),
-        Binding("escape,q", "cancel", "cancel", id="launch.cancel", key_display="esc",
-                tooltip="Back; nothing is started"),
-    ]  # fmt: skip
+        Binding(
+            "escape,q", "cancel", "cancel", id="launch.cancel", key_display="esc", tooltip="Back; nothing is started"
+        ),
+    ]
 
     def __init__(
         self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
@@ -186,9 +192,7 @@ class LaunchScreen(Screen[Path | None]):
         """In a thread: the checks that take seconds."""
         assert self.plan.subject is not None
         tell = partial(self._from_thread, began)
-        for finding in examine(
-            self.plan.subject, lambda text: tell(text, None), lambda: began != self._round
-        ):
+        for finding in examine(self.plan.subject, lambda text: tell(text, None), lambda: began != self._round):
             tell(None, finding)
         tell("", None)
 
@@ -210,10 +214,7 @@ class LaunchScreen(Screen[Path | None]):
         wrong = [f"{found.id}: {found.message}" for found in self.findings if found.level == "error"]
         details = "\n\n".join([*map(clean, wrong), "The run will remember that it was forced."])
         question = ConfirmScreen(
-            f"Start {self.name_of_preset} although it would fail?",
-            details,
-            "y  start it all the same",
-            "n  no",
+            f"Start {self.name_of_preset} although it would fail?", details, "y  start it all the same", "n  no"
         )
         if await self.app.push_screen_wait(question):
             self._start(force=True)
@@ -231,9 +232,7 @@ class LaunchScreen(Screen[Path | None]):
 
         narrate = partial(self.app.call_from_thread, self._narrate)
         try:
-            run = await asyncio.to_thread(
-                start, self.preset, self.settings, narrate, force=force, after=self.after
-            )
+            run = await asyncio.to_thread(start, self.preset, self.settings, narrate, force=force, after=self.after)
         except (UserError, OSError) as error:
             if isinstance(error, Refused):
                 self.findings = error.findings
@@ -269,9 +268,7 @@ class LaunchScreen(Screen[Path | None]):
     def _verdict(self) -> Span:
         counts = Counter(finding.level for finding in self.findings)
         found = ", ".join(
-            f"{counts[level]} {level}" + ("s" if counts[level] > 1 else "")
-            for level in LEVELS[:2]
-            if counts[level]
+            f"{counts[level]} {level}" + ("s" if counts[level] > 1 else "") for level in LEVELS[:2] if counts[level]
         )
         if self.doing:
             return f"{WAITING} {clean(self.doing)} …", "live"

@@ -28,16 +28,21 @@ class MetricScreen(ChartScreen):
     """Chart, figures and meaning; up and down show the other metrics of the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,backspace,q,m", "back", "back", id="metric.back", key_display="esc",
-                tooltip="Back to where you came from"),
-        Binding("up,k", "neighbour(-1)", "other metrics", id="metric.previous", key_display="↑↓",
-                tooltip="Another metric"),
-        Binding("down,j", "neighbour(1)", id="metric.next", show=False, key_display="↑↓",
-                tooltip="Another metric"),
-        Binding("p", "pin", "pin", id="metric.pin",
-                tooltip="Put the metric on the dashboard, or take it off"),
+        Binding(
+            "escape,backspace,q,m",
+            "back",
+            "back",
+            id="metric.back",
+            key_display="esc",
+            tooltip="Back to where you came from",
+        ),
+        Binding(
+            "up,k", "neighbour(-1)", "other metrics", id="metric.previous", key_display="↑↓", tooltip="Another metric"
+        ),
+        Binding("down,j", "neighbour(1)", id="metric.next", show=False, key_display="↑↓", tooltip="Another metric"),
+        Binding("p", "pin", "pin", id="metric.pin", tooltip="Put the metric on the dashboard, or take it off"),
         *chart_keys(shown=True),
-    ]  # fmt: skip
+    ]
 
     def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str]) -> None:
         super().__init__(lens)

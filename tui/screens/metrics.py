@@ -30,15 +30,22 @@ class MetricsScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         # with priority: letters that came along with the key are for the filter, too
-        Binding("slash", "filter", "filter", id="metrics.filter", key_display="/", priority=True,
-                tooltip="Look for a name, a unit, a meaning"),
-        Binding("p", "pin", "pin", id="metrics.pin",
-                tooltip="Put the metric on the dashboard, or take it off"),
+        Binding(
+            "slash",
+            "filter",
+            "filter",
+            id="metrics.filter",
+            key_display="/",
+            priority=True,
+            tooltip="Look for a name, a unit, a meaning",
+        ),
+        Binding("p", "pin", "pin", id="metrics.pin", tooltip="Put the metric on the dashboard, or take it off"),
         Binding("escape", "back", id="metrics.leave", show=False, tooltip="Empty the filter, or go back"),
-        Binding("m,backspace,q", "dismiss", "back", id="metrics.back", key_display="m",
-                tooltip="Back to the dashboard"),
+        Binding(
+            "m,backspace,q", "dismiss", "back", id="metrics.back", key_display="m", tooltip="Back to the dashboard"
+        ),
         *moves(letters=False, up="move(-1)", down="move(1)"),
-    ]  # fmt: skip
+    ]
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
         """`lens` is that of the run's charts, for the page of a metric."""

@@ -20,9 +20,8 @@ class PasteScreen(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2", "submit", "go on", id="paste.submit", priority=True, tooltip="Take the text"),
-        Binding("escape", "dismiss(None)", "leave it", id="paste.leave-it", priority=True,
-                tooltip="Answer nothing"),
-    ]  # fmt: skip
+        Binding("escape", "dismiss(None)", "leave it", id="paste.leave-it", priority=True, tooltip="Answer nothing"),
+    ]
 
     def __init__(self, question: str, details: str, wrong: Callable[[str], str | None]) -> None:
         super().__init__()

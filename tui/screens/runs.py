@@ -40,25 +40,56 @@ class RunsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "mark", id="runs.mark", tooltip="Mark a run for a comparison"),
         Binding("c", "compare", "compare", id="runs.compare", tooltip="The marked runs side by side"),
-        Binding("e", "edit", "edit", id="runs.edit",
-                tooltip="Edit the preset, or a new run out of the run's settings"),
-        Binding("slash", "find", "filter", id="runs.filter", key_display="/", priority=True,
-                tooltip="Only runs and presets of a name, a state or a verdict"),
-        Binding("o", "order", "order", id="runs.order", show=False,
-                tooltip="Newest, best score, longest first, by name"),
-        Binding("d", "delete", "delete", id="runs.delete", show=False,
-                tooltip="Delete a run with its checkpoints, or a preset of yours; asks first"),
-        Binding("E", "export", "export", id="runs.export", show=False,
-                tooltip="A run to csv, jsonl, parquet, TensorBoard events or svg"),
+        Binding("e", "edit", "edit", id="runs.edit", tooltip="Edit the preset, or a new run out of the run's settings"),
+        Binding(
+            "slash",
+            "find",
+            "filter",
+            id="runs.filter",
+            key_display="/",
+            priority=True,
+            tooltip="Only runs and presets of a name, a state or a verdict",
+        ),
+        Binding(
+            "o", "order", "order", id="runs.order", show=False, tooltip="Newest, best score, longest first, by name"
+        ),
+        Binding(
+            "d",
+            "delete",
+            "delete",
+            id="runs.delete",
+            show=False,
+            tooltip="Delete a run with its checkpoints, or a preset of yours; asks first",
+        ),
+        Binding(
+            "E",
+            "export",
+            "export",
+            id="runs.export",
+            show=False,
+            tooltip="A run to csv, jsonl, parquet, TensorBoard events or svg",
+        ),
         Binding("y", "preset('copy')", "copy", id="runs.copy", show=False, tooltip="Copy a preset"),
-        Binding("n", "preset('rename')", "rename", id="runs.rename", show=False,
-                tooltip="Give a preset of yours another name"),
-        Binding("i", "import", "import", id="runs.import", show=False,
-                tooltip="A preset out of a pasted veRL command or of a script"),
+        Binding(
+            "n",
+            "preset('rename')",
+            "rename",
+            id="runs.rename",
+            show=False,
+            tooltip="Give a preset of yours another name",
+        ),
+        Binding(
+            "i",
+            "import",
+            "import",
+            id="runs.import",
+            show=False,
+            tooltip="A preset out of a pasted veRL command or of a script",
+        ),
         Binding("r", "back", "back", id="runs.back", tooltip="Back to the run you came from"),
         Binding("escape", "leave", id="runs.leave", show=False, tooltip="All runs again, or back"),
         Binding("q", "app.quit", "quit", id="runs.quit", tooltip="Close the screen; runs go on"),
-    ]  # fmt: skip
+    ]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
         super().__init__()
@@ -278,9 +309,10 @@ class RunsScreen(Screen[None]):
         nothing = "   no run fits" if self.list.runs else "   none yet: choose a preset below"
         return {
             _RUNS: run_heading(columns, ordered + found, self._longest),
-            _NONE: [(nothing, "dim")], _GAP: [],
+            _NONE: [(nothing, "dim")],
+            _GAP: [],
             _PRESETS: [(" Start a new run", "title")],
-        }[key]  # fmt: skip
+        }[key]
 
     def _tell_more(self) -> None:
         """A sentence or two about the chosen line, below the list."""
@@ -290,11 +322,13 @@ class RunsScreen(Screen[None]):
         elif preset := self.presets.get(key.removeprefix(_PRESET)):
             told = about_preset(preset)
         width = max(self.size.width - 2, 8)
-        self.query_one(Lines).show([
-            [(f" {line}", role)]
-            for text, role in told
-            for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
-        ])  # fmt: skip
+        self.query_one(Lines).show(
+            [
+                [(f" {line}", role)]
+                for text, role in told
+                for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
+            ]
+        )
 
     def _preselect(self) -> None:
         live = (run.path for run in self.list.runs if is_live(run.state))

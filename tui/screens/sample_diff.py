@@ -40,17 +40,21 @@ class SampleDiffScreen(Screen[None]):
 
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(1)", "older", id="diff.older", key_display="←",
-                tooltip="Against an older answer"),
-        Binding("right", "move(-1)", "newer", id="diff.newer", key_display="→",
-                tooltip="Against a newer answer"),
-        Binding("pageup", "read(-1)", "read", id="diff.page-up", show=False, key_display="pgup pgdn",
-                tooltip="Read on"),
-        Binding("pagedown", "read(1)", id="diff.page-down", show=False, key_display="pgup pgdn",
-                tooltip="Read on"),
-        Binding("d,escape,backspace,q", "dismiss", "back", id="diff.back", key_display="d",
-                tooltip="Back to the answers of the step"),
-    ]  # fmt: skip
+        Binding("left", "move(1)", "older", id="diff.older", key_display="←", tooltip="Against an older answer"),
+        Binding("right", "move(-1)", "newer", id="diff.newer", key_display="→", tooltip="Against a newer answer"),
+        Binding(
+            "pageup", "read(-1)", "read", id="diff.page-up", show=False, key_display="pgup pgdn", tooltip="Read on"
+        ),
+        Binding("pagedown", "read(1)", id="diff.page-down", show=False, key_display="pgup pgdn", tooltip="Read on"),
+        Binding(
+            "d,escape,backspace,q",
+            "dismiss",
+            "back",
+            id="diff.back",
+            key_display="d",
+            tooltip="Back to the answers of the step",
+        ),
+    ]
 
     def __init__(self, reader: RunReader, dump: Dump, place: int, sample: Sample) -> None:
         """`place` is that of the sample in its dump."""
@@ -133,8 +137,9 @@ class SampleDiffScreen(Screen[None]):
         if self._read < self._of:
             row.append((f" · {self._read} of {self._of} dumps read", "live"))
         prompt = " ".join(self.sample.prompt[-400:].split())
-        told: Row = crop([(f" …{prompt}" if len(self.sample.prompt) > 400 else f" {prompt}", "dim")],
-                         max(self.size.width - 1, 1))  # fmt: skip
+        told: Row = crop(
+            [(f" …{prompt}" if len(self.sample.prompt) > 400 else f" {prompt}", "dim")], max(self.size.width - 1, 1)
+        )
         self.query_one("#diff-state", Lines).show([row, told])
 
     def _show_difference(self) -> None:

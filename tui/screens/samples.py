@@ -27,25 +27,51 @@ class SamplesScreen(Screen[None]):
     """One step's answers with their scores, the chosen one in full below. It opens on the newest step."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s,backspace,q", "dismiss", "back", id="samples.back", key_display="s",
-                tooltip="Back to the dashboard"),
+        Binding(
+            "s,backspace,q", "dismiss", "back", id="samples.back", key_display="s", tooltip="Back to the dashboard"
+        ),
         Binding("escape", "leave", id="samples.leave", show=False, tooltip="End the search, or go back"),
-        Binding("left", "step(-1)", "step", id="samples.earlier", key_display="←→",
-                tooltip="The step before, the step after"),
-        Binding("right", "step(1)", id="samples.later", show=False, key_display="←→",
-                tooltip="The step before, the step after"),
-        Binding("v", "kind", "rollout/validation", id="samples.kind",
-                tooltip="Answers of training, or of the validation"),
+        Binding(
+            "left",
+            "step(-1)",
+            "step",
+            id="samples.earlier",
+            key_display="←→",
+            tooltip="The step before, the step after",
+        ),
+        Binding(
+            "right",
+            "step(1)",
+            id="samples.later",
+            show=False,
+            key_display="←→",
+            tooltip="The step before, the step after",
+        ),
+        Binding(
+            "v", "kind", "rollout/validation", id="samples.kind", tooltip="Answers of training, or of the validation"
+        ),
         Binding("o", "order", "order", id="samples.order", tooltip="As dumped, best, worst, longest first"),
-        Binding("d", "diff", "other steps", id="samples.diff",
-                tooltip="The answers to this prompt at other steps, word by word"),
-        Binding("slash", "find", "find", id="samples.find", key_display="/", priority=True,
-                tooltip="Only those that contain a text"),
-        Binding("pageup", "read(-1)", "read", id="samples.page-up", show=False, key_display="pgup pgdn",
-                tooltip="Read on"),
-        Binding("pagedown", "read(1)", id="samples.page-down", show=False, key_display="pgup pgdn",
-                tooltip="Read on"),
-    ]  # fmt: skip
+        Binding(
+            "d",
+            "diff",
+            "other steps",
+            id="samples.diff",
+            tooltip="The answers to this prompt at other steps, word by word",
+        ),
+        Binding(
+            "slash",
+            "find",
+            "find",
+            id="samples.find",
+            key_display="/",
+            priority=True,
+            tooltip="Only those that contain a text",
+        ),
+        Binding(
+            "pageup", "read(-1)", "read", id="samples.page-up", show=False, key_display="pgup pgdn", tooltip="Read on"
+        ),
+        Binding("pagedown", "read(1)", id="samples.page-down", show=False, key_display="pgup pgdn", tooltip="Read on"),
+    ]
 
     def __init__(self, reader: RunReader) -> None:
         super().__init__()

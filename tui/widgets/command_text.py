@@ -37,7 +37,5 @@ class CommandText(Painted):
         return [
             piece
             for line in clean(self.text).splitlines()
-            for piece in wrap(
-                line, room, subsequent_indent=indent, drop_whitespace=False, break_on_hyphens=False
-            )
+            for piece in wrap(line, room, subsequent_indent=indent, drop_whitespace=False, break_on_hyphens=False)
         ]

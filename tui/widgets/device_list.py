@@ -17,7 +17,7 @@ class DeviceList(Painted, can_focus=True):
     """As high as it has devices; where there is less room, the ones around the chosen device."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *moves(up="move(-1)", down="move(1)", first="move(-1000)", last="move(1000)"),
+        *moves(up="move(-1)", down="move(1)", first="move(-1000)", last="move(1000)")
     ]
 
     class Moved(Message):

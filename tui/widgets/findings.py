@@ -29,9 +29,10 @@ class Findings(Items, inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *LIST_MOVES,
-        Binding("F", "fix", "fix it", id="findings.fix", key_display="F",
-                tooltip="Apply the change that the finding names"),
-    ]  # fmt: skip
+        Binding(
+            "F", "fix", "fix it", id="findings.fix", key_display="F", tooltip="Apply the change that the finding names"
+        ),
+    ]
 
     class FixWanted(Message):
         """The change of this finding is to be made."""
@@ -83,8 +84,7 @@ class Findings(Items, inherit_bindings=False):
             return
         self._listed = wanted
         items = [
-            Item(_name(each), finding_rows(each, columns, folded=_name(each) != self.cursor))
-            for each in self.findings
+            Item(_name(each), finding_rows(each, columns, folded=_name(each) != self.cursor)) for each in self.findings
         ]
         if not items and self.quiet:
             items = [Item(None, [[(f" {OK} ", "ok"), (self.quiet, "dim")]])]

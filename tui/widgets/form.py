@@ -16,14 +16,27 @@ class FormLines(LineTable):
     """Headings and notes are passed over by the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "edit", id="editor.edit", key_display="enter",
-                tooltip="Type a value, or choose one"),
-        Binding("right,plus", "step(True)", "step", id="editor.more", key_display="←→",
-                tooltip="The value before or after on its scale; - and + too"),
-        Binding("left,minus", "step(False)", id="editor.less", show=False, key_display="←→",
-                tooltip="The value before or after on its scale; - and + too"),
+        Binding(
+            "enter", "choose", "edit", id="editor.edit", key_display="enter", tooltip="Type a value, or choose one"
+        ),
+        Binding(
+            "right,plus",
+            "step(True)",
+            "step",
+            id="editor.more",
+            key_display="←→",
+            tooltip="The value before or after on its scale; - and + too",
+        ),
+        Binding(
+            "left,minus",
+            "step(False)",
+            id="editor.less",
+            show=False,
+            key_display="←→",
+            tooltip="The value before or after on its scale; - and + too",
+        ),
         *LIST_MOVES,
-    ]  # fmt: skip
+    ]
 
     class Stepped(Message):
         """The value of the chosen field is to go a step up or down."""

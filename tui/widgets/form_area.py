@@ -35,13 +35,20 @@ class FormArea(Container):
     """Changes the draft and says so with `Edited`; whoever hears it calls `show` with the new form."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("backspace,delete", "reset", "reset", id="editor.reset", key_display="del", show=False,
-                tooltip="Reset: what the parent has, or the default"),
-        Binding("a", "add", "add", id="editor.add", show=False,
-                tooltip="Add a veRL key that has no field, or env.NAME"),
-        Binding("m", "everything", "more", id="editor.everything",
-                tooltip="All fields, or the essential ones"),
-    ]  # fmt: skip
+        Binding(
+            "backspace,delete",
+            "reset",
+            "reset",
+            id="editor.reset",
+            key_display="del",
+            show=False,
+            tooltip="Reset: what the parent has, or the default",
+        ),
+        Binding(
+            "a", "add", "add", id="editor.add", show=False, tooltip="Add a veRL key that has no field, or env.NAME"
+        ),
+        Binding("m", "everything", "more", id="editor.everything", tooltip="All fields, or the essential ones"),
+    ]
 
     class Edited(Message):
         """The draft is another one now."""
@@ -139,9 +146,7 @@ class FormArea(Container):
         self._place(self.lines.row_of(name), value_column(self.lines.size.width))
         self.box.open(
             "" if text == DASH else text,
-            lambda text, fresh: choices(
-                where, text, fresh=fresh, seen=self.form.seen, folder=self.draft.path.parent
-            ),
+            lambda text, fresh: choices(where, text, fresh=fresh, seen=self.form.seen, folder=self.draft.path.parent),
             lambda text, entered: self.draft.check_text(where, text),
             hint="",
             note=_hint(name),
@@ -174,10 +179,7 @@ class FormArea(Container):
         self._adding, where = key, where_of(key)
         self._place(0, 2)
         self.box.open(
-            "",
-            lambda text, fresh: [],
-            lambda text, entered: self.draft.check_text(where, text),
-            hint=f"value of {key}",
+            "", lambda text, fresh: [], lambda text, entered: self.draft.check_text(where, text), hint=f"value of {key}"
         )
 
     def _place(self, row: int, column: int) -> None:

@@ -28,10 +28,9 @@ class Items(Painted, can_focus=True):
     """Stands in a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "explain", id="checks.explain", key_display="enter",
-                tooltip="Explain the check"),
+        Binding("enter", "choose", "explain", id="checks.explain", key_display="enter", tooltip="Explain the check"),
         *LIST_MOVES,
-    ]  # fmt: skip
+    ]
 
     class Chosen(Message):
         """Enter was pressed on the entry of this name."""
@@ -85,9 +84,7 @@ class Items(Painted, can_focus=True):
         top = heading = 0
         for name, rows in self.items:
             if name == self.cursor:
-                region = Region(0, top - heading, 1, len(rows) + heading).translate(
-                    self.virtual_region.offset
-                )
+                region = Region(0, top - heading, 1, len(rows) + heading).translate(self.virtual_region.offset)
                 if isinstance(self.parent, Widget):
                     self.parent.scroll_to_region(region, animate=False)
                 return

@@ -20,11 +20,19 @@ class LogView(Painted, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *moves(up="move(-1)", down="move(1)", page_up="leaf(-1)", page_down="leaf(1)", first="first"),
-        Binding("left", "sideways(-1)", "sideways", id="log.left", show=False, key_display="←→",
-                tooltip="Move long lines sideways"),
-        Binding("right", "sideways(1)", id="log.right", show=False, key_display="←→",
-                tooltip="Move long lines sideways"),
-    ]  # fmt: skip
+        Binding(
+            "left",
+            "sideways(-1)",
+            "sideways",
+            id="log.left",
+            show=False,
+            key_display="←→",
+            tooltip="Move long lines sideways",
+        ),
+        Binding(
+            "right", "sideways(1)", id="log.right", show=False, key_display="←→", tooltip="Move long lines sideways"
+        ),
+    ]
 
     class Moved(Message):
         """Another line is chosen, or others are shown."""

@@ -12,7 +12,13 @@ class MetricTable(LineTable):
     """Enter opens the metric's chart."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "chart", id="metrics.chart", key_display="enter",
-                tooltip="The metric's chart, full screen"),
+        Binding(
+            "enter",
+            "choose",
+            "chart",
+            id="metrics.chart",
+            key_display="enter",
+            tooltip="The metric's chart, full screen",
+        ),
         *LIST_MOVES,
-    ]  # fmt: skip
+    ]

@@ -11,10 +11,25 @@ from tui.drawing.rows import Row, change, fit, joined
 from tui.glyphs import to_ascii
 
 ROLES = (
-    "text", "dim", "title", "axis", "curve", "curve-2", "curve-3", "curve-4", "raw", "point",
-    "limit", "bar", "bar-rest",
-    "live", "ok", "notice", "warn", "critical",
-)  # fmt: skip
+    "text",
+    "dim",
+    "title",
+    "axis",
+    "curve",
+    "curve-2",
+    "curve-3",
+    "curve-4",
+    "raw",
+    "point",
+    "limit",
+    "bar",
+    "bar-rest",
+    "live",
+    "ok",
+    "notice",
+    "warn",
+    "critical",
+)
 ROLE_CLASSES = {f"role--{role}" for role in ROLES}  # for the app
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
 HIDDEN = "-hidden"  # on a widget that has nothing to say

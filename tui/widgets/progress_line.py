@@ -11,14 +11,7 @@ from tui.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
 from tui.widgets.painted import Painted
 from tui.words.run import is_live, phase_sentence
 
-START = (
-    "config",
-    "ray",
-    "data",
-    "model",
-    "engine",
-    "validate-first",
-)  # phases of a start
+START = ("config", "ray", "data", "model", "engine", "validate-first")  # phases of a start
 _LEAST_BAR = 6
 
 
@@ -64,9 +57,7 @@ class ProgressLine(Painted):
         phases: Row = [(" ", "text")]
         for name in START:
             place, word = _place(name), name.removesuffix("-first")
-            sign, role = (
-                (FINISHED, "ok") if place < at else (WAITING, "live") if place == at else (NONE, "dim")
-            )
+            sign, role = (FINISHED, "ok") if place < at else (WAITING, "live") if place == at else (NONE, "dim")
             phases += [(f"{sign} ", role), (f"{word}  ", "text" if place == at else "dim")]
         return [[(f" starting: {phase_sentence(self.state, self.now, self.on_cpu)}", "text")], phases]
 

@@ -14,10 +14,16 @@ class RunTable(LineTable):
     """Lines of runs and presets under headings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "open", id="runs.open", key_display="enter",
-                tooltip="Open the run, or start the preset after a question"),
+        Binding(
+            "enter",
+            "choose",
+            "open",
+            id="runs.open",
+            key_display="enter",
+            tooltip="Open the run, or start the preset after a question",
+        ),
         *LIST_MOVES,
-    ]  # fmt: skip
+    ]
 
     def choosable(self, key: str) -> bool:
         return not key.startswith(HEADING)

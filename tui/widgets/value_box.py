@@ -31,15 +31,11 @@ class ValueBox(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "leave it", id="editor.leave-it", tooltip="Leave the value as it was"),
-        Binding("enter", "take", "take it", id="editor.take", priority=True,
-                tooltip="Take the choice, else the text"),
-        Binding("tab", "complete", "complete", id="editor.complete", priority=True,
-                tooltip="Fill in the choice"),
-        Binding("down", "choose(1)", "choose", id="editor.choose", key_display="↑↓",
-                tooltip="One of what is offered"),
-        Binding("up", "choose(-1)", id="editor.choose", show=False, key_display="↑↓",
-                tooltip="One of what is offered"),
-    ]  # fmt: skip
+        Binding("enter", "take", "take it", id="editor.take", priority=True, tooltip="Take the choice, else the text"),
+        Binding("tab", "complete", "complete", id="editor.complete", priority=True, tooltip="Fill in the choice"),
+        Binding("down", "choose(1)", "choose", id="editor.choose", key_display="↑↓", tooltip="One of what is offered"),
+        Binding("up", "choose(-1)", id="editor.choose", show=False, key_display="↑↓", tooltip="One of what is offered"),
+    ]
 
     class Done(Message):
         """The text that was entered; None when it was left as it was."""
@@ -151,7 +147,5 @@ class ValueBox(Vertical):
 def _common(names: list[str]) -> str:
     """The longest beginning that all names share."""
     first, last = min(names), max(names)
-    at = next(
-        (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
-    )
+    at = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     return first[:at]

@@ -24,6 +24,4 @@ class ViewLine(Painted):
         told: Row = [(f" {self.cursor} ", "live")] if self.cursor else []
         told += [(" view ", "dim"), (" · ".join(self.words), "text")] if self.words else []
         reset: Row = [(_RESET, "dim")]
-        return [
-            spread(told, reset, columns) if width(told) + width(reset) <= columns else crop(told, columns)
-        ]
+        return [spread(told, reset, columns) if width(told) + width(reset) <= columns else crop(told, columns)]

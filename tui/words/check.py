@@ -118,8 +118,4 @@ def _happened(label: str, event: Mapping[str, Any]) -> Row:
     sign, _, role = LEVELS.get(level, LEVELS["N-A"])
     row: Row = put([(f" {label}", "dim")], INDENT, [(f"step {event.get('step')}", "text")])
     row = put(row, INDENT + 12, [(f"{sign} {level:<9} ", role)])
-    return [
-        *row,
-        (clean(str(event.get("message") or "")), "dim"),
-        (f" {glyphs.DOT} was {event.get('from')}", "dim"),
-    ]
+    return [*row, (clean(str(event.get("message") or "")), "dim"), (f" {glyphs.DOT} was {event.get('from')}", "dim")]

@@ -66,12 +66,7 @@ def _told(event: Mapping[str, Any]) -> tuple[str, str, str, str]:
         return sign, state, role, f"was {event.get('from')}"
     if kind == "phase":
         phase = PHASES.get(str(event.get("phase")))
-        return (
-            glyphs.NONE,
-            str(event.get("phase")).removesuffix("-first"),
-            "dim",
-            phase.label if phase else "",
-        )
+        return (glyphs.NONE, str(event.get("phase")).removesuffix("-first"), "dim", phase.label if phase else "")
     if kind == "exit":
         return _exit(event)
     if kind == "action":

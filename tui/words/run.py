@@ -134,11 +134,7 @@ def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
         return ("warn", str(state["stall"])) if state.get("stall") else None
     error = state.get("error")
     step, total = state.get("step"), state.get("total")
-    at = (
-        f" at step {step}" + (f" of {total}" if total else "")
-        if step is not None
-        else " before its first step"
-    )
+    at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before its first step"
     if name == "failed":
         advice = " (what to try: ppo-tui diagnose)" if state.get("cause") else ""
         return "critical", f"failed{at}: {error}{advice}" if error else f"failed{at}; l shows the log"

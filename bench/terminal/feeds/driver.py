@@ -15,7 +15,4 @@ with Path(os.environ["VERL_FILE_LOGGER_PATH"]).open("w", buffering=1) as file:
         values = " - ".join(f"{key}:{value!r}" for key, value in data.items())
         print(f"{TASK} step:{number} - {values}", flush=True)
         share = number / TOTAL
-        print(
-            f"{TASK} Training Progress: {share:4.0%}|{'█' * int(10 * share):<10}| {number}/{TOTAL}",
-            flush=True,
-        )
+        print(f"{TASK} Training Progress: {share:4.0%}|{'█' * int(10 * share):<10}| {number}/{TOTAL}", flush=True)

@@ -23,8 +23,7 @@ def step(number: int, rows: list[dict[str, float]]) -> dict[str, float]:
     after = rows[min(int(place) + 1, len(rows) - 1)]
     noise = random.Random(number)
     return {
-        key: (value + share * (after.get(key, value) - value)) * noise.gauss(1, 0.03)
-        for key, value in before.items()
+        key: (value + share * (after.get(key, value) - value)) * noise.gauss(1, 0.03) for key, value in before.items()
     }
 
 

@@ -27,8 +27,7 @@ CAUSES = (
     Cause(
         "mini-batch-not-divisible",
         "The mini-batch cannot be divided into micro-batches or among the GPUs",
-        "ppo_mini_batch_size (times rollout.n) must be a multiple of the GPUs, and each GPU's part of the "
-        "micro-batch.",
+        "ppo_mini_batch_size (times rollout.n) must be a multiple of the GPUs, and each GPU's part of the micro-batch.",
         (f"{MINI}= a multiple of the GPUs and of {ACTOR}", "the same for critic.ppo_mini_batch_size"),
         raised=r"ppo_mini_batch_size \(?\d+\)? (?:must|should) be|Got mini_batch_size=\d+ and self\.engine"
         r"|normalized ppo_mini_batch_size|ulysses_sequence_parallel_size \(\d+\) must be >= n_gpus",
@@ -43,8 +42,7 @@ CAUSES = (
     Cause(
         "micro-batch-ref",
         "The reference log-prob micro-batch does not divide the batch",
-        "The rows on each GPU are not a multiple of the micro-batch with which the reference policy is "
-        "evaluated.",
+        "The rows on each GPU are not a multiple of the micro-batch with which the reference policy is evaluated.",
         (f"{REF}= a divisor of the rows per GPU (train_batch_size * n / GPUs)", DYNAMIC),
         raised=MICRO,
         where=r"compute_ref_log_prob",
@@ -52,8 +50,7 @@ CAUSES = (
     Cause(
         "micro-batch-log-prob",
         "The rollout log-prob micro-batch does not divide the batch",
-        "The rows on each GPU are not a multiple of the micro-batch with which old log-probabilities are "
-        "computed.",
+        "The rows on each GPU are not a multiple of the micro-batch with which old log-probabilities are computed.",
         (f"{LOG_PROB}= a divisor of the rows per GPU (train_batch_size * n / GPUs)", DYNAMIC),
         raised=MICRO,
         where=r"compute_log_prob\b",
@@ -69,8 +66,7 @@ CAUSES = (
     Cause(
         "micro-batch-unset",
         "A micro-batch size is missing",
-        "Without dynamic batches each of actor, critic, rollout log-probs and reference needs a micro-batch "
-        "size.",
+        "Without dynamic batches each of actor, critic, rollout log-probs and reference needs a micro-batch size.",
         (f"{ACTOR}=8, critic.ppo_micro_batch_size_per_gpu=8", f"{LOG_PROB}=8, {REF}=8", DYNAMIC),
         raised=r"Please set at least one of '",
     ),
@@ -84,8 +80,7 @@ CAUSES = (
     Cause(
         "agent-workers",
         "The batch cannot be divided among the agent-loop workers",
-        "Without the v1 trainer data.train_batch_size * rollout.n must be a multiple of "
-        "rollout.agent.num_workers.",
+        "Without the v1 trainer data.train_batch_size * rollout.n must be a multiple of rollout.agent.num_workers.",
         ("actor_rollout_ref.rollout.agent.num_workers= a divisor of the batch (e.g. 1)",),
         raised=r"only support equal chunk\. Got size of DataProto",
     ),
@@ -94,8 +89,7 @@ CAUSES = (
         "A sequence is longer than the token budget of a dynamic batch",
         "With use_dynamic_bsz the budget per GPU must hold the longest prompt plus answer.",
         (
-            "actor_rollout_ref.actor.ppo_max_token_len_per_gpu ↑ to max_prompt_length + max_response_length "
-            "or more",
+            "actor_rollout_ref.actor.ppo_max_token_len_per_gpu ↑ to max_prompt_length + max_response_length or more",
             "critic: +critic.ppo_infer_max_token_len_per_gpu ↑",
         ),
         raised=r"max_token_len must be greater than the sequence length",
@@ -106,10 +100,7 @@ CAUSES = (
         "use_dynamic_bsz of the actor and log_prob_use_dynamic_bsz of the rollout must be the same; veRL "
         "only says "
         "AssertionError.",
-        (
-            "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz= the same as "
-            "actor_rollout_ref.actor.use_dynamic_bsz",
-        ),
+        ("actor_rollout_ref.rollout.log_prob_use_dynamic_bsz= the same as actor_rollout_ref.actor.use_dynamic_bsz",),
         raised=r"^AssertionError$",
         where=r"log_prob_use_dynamic_bsz|actor_rollout_ref_init_model(?![\s\S]*\bassert )",
     ),

@@ -21,8 +21,7 @@ CAUSES = (
     Cause(
         "disk-full",
         "A disk is full",
-        "No space is left for temporary files: Ray's session folder (/tmp/ray), spilled objects, caches or "
-        "logs.",
+        "No space is left for temporary files: Ray's session folder (/tmp/ray), spilled objects, caches or logs.",
         (
             "free space; /tmp/ray keeps the sessions of old runs",
             "env: RAY_TMPDIR= a short path on a larger disk",
@@ -34,8 +33,7 @@ CAUSES = (
     Cause(
         "checkpoint-not-writable",
         "The checkpoint folder cannot be written",
-        "trainer.default_local_dir cannot be created, or belongs to someone else. It shows only at the "
-        "first save.",
+        "trainer.default_local_dir cannot be created, or belongs to someone else. It shows only at the first save.",
         ("trainer.default_local_dir= a folder that you may write",),
         raised=r"(?:FileNotFoundError|PermissionError|NotADirectoryError|FileExistsError"
         r"|OSError): \[Errno (?:2|13|17|20|30)\]",
@@ -57,10 +55,7 @@ CAUSES = (
         "resume-missing",
         "The checkpoint to resume from was not found",
         "trainer.resume_from_path, or a file in it, does not exist.",
-        (
-            "trainer.resume_from_path=.../global_step_<k>",
-            "trainer.resume_mode=auto takes the newest complete one",
-        ),
+        ("trainer.resume_from_path=.../global_step_<k>", "trainer.resume_mode=auto takes the newest complete one"),
         raised=r"FileNotFoundError: .*global_step_\d+|FileNotFoundError: \[Errno 2\]"
         r"|fsdp_config\.json does not exist",
         where=LOADING,
@@ -68,12 +63,8 @@ CAUSES = (
     Cause(
         "resume-settings",
         "The settings for resuming contradict each other",
-        "resume_mode must be auto, disable or resume_path, and resume_path needs a folder named "
-        "global_step_<k>.",
-        (
-            "trainer.resume_mode=resume_path trainer.resume_from_path=.../global_step_<k>",
-            "or trainer.resume_mode=auto",
-        ),
+        "resume_mode must be auto, disable or resume_path, and resume_path needs a folder named global_step_<k>.",
+        ("trainer.resume_mode=resume_path trainer.resume_from_path=.../global_step_<k>", "or trainer.resume_mode=auto"),
         raised=r"resume ckpt must |UnboundLocalError: .*global_step_folder",
         line=r"Unknown resume mode ",
     ),
@@ -81,10 +72,7 @@ CAUSES = (
         "checkpoint-damaged",
         "The checkpoint is damaged",
         "A file is cut off or empty: the save was interrupted, or the disk was full.",
-        (
-            "resume from an earlier one: trainer.resume_mode=resume_path "
-            "trainer.resume_from_path=.../global_step_<k>",
-        ),
+        ("resume from an earlier one: trainer.resume_mode=resume_path trainer.resume_from_path=.../global_step_<k>",),
         raised=r"PytorchStreamReader failed|failed finding central directory|EOFError: Ran out of input"
         r"|UnpicklingError|not a ZIP archive",
         where=LOADING + r"|PytorchStreamReader|central directory|ZIP archive",

@@ -24,8 +24,7 @@ CAUSES = (
     Cause(
         "too-few-gpus",
         "The run wants more GPUs than there are",
-        "trainer.n_gpus_per_node times trainer.nnodes is more than Ray sees. veRL's default is 8 GPUs a "
-        "node.",
+        "trainer.n_gpus_per_node times trainer.nnodes is more than Ray sees. veRL's default is 8 GPUs a node.",
         ("trainer.n_gpus_per_node=1", "check CUDA_VISIBLE_DEVICES and that no other run holds the GPUs"),
         raised=r"Total available GPUs [\d.]+ is less than total desired GPUs"
         r"|[Ww]orld size \(\d+\) is larger than the number of available GPUs",
@@ -99,11 +98,7 @@ CAUSES = (
         "gpu-not-visible",
         "No GPU is visible",
         "There is no NVIDIA driver, or CUDA_VISIBLE_DEVICES hides every GPU from the worker.",
-        (
-            "nvidia-smi must list the GPU",
-            "unset CUDA_VISIBLE_DEVICES",
-            "without a GPU: `ppo-tui run toy-cpu`",
-        ),
+        ("nvidia-smi must list the GPU", "unset CUDA_VISIBLE_DEVICES", "without a GPU: `ppo-tui run toy-cpu`"),
         raised=r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
         r"|invalid device ordinal|Failed to infer device type",
     ),
@@ -165,8 +160,7 @@ CAUSES = (
         "RAM), or "
         "crashed in native code.",
         (
-            "watch the host's memory: actor_rollout_ref.rollout.agent.num_workers ↓, "
-            "data.dataloader_num_workers ↓",
+            "watch the host's memory: actor_rollout_ref.rollout.agent.num_workers ↓, data.dataloader_num_workers ↓",
             "look for the process's own log in the Ray session folder: /tmp/ray/session_latest/logs",
             "`dmesg | grep -i 'killed process'`",
         ),

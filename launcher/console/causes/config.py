@@ -9,10 +9,7 @@ CAUSES = (
         "unknown-config-key",
         "veRL has no configuration key '{key}'",
         "The name is mistyped, or belongs to another veRL version.",
-        (
-            "correct the name; `ppo-tui check PRESET` proposes the nearest one",
-            "+{key}=... only if veRL reads it",
-        ),
+        ("correct the name; `ppo-tui check PRESET` proposes the nearest one", "+{key}=... only if veRL reads it"),
         line=r"Could not (?:override|append to config|delete from config)[^']{0,40}'(?P<key>[^']+)'",
         raised=r"Config(?:Attribute|Key)Error: (?:Key|Missing key) '?(?P<key>[\w.]+)",
         fatal=True,
@@ -23,11 +20,7 @@ CAUSES = (
         "A value contains characters that mean something to Hydra's override grammar (~, commas, brackets, "
         "quotes, "
         "=, spaces) and has to be quoted.",
-        (
-            "quote it twice: 'key=\"value\"'",
-            "write ~/models as a full path",
-            "ppo-tui quotes values by itself",
-        ),
+        ("quote it twice: 'key=\"value\"'", "write ~/models as a full path", "ppo-tui quotes values by itself"),
         line=r"(?:LexerNoViableAltException|OverrideParseException|Error parsing override|mismatched input "
         r"|no viable "
         r"alternative at input |token recognition error|missing EQUAL at )",
@@ -75,8 +68,7 @@ CAUSES = (
     Cause(
         "loss-agg-mode",
         "actor.loss_agg_mode={value} does not exist",
-        "It must be token-mean, token-sum, seq-mean-token-sum, seq-mean-token-mean or "
-        "seq-mean-token-sum-norm.",
+        "It must be token-mean, token-sum, seq-mean-token-sum, seq-mean-token-mean or seq-mean-token-sum-norm.",
         ("actor_rollout_ref.actor.loss_agg_mode=token-mean",),
         raised=r"Invalid loss_agg_mode: (?P<value>\w[\w-]*)",
     ),
@@ -110,22 +102,15 @@ CAUSES = (
         "rollout-engine",
         "There is no rollout engine '{value}'",
         "actor_rollout_ref.rollout.name or .mode is none that this veRL knows.",
-        (
-            "actor_rollout_ref.rollout.name=vllm",
-            "leave actor_rollout_ref.rollout.mode out (async is the only one)",
-        ),
+        ("actor_rollout_ref.rollout.name=vllm", "leave actor_rollout_ref.rollout.mode out (async is the only one)"),
         raised=r"(?:Rollout |Rollout mode '|Unknown rollout mode: )(?P<value>\w+)"
         r"(?: with mode \w+ not found|' has been removed|\. Available)",
     ),
     Cause(
         "unknown-optimizer",
         "The optimizer cannot be found",
-        "actor.optim.optimizer (or the critic's) is not in the module optimizer_impl, or that module is not "
-        "installed.",
-        (
-            "actor_rollout_ref.actor.optim.optimizer=AdamW "
-            "actor_rollout_ref.actor.optim.optimizer_impl=torch.optim",
-        ),
+        "actor.optim.optimizer (or the critic's) is not in the module optimizer_impl, or that module is not installed.",
+        ("actor_rollout_ref.actor.optim.optimizer=AdamW actor_rollout_ref.actor.optim.optimizer_impl=torch.optim",),
         raised=r"Optimizer '\w+' not found in module"
         r"|Failed to import module '[\w.]+'\. Make sure the package",
     ),
@@ -137,8 +122,7 @@ CAUSES = (
         "says AssertionError()).",
         (
             "actor_rollout_ref.actor.optim.lr=1e-6 critic.optim.lr=1e-5",
-            "actor_rollout_ref.actor.optim.lr_scheduler_type=constant "
-            "critic.optim.lr_scheduler_type=constant",
+            "actor_rollout_ref.actor.optim.lr_scheduler_type=constant critic.optim.lr_scheduler_type=constant",
         ),
         raised=r"Invalid learning rate: |Warmup style \w+ is not supported"
         r"|LR scheduler type \w+ is not supported"
@@ -173,10 +157,7 @@ CAUSES = (
         "temperature",
         "Sampling needs a temperature above 0",
         "Validation is set to sample (val_kwargs.do_sample=True) while the rollout temperature is 0.",
-        (
-            "actor_rollout_ref.rollout.temperature=1.0",
-            "or actor_rollout_ref.rollout.val_kwargs.do_sample=False",
-        ),
+        ("actor_rollout_ref.rollout.temperature=1.0", "or actor_rollout_ref.rollout.val_kwargs.do_sample=False"),
         raised=r"validation gen temperature should be greater than 0",
     ),
     Cause(
@@ -196,8 +177,7 @@ CAUSES = (
     Cause(
         "config-invalid",
         "veRL refuses the configuration",
-        "A block of the configuration could not be built; the quoted error says what it wants, full_key "
-        "where.",
+        "A block of the configuration could not be built; the quoted error says what it wants, full_key where.",
         ("correct the setting that the message names", CHECK),
         raised=r"^[\w.]+\((?:[\"'].*)?\)?|InstantiationException: ",
         where=r"Error in call to target|full_key: ",

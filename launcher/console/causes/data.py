@@ -60,8 +60,7 @@ CAUSES = (
     Cause(
         "data-columns",
         "The data file lacks the column '{column}'",
-        "veRL needs the columns prompt (a list of messages), data_source and reward_model with a "
-        "ground_truth.",
+        "veRL needs the columns prompt (a list of messages), data_source and reward_model with a ground_truth.",
         (REBUILD, "data.prompt_key= the name of the prompt column, when it has another name"),
         raised=r"KeyError: ['\"](?P<column>prompt|data_source|reward_model|ground_truth)['\"]",
     ),
@@ -77,8 +76,7 @@ CAUSES = (
     Cause(
         "prompt-too-long",
         "A prompt is longer than the configured length",
-        "A prompt does not fit into data.max_prompt_length, or leaves no room for an answer in the model's "
-        "context.",
+        "A prompt does not fit into data.max_prompt_length, or leaves no room for an answer in the model's context.",
         (
             "data.filter_overlong_prompts=True",
             "data.max_prompt_length ↑ (e.g. 1024)",

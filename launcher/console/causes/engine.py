@@ -3,9 +3,7 @@
 from launcher.console.causes.entry import Cause, Level
 
 UTILISATION = "actor_rollout_ref.rollout.gpu_memory_utilization"
-INSTALL = (
-    "pip install 'verl[vllm]==0.9.1' (it brings vllm 0.24.0 and torch 2.11.0); check with `ppo-tui doctor`"
-)
+INSTALL = "pip install 'verl[vllm]==0.9.1' (it brings vllm 0.24.0 and torch 2.11.0); check with `ppo-tui doctor`"
 
 CAUSES = (
     Cause(
@@ -52,10 +50,7 @@ CAUSES = (
         "weights-refused",
         "The engine failed while it took new weights, and veRL waits for it for ever",
         "The trainer sends weights and waits for a receipt; an engine that raises an error never gives one.",
-        (
-            "read the error above this line: it is the engine's",
-            "`ppo-tui stop RUN`: the run does not end by itself",
-        ),
+        ("read the error above this line: it is the engine's", "`ppo-tui stop RUN`: the run does not end by itself"),
         line=r"Invocation of collective_rpc method failed",
         level=Level.GENERAL,
         hangs=True,
@@ -109,12 +104,8 @@ CAUSES = (
     Cause(
         "flashinfer",
         "FlashInfer, which vLLM uses for sampling, cannot be built or loaded",
-        "FlashInfer compiles its kernels on first use and needs nvcc and a C++ compiler; a run also works "
-        "without it.",
-        (
-            "env: VLLM_USE_FLASHINFER_SAMPLER=0",
-            "or install a CUDA toolkit and set CUDA_HOME",
-        ),
+        "FlashInfer compiles its kernels on first use and needs nvcc and a C++ compiler; a run also works without it.",
+        ("env: VLLM_USE_FLASHINFER_SAMPLER=0", "or install a CUDA toolkit and set CUDA_HOME"),
         raised=r"[Ff]lash[Ii]nfer|Could not find nvcc|[Nn]inja build failed"
         r"|No such file or directory: '(?:\S*/)?(?:ninja|nvcc)'"
         r"|Error building extension ",

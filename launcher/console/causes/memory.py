@@ -8,9 +8,7 @@ OFFLOAD = (
     "actor_rollout_ref.actor.fsdp_config.param_offload=True and .optimizer_offload=True",
     "critic.fsdp.param_offload=True critic.fsdp.optimizer_offload=True",
 )
-AWAKE = (
-    "actor_rollout_ref.rollout.free_cache_engine=True: the engine gives its share back while the models train"
-)
+AWAKE = "actor_rollout_ref.rollout.free_cache_engine=True: the engine gives its share back while the models train"
 CHUNKING = (
     "actor_rollout_ref.actor.entropy_from_logits_with_chunking=True (veRL 0.9.1: only with "
     "model.use_remove_padding=True)"
@@ -21,10 +19,8 @@ LOGITS = (
     "vocabulary) do not fit. The engine sleeps meanwhile: a lower gpu_memory_utilization changes nothing."
 )
 FEWER_PROCESSES = (
-    "actor_rollout_ref.rollout.agent.num_workers ↓ (e.g. 2), reward.num_workers ↓, "
-    "data.dataloader_num_workers ↓",
-    "param_offload and optimizer_offload cost 12-16 bytes of host memory per parameter: switch off what "
-    "fits the GPU",
+    "actor_rollout_ref.rollout.agent.num_workers ↓ (e.g. 2), reward.num_workers ↓, data.dataloader_num_workers ↓",
+    "param_offload and optimizer_offload cost 12-16 bytes of host memory per parameter: switch off what fits the GPU",
 )
 
 CAUSES = (
@@ -56,8 +52,7 @@ CAUSES = (
     Cause(
         "gpu-oom-update",
         "The GPU ran out of memory in the actor's update",
-        "Activations and logits of a micro-batch, together with weights, gradients and Adam states, do not "
-        "fit.",
+        "Activations and logits of a micro-batch, together with weights, gradients and Adam states, do not fit.",
         (
             "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu ↓ (e.g. 1), or with dynamic batches "
             "actor_rollout_ref.actor.ppo_max_token_len_per_gpu ↓",
@@ -130,12 +125,7 @@ CAUSES = (
         "gpu-oom-rollout",
         "The GPU ran out of memory during the rollout",
         "The engine generates with its share of the GPU and what the training side left is not enough.",
-        (
-            UTILISATION,
-            "actor_rollout_ref.rollout.max_num_seqs ↓ (e.g. 64)",
-            "data.max_response_length ↓",
-            ESTIMATE,
-        ),
+        (UTILISATION, "actor_rollout_ref.rollout.max_num_seqs ↓ (e.g. 64)", "data.max_response_length ↓", ESTIMATE),
         raised=CUDA_OOM,
         where=r"(?s)^(?=.*stepping)(?=.*(?:from (?:Engine|(?i:vllm)|SGLang|Async|Worker\b|AgentLoop)"
         r"|generate|vllm/))",
@@ -165,11 +155,7 @@ CAUSES = (
         "A process ended by SIGKILL that nobody asked for: nearly always the kernel's out-of-memory killer, "
         "or the "
         "memory limit of a container.",
-        (
-            *FEWER_PROCESSES,
-            "look at `dmesg | grep -i 'killed process'`",
-            "raise the container's or job's memory limit",
-        ),
+        (*FEWER_PROCESSES, "look at `dmesg | grep -i 'killed process'`", "raise the container's or job's memory limit"),
         line=r"(?:\S{1,200}: line \d+: +\d+ )?Killed(?:$| {3,}|\s+python)|Out of memory: Killed process"
         r"|Memory cgroup out of memory|oom-kill:|The actor is dead .*exceeded K8s pod memory limits",
         fatal=True,

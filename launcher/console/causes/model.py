@@ -146,8 +146,7 @@ CAUSES = (
     Cause(
         "attention-heads",
         "The attention heads cannot be divided among the GPUs",
-        "The number of attention heads must be divisible by the tensor-parallel and by the "
-        "sequence-parallel size.",
+        "The number of attention heads must be divisible by the tensor-parallel and by the sequence-parallel size.",
         (
             "actor_rollout_ref.rollout.tensor_model_parallel_size ↓ (e.g. 1)",
             "actor_rollout_ref.actor.ulysses_sequence_parallel_size ↓ (e.g. 1)",

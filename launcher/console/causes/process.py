@@ -22,11 +22,7 @@ CAUSES = (
         "transfer-queue-missing",
         "The package TransferQueue is missing",
         "The trainer of veRL 0.9 needs it and a plain `pip install verl` does not bring it along.",
-        (
-            "pip install TransferQueue==0.1.11, or 'verl[vllm]==0.9.1'",
-            "stop-gap: trainer.use_v1=False",
-            DOCTOR,
-        ),
+        ("pip install TransferQueue==0.1.11, or 'verl[vllm]==0.9.1'", "stop-gap: trainer.use_v1=False", DOCTOR),
         raised=r"No module named 'transfer_queue|No module named 'TransferQueue",
     ),
     Cause(

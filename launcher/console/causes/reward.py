@@ -83,13 +83,10 @@ CAUSES = (
     Cause(
         "prompts-all-failed",
         "Every prompt of a batch failed",
-        "veRL dropped all prompts of a batch because each of them raised an exception; the first of them is "
-        "the "
-        "cause.",
+        "veRL dropped all prompts of a batch because each of them raised an exception; the first of them is the cause.",
         (
             "look at the first 'Error in _run_prompt' traceback in the log",
-            "check the reward function, the chat template and the columns of the data: `ppo-tui check "
-            "PRESET`",
+            "check the reward function, the chat template and the columns of the data: `ppo-tui check PRESET`",
         ),
         raised=r"no materializable trajectories|Received an empty list as keys",
         level=Level.SYMPTOM,

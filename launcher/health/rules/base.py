@@ -41,14 +41,10 @@ class Rule:
     id: ClassVar[str]
     question: ClassVar[str]
     family: ClassVar[str]
-    needs: ClassVar[
-        tuple[tuple[str, ...], ...]
-    ] = ()  # metric keys: one of each group must be logged; drawn as well
+    needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
     on_chart: ClassVar[bool] = False  # whether `bounds` are on the scale of the first series drawn
-    judges_validations: ClassVar[bool] = (
-        False  # whether a validation without a training step is a step for it
-    )
+    judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
 
     def __init__(self, setup: Setup) -> None:
         self.config = setup.config
@@ -92,11 +88,7 @@ class Rule:
 
 def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Bound]:
     """One bound for each level that has a limit of this name, in units of `unit`."""
-    return [
-        Bound(level, side, limits[key] * unit)
-        for level, prefix in FLAGS
-        if (key := f"{prefix}.{name}") in limits
-    ]
+    return [Bound(level, side, limits[key] * unit) for level, prefix in FLAGS if (key := f"{prefix}.{name}") in limits]
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:

@@ -48,11 +48,7 @@ class Stalled(Rule):
             Bound(
                 level,
                 ">",
-                max(
-                    limits[f"{name}.median"] * usual,
-                    limits[f"{name}.longest"] * longest,
-                    limits[f"{name}.seconds"],
-                ),
+                max(limits[f"{name}.median"] * usual, limits[f"{name}.longest"] * longest, limits[f"{name}.seconds"]),
             )
             for level, name in SERIOUS
         ]

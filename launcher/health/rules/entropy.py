@@ -36,9 +36,7 @@ class Collapse(Rule):
             return warming(8 - entropy.count)
         now = entropy.then(0)
         assert now is not None  # 8 values are there
-        self._falls = [
-            (n, then) for n in _SPANS if (then := entropy.then(n)) is not None and then > _NOTHING_LEFT
-        ]
+        self._falls = [(n, then) for n in _SPANS if (then := entropy.then(n)) is not None and then > _NOTHING_LEFT]
         falling = worst(now, self.bounds(self.limits.raising))
         level = self._level(entropy)
         if level >= falling and level > Level.OK:
@@ -52,9 +50,7 @@ class Collapse(Rule):
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         return [
-            Bound(level, "<", limits[f"{name}.ratio_{n}"] * then)
-            for level, name in SERIOUS
-            for n, then in self._falls
+            Bound(level, "<", limits[f"{name}.ratio_{n}"] * then) for level, name in SERIOUS for n, then in self._falls
         ]
 
     def lasting(self) -> Sequence[Bound]:
@@ -105,10 +101,7 @@ class Noise(Rule):
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         usual = self._usual.median
-        return [
-            Bound(level, ">=", limits[f"{name}.ratio"] * usual + limits[f"{name}.offset"])
-            for level, name in FLAGS
-        ]
+        return [Bound(level, ">=", limits[f"{name}.ratio"] * usual + limits[f"{name}.offset"]) for level, name in FLAGS]
 
 
 class Exhausted(Rule):

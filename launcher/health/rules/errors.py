@@ -21,9 +21,7 @@ _FATAL = re.compile(
 )
 _JOB = "Error executing job"
 # The driver's last words, and Ray's of an exception in another process: the exception itself follows.
-_HEADING = re.compile(
-    _JOB + r"|ray\.exceptions\.RayTaskError\([A-Z]\w*(?:Error|Exception|Interrupt|Exit)\): "
-)
+_HEADING = re.compile(_JOB + r"|ray\.exceptions\.RayTaskError\([A-Z]\w*(?:Error|Exception|Interrupt|Exit)\): ")
 _FATAL_ANYWHERE = re.compile(
     r"CUDA out of memory\. Tried|CUDA error: |NCCL error|Watchdog caught collective operation timeout"
     r"|Segmentation fault|core dumped|device-side assert|No space left on device|PytorchStreamWriter failed"

@@ -86,10 +86,7 @@ class Truncation(Rule):
             Bound(
                 level,
                 ">",
-                max(
-                    limits[f"{name}.share"],
-                    usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise),
-                ),
+                max(limits[f"{name}.share"], usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)),
             )
             for level, name in FLAGS
         ]

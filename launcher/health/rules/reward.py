@@ -144,9 +144,7 @@ class Signal(Rule):
         """A step with signal, among many without."""
         flat = sum(self._last)
         if flat >= self.limits.raising["warn.mostly"]:
-            return Reading(
-                Level.WARN, f"{flat} of the last {len(self._last)} steps had nothing to learn from"
-            )
+            return Reading(Level.WARN, f"{flat} of the last {len(self._last)} steps had nothing to learn from")
         return Reading(Level.OK, "rewards differ")
 
 

@@ -41,10 +41,7 @@ def lora(subject: Subject) -> Findings:
             continue
         if rank > LARGEST_RANK:
             yield error(
-                "V12",
-                [key],
-                f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}",
-                f"set {key} to 16 to 64",
+                "V12", [key], f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}", f"set {key} to 16 to 64"
             )
         elif str(subject.value(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
             yield warning(
@@ -137,8 +134,7 @@ def targets(subject: Subject) -> Findings:
             yield error(
                 "LORA-5",
                 [key],
-                f"{key} is {wanted}{hint}, and no layer of the model is called so{text}: veRL dies of it at "
-                "model load",
+                f"{key} is {wanted}{hint}, and no layer of the model is called so{text}: veRL dies of it at model load",
                 f"set {key} to all-linear, or to a list of {', '.join(leaves)}",
                 {f"{group}.target_modules": "all-linear"},
             )
@@ -148,8 +144,7 @@ def targets(subject: Subject) -> Findings:
                 yield warning(
                     "LORA-5",
                     [key],
-                    f"no layer of the model is called {lost[0]}{did_you_mean(str(lost[0]), leaves)}, which "
-                    f"{key} names",
+                    f"no layer of the model is called {lost[0]}{did_you_mean(str(lost[0]), leaves)}, which {key} names",
                     f"there are {', '.join(leaves)}",
                 )
 

@@ -101,11 +101,4 @@ def filter_metric(subject: Subject) -> Findings:
         )
 
 
-RULES = (
-    aggregation,
-    loss_mode,
-    gae_needs_critic,
-    group_of_one,
-    two_kls,
-    filter_metric,
-)
+RULES = (aggregation, loss_mode, gae_needs_critic, group_of_one, two_kls, filter_metric)

@@ -14,31 +14,19 @@ Findings = Iterator[Finding]
 ACTOR, ROLLOUT, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.ref"
 MODEL, CRITIC, TRAINER, DATA = "actor_rollout_ref.model", "critic", "trainer", "data"
 
-BATCH, N, NODES, GPUS = (
-    f"{DATA}.train_batch_size",
-    f"{ROLLOUT}.n",
-    f"{TRAINER}.nnodes",
-    f"{TRAINER}.n_gpus_per_node",
-)
+BATCH, N, NODES, GPUS = (f"{DATA}.train_batch_size", f"{ROLLOUT}.n", f"{TRAINER}.nnodes", f"{TRAINER}.n_gpus_per_node")
 MINI, MICRO = f"{ACTOR}.ppo_mini_batch_size", f"{ACTOR}.ppo_micro_batch_size_per_gpu"
 CRITIC_MINI, CRITIC_MICRO = f"{CRITIC}.ppo_mini_batch_size", f"{CRITIC}.ppo_micro_batch_size_per_gpu"
-LOG_PROB, REF_LOG_PROB = (
-    f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu",
-    f"{REF}.log_prob_micro_batch_size_per_gpu",
-)
+LOG_PROB, REF_LOG_PROB = (f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu", f"{REF}.log_prob_micro_batch_size_per_gpu")
 DYNAMIC = f"{ACTOR}.use_dynamic_bsz"
 
 
-def error(
-    id: str, keys: Sequence[str], message: str, fix: str, change: Mapping[str, Any] | None = None
-) -> Finding:
+def error(id: str, keys: Sequence[str], message: str, fix: str, change: Mapping[str, Any] | None = None) -> Finding:
     """A finding that stops the run."""
     return Finding(id, "config", "error", tuple(keys), message, fix, change)
 
 
-def warning(
-    id: str, keys: Sequence[str], message: str, fix: str, change: Mapping[str, Any] | None = None
-) -> Finding:
+def warning(id: str, keys: Sequence[str], message: str, fix: str, change: Mapping[str, Any] | None = None) -> Finding:
     """A finding that harms the run, or may."""
     return Finding(id, "config", "warning", tuple(keys), message, fix, change)
 

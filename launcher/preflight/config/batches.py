@@ -38,12 +38,7 @@ from launcher.preflight.subject import Subject
 def answers_over_gpus(subject: Subject) -> Findings:
     """V1: the answers of a step are cut into equal shares, one a GPU."""
     batch, n, gpus = whole(subject, BATCH), whole(subject, N), subject.gpus
-    if (
-        batch is None
-        or n is None
-        or (dynamic(subject) and subject.at_least("0.6.0"))
-        or batch * n % gpus == 0
-    ):
+    if batch is None or n is None or (dynamic(subject) and subject.at_least("0.6.0")) or batch * n % gpus == 0:
         return
     better = [size for size in multiples(gpus, batch) if size * n % gpus == 0]
     yield error(

@@ -51,11 +51,7 @@ def engine(subject: Subject) -> Findings:
     key = f"{ROLLOUT}.name"
     if subject.cpu and subject.value(key) in ("vllm", "sglang", "trtllm"):
         yield error(
-            "CPU-3",
-            [key],
-            f"the engine {subject.value(key)} needs a GPU",
-            f"set {key} to hf",
-            {"rollout.engine": "hf"},
+            "CPU-3", [key], f"the engine {subject.value(key)} needs a GPU", f"set {key} to hf", {"rollout.engine": "hf"}
         )
 
 

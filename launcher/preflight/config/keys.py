@@ -30,9 +30,7 @@ def unknown(subject: Subject) -> Findings:
             continue
         near = _nearest_key(subject, key)
         fix = f"write {near}" if near else f"write +{key} if veRL is to take it all the same"
-        yield error(
-            "KEY-1", [key], f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix
-        )
+        yield error("KEY-1", [key], f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix)
 
 
 def appended(subject: Subject) -> Findings:
@@ -86,9 +84,7 @@ def unused(subject: Subject) -> Findings:
         if spec and (subject.loaded.source(spec.name) is None or spec.name in DEMANDED):
             continue
         make = warning if key.startswith(REWARDS) else info
-        yield make(
-            "KEY-4", [key], f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out"
-        )
+        yield make("KEY-4", [key], f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out")
 
 
 def _free(subject: Subject) -> Iterator[tuple[str, str, Any]]:

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import (
-    ACTOR,
-    CRITIC,
-    GPUS,
-    NODES,
-    Findings,
-    error,
-    has_critic,
-    warning,
-    whole,
-)
+from launcher.preflight.config.base import ACTOR, CRITIC, GPUS, NODES, Findings, error, has_critic, warning, whole
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
 
@@ -59,8 +49,7 @@ def optimizer(subject: Subject) -> Findings:
             yield error(
                 "P22",
                 [f"{block}.optimizer"],
-                f"veRL cannot make a {name}, which it gives a weight decay and every parameter: it dies at "
-                "model load",
+                f"veRL cannot make a {name}, which it gives a weight decay and every parameter: it dies at model load",
                 f"set {block}.optimizer to AdamW",
             )
         elif isinstance(module, str) and module != "torch.optim" and not _installed(subject, module):
@@ -111,10 +100,7 @@ def betas(subject: Subject) -> Findings:
 def number_types(subject: Subject) -> Findings:
     """OPT-2: the types of numbers have names that veRL knows."""
     names = ("model_dtype", *(f"mixed_precision.{each}_dtype" for each in ("param", "reduce", "buffer")))
-    blocks = {
-        "actor": f"{ACTOR}.fsdp_config",
-        **({"critic": f"{CRITIC}.fsdp"} if has_critic(subject) else {}),
-    }
+    blocks = {"actor": f"{ACTOR}.fsdp_config", **({"critic": f"{CRITIC}.fsdp"} if has_critic(subject) else {})}
     for group, block in blocks.items():
         for name in names:
             key = f"{block}.{name}"
@@ -123,8 +109,7 @@ def number_types(subject: Subject) -> Findings:
                 yield error(
                     "OPT-2",
                     [key],
-                    f"veRL knows no numbers called '{value}'{did_you_mean(value, FLOATS)}: it dies of it at "
-                    "model load",
+                    f"veRL knows no numbers called '{value}'{did_you_mean(value, FLOATS)}: it dies of it at model load",
                     f"set {key} to fp32 or bf16",
                     {f"{group}.model_dtype": "fp32"} if name == "model_dtype" else None,
                 )

@@ -61,9 +61,7 @@ def gpus(subject: Subject) -> Findings:
 
 def engines_over_gpus(subject: Subject) -> Findings:
     """P2: the GPUs divide evenly into engines."""
-    sizes = [
-        whole(subject, f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")
-    ]
+    sizes = [whole(subject, f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")]
     tensor, total = whole(subject, TENSOR), subject.gpus
     if tensor is None:
         return

@@ -46,18 +46,17 @@ def model(subject: Subject) -> Findings:
     own = bool(subject.value(f"{JUDGE}.enable_resource_pool"))
     nodes = subject.value(f"{JUDGE}.nnodes", 0) if own else subject.value(NODES, 1)
     each = subject.value(f"{JUDGE}.n_gpus_per_node", 8) if own else subject.value(GPUS, 8)
-    spans = [whole(subject, f"{JUDGE}.rollout.{name}_parallel_size") or 1
-             for name in ("tensor_model", "data", "pipeline_model")]  # fmt: skip
+    spans = [
+        whole(subject, f"{JUDGE}.rollout.{name}_parallel_size") or 1
+        for name in ("tensor_model", "data", "pipeline_model")
+    ]
     if isinstance(nodes, int) and isinstance(each, int) and nodes * each < math.prod(spans):
         keys = [f"{JUDGE}.{name}" for name in ("nnodes", "n_gpus_per_node")] if own else [NODES, GPUS]
         yield error(
             "REWARD-1",
             [f"{JUDGE}.rollout.tensor_model_parallel_size", *keys],
-            f"the reward model's engine spans {gpu_count(math.prod(spans))}, and it has "
-            f"{gpu_count(nodes * each)}",
-            f"set {keys[0]} to 1"
-            if own and not nodes
-            else f"set {JUDGE}.rollout.tensor_model_parallel_size to 1",
+            f"the reward model's engine spans {gpu_count(math.prod(spans))}, and it has {gpu_count(nodes * each)}",
+            f"set {keys[0]} to 1" if own and not nodes else f"set {JUDGE}.rollout.tensor_model_parallel_size to 1",
             {"reward.model_nodes": 1} if own and not nodes else None,
         )
 

@@ -55,8 +55,7 @@ def engine(subject: Subject) -> Findings:
     yield error(
         "V17",
         [ENGINE],
-        f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out "
-        "after the critic was loaded",
+        f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out after the critic was loaded",
         f"set {ENGINE} to {one_of(usable)}",
         {"rollout.engine": "hf" if subject.cpu else "vllm"},
     )
@@ -158,9 +157,21 @@ def conversations(subject: Subject) -> Findings:
 
 
 FORMATS = (
-    "auto", "hf", "safetensors", "fastsafetensors", "pt", "npcache", "dummy", "tensorizer", "runai_streamer",
-    "runai_streamer_sharded", "sharded_state", "gguf", "bitsandbytes", "mistral",
-)  # fmt: skip
+    "auto",
+    "hf",
+    "safetensors",
+    "fastsafetensors",
+    "pt",
+    "npcache",
+    "dummy",
+    "tensorizer",
+    "runai_streamer",
+    "runai_streamer_sharded",
+    "sharded_state",
+    "gguf",
+    "bitsandbytes",
+    "mistral",
+)
 """How vLLM can load weights."""
 
 TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
@@ -190,11 +201,4 @@ def engine_words(subject: Subject) -> Findings:
         )
 
 
-RULES = (
-    engine,
-    mode,
-    parallel_engine,
-    sequences_over_gpus,
-    conversations,
-    engine_words,
-)
+RULES = (engine, mode, parallel_engine, sequences_over_gpus, conversations, engine_words)

@@ -23,22 +23,13 @@ from launcher.preflight.subject import Subject
 
 PROMPT, RESPONSE = f"{DATA}.max_prompt_length", f"{DATA}.max_response_length"
 LOG_PROB_DYNAMIC = f"{ROLLOUT}.log_prob_use_dynamic_bsz"
-BATCHED, MODEL_LEN, SEQS = (
-    f"{ROLLOUT}.max_num_batched_tokens",
-    f"{ROLLOUT}.max_model_len",
-    f"{ROLLOUT}.max_num_seqs",
-)
+BATCHED, MODEL_LEN, SEQS = (f"{ROLLOUT}.max_num_batched_tokens", f"{ROLLOUT}.max_model_len", f"{ROLLOUT}.max_num_seqs")
 
 
 def dynamic_everywhere(subject: Subject) -> Findings:
     """P15: the actor's update and its log-probabilities are both dynamic or both not (0.8 on)."""
     actor, rollout = subject.value(DYNAMIC), subject.value(LOG_PROB_DYNAMIC)
-    if (
-        isinstance(actor, bool)
-        and isinstance(rollout, bool)
-        and actor != rollout
-        and subject.at_least("0.8.0")
-    ):
+    if isinstance(actor, bool) and isinstance(rollout, bool) and actor != rollout and subject.at_least("0.8.0"):
         yield error(
             "P15",
             [DYNAMIC, LOG_PROB_DYNAMIC],
@@ -131,8 +122,7 @@ def engine_batches(subject: Subject) -> Findings:
         yield error(
             "ENGINE-1",
             [BATCHED, MODEL_LEN, f"{ROLLOUT}.enable_chunked_prefill"],
-            f"{BATCHED} = {batched} is below {MODEL_LEN} = {limit}, which vLLM refuses "
-            "without chunked prefill",
+            f"{BATCHED} = {batched} is below {MODEL_LEN} = {limit}, which vLLM refuses without chunked prefill",
             f"set {ROLLOUT}.enable_chunked_prefill to true, or {BATCHED} to {limit}",
             {"rollout.enable_chunked_prefill": True},
         )

@@ -186,12 +186,7 @@ def normalised_micro(subject: Subject) -> Findings:
     pairs = [(MINI, MICRO, "actor", sequence_parallel(subject))]
     if has_critic(subject):
         pairs.append(
-            (
-                CRITIC_MINI,
-                CRITIC_MICRO,
-                "critic",
-                whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1,
-            )
+            (CRITIC_MINI, CRITIC_MICRO, "critic", whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1)
         )
     for mini_key, micro_key, group, parallel in pairs:
         mini, micro = whole(subject, mini_key), whole(subject, micro_key)
