@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from launcher.errors import UserError
+from launcher.health.alerting import AlertSettings
 from launcher.health.levels import Level
-from launcher.run.alerts import AlertSettings
 from launcher.run.reader import RunReader
 from launcher.run.seen import rose
 from launcher.text import clean

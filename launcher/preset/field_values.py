@@ -125,7 +125,7 @@ def _unsayable(value: Any) -> str | None:
 
 
 def _unhealthy(settings: Any) -> str | None:
-    from launcher.run.health import check_health
+    from launcher.health.alerting import check_health
 
     try:
         if isinstance(settings, Mapping):

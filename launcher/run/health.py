@@ -5,18 +5,10 @@ from typing import Any
 
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
-from launcher.health import settings as limits
 from launcher.health.checklist import Checklist
 from launcher.metrics.records import StepRecord, parse_object
-from launcher.run.alerts import AlertSettings
 from launcher.run.directory import RunDir
 from launcher.run.source import records
-
-
-def check_health(settings: Mapping[str, Any]) -> None:
-    """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
-    limits.read(settings)
-    AlertSettings.read(settings)
 
 
 def checklist_maker(

@@ -15,6 +15,7 @@ from launcher import verl_env
 from launcher.data import assets
 from launcher.errors import UserError
 from launcher.files import write_json
+from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.run import control, driver
@@ -22,7 +23,6 @@ from launcher.run.catch_up import catch_up
 from launcher.run.checkpoints import checkpoint
 from launcher.run.directory import AttemptDir, RunDir, create
 from launcher.run.events import EventLog
-from launcher.run.health import check_health
 from launcher.run.lock import alone
 from launcher.run.process import ProcessId
 from launcher.run.relaunch import note_origin, origin

@@ -18,10 +18,11 @@ from typing import Any
 from launcher.errors import UserError
 from launcher.files import read_json, write_json
 from launcher.gpu import Sampler, visible
+from launcher.health.alerting import AlertSettings
 from launcher.health.levels import Level
 from launcher.health.rows import Change
 from launcher.run import control, driver, outcome
-from launcher.run.alerts import AlertCommand, AlertSettings, StopRule
+from launcher.run.alerts import AlertCommand, StopRule
 from launcher.run.directory import RunDir
 from launcher.run.events import EventLog, read_events
 from launcher.run.health import checklist_maker, earlier_steps, machine_sizes

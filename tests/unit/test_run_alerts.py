@@ -9,8 +9,9 @@ import pytest
 
 from launcher import plain
 from launcher.errors import UserError
+from launcher.health.alerting import AlertSettings
 from launcher.health.levels import Level
-from launcher.run.alerts import AlertCommand, AlertSettings, StopRule
+from launcher.run.alerts import AlertCommand, StopRule
 from launcher.run.directory import create
 from launcher.run.events import EventLog
 from launcher.run.state import StateFile

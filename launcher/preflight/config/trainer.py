@@ -111,7 +111,7 @@ def engine_apart(subject: Subject) -> Findings:
 
 def thresholds(subject: Subject) -> Findings:
     """HEALTH-1: what `health` sets is a rule, a limit or an alert of ppo-tui's; no run starts otherwise."""
-    from launcher.run.health import check_health
+    from launcher.health.alerting import check_health
 
     try:
         check_health(subject.loaded.preset.health)

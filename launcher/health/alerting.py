@@ -1,0 +1,64 @@
+"""The options of a preset's `health:` block that are about acting on a flag; `settings` has those about limits.
+
+health:
+  on_alert: [curl, -sd, "@-", https://ntfy.sh/my-runs]   # an argument list; the event comes as JSON on stdin
+  stop_on: [NUM-1, KL-1]      # off unless named
+  stop_at: checkpoint         # or now, the default
+  grace_steps: 3              # steps that a rule must stay CRITICAL; none for NUM-1 and ERR-1
+  notify: [toast, bell, osc9] # what an open screen may do; bell and osc9 only when CRITICAL or at the end
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from launcher.errors import UserError
+from launcher.health import settings as limits
+from launcher.text import did_you_mean
+
+STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
+"""What a run may be ended for: rules that are seldom wrong."""
+NOTICES = ("toast", "bell", "osc9")
+
+
+@dataclass(frozen=True)
+class AlertSettings:
+    """The options of a preset's `health:` block that are about acting."""
+
+    on_alert: tuple[str, ...] = ()
+    stop_on: frozenset[str] = frozenset()
+    stop_at: str = "now"
+    grace_steps: int = 3
+    notify: frozenset[str] = frozenset(NOTICES)
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> "AlertSettings":
+        """Checks and takes the options. Raises UserError."""
+        command = settings.get("on_alert") or []
+        if not isinstance(command, list) or not all(isinstance(word, str) and word for word in command):
+            raise UserError(
+                f"health.on_alert is {command!r}, but must be a list of words, such as [notify-send, ppo-tui]"
+            )
+        rules = settings.get("stop_on") or []
+        for rule in rules if isinstance(rules, list) else [rules]:
+            if rule not in STOPPERS or not isinstance(rules, list):
+                near = did_you_mean(str(rule), STOPPERS)
+                raise UserError(f"health.stop_on is a list of {', '.join(STOPPERS)}; {rule!r} is not{near}")
+        when = settings.get("stop_at", "now")
+        if when not in ("now", "checkpoint"):
+            raise UserError(f"health.stop_at is {when!r}, allowed are now and checkpoint")
+        grace = settings.get("grace_steps", 3)
+        if type(grace) is not int or not 0 <= grace <= 1000:
+            raise UserError(f"health.grace_steps is {grace!r}, but must be a number of steps from 0 to 1000")
+        ways = settings.get("notify", list(NOTICES))
+        for way in ways if isinstance(ways, list) else [ways]:
+            if way not in NOTICES or not isinstance(ways, list):
+                near = did_you_mean(str(way), NOTICES)
+                raise UserError(f"health.notify is a list of {', '.join(NOTICES)}; {way!r} is not{near}")
+        return cls(tuple(command), frozenset(rules), when, grace, frozenset(ways))
+
+
+def check_health(settings: Mapping[str, Any]) -> None:
+    """Refuses a `health:` block that is wrong, before anything is started. Raises UserError."""
+    limits.read(settings)
+    AlertSettings.read(settings)
