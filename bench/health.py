@@ -20,8 +20,8 @@ from health_faults import FAULTS, Fault, Step
 from health_runs import GPU_GB, HOST_GB, REAL, STRETCH, Run, noisy, real, stretched
 
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Level
 from launcher.health.settings import FACTORS
+from launcher.record.levels import Level
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "health-evaluation.md"
 MARKS = ("<!-- figures -->", "<!-- end of figures -->")

@@ -20,8 +20,8 @@ import psutil
 
 from launcher.files import write_json
 from launcher.metrics.records import StepRecord
-from launcher.run.directory import RunDir, create
-from launcher.run.reader import RunReader
+from launcher.record.layout import RunDir, create
+from launcher.run.reading.reader import RunReader
 
 
 def make_run(steps: int, keys: int) -> RunDir:

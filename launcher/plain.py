@@ -9,9 +9,9 @@ from typing import Any, TextIO
 
 from launcher.format import SHORT_ID, number, roughly
 from launcher.metrics.names import ENTROPY, KL, SCORE, THROUGHPUT
-from launcher.run.directory import RunDir
-from launcher.run.reader import RunReader
-from launcher.run.state import ALIVE
+from launcher.record.layout import RunDir
+from launcher.record.state import ALIVE
+from launcher.run.reading.reader import RunReader
 from launcher.text import clean
 
 

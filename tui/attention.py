@@ -7,8 +7,8 @@ from typing import Any
 
 from textual.app import App
 
-from launcher.run.reader import RunReader
-from launcher.run.seen import Away, away, last_look, looked
+from launcher.run.reading.missed import Away, away, last_look, looked
+from launcher.run.reading.reader import RunReader
 from tui.notices import Notices
 from tui.terminal import notification, send
 from tui.words.run import state_words, verdict_words

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from launcher.errors import UserError
 from launcher.health.alerting import AlertSettings
-from launcher.health.levels import Level
-from launcher.run.reader import RunReader
-from launcher.run.seen import rose
+from launcher.record.levels import Level
+from launcher.run.reading.missed import rose
+from launcher.run.reading.reader import RunReader
 from launcher.text import clean
 from tui.words.run import LEVELS, STATES, is_live, notice
 

@@ -15,8 +15,8 @@ from meter import Meter
 
 from launcher.paths import cache_dir
 from launcher.preset.translate import Launch
-from launcher.run.directory import create
-from launcher.run.spawn import spawn_supervisor, write_launch
+from launcher.record.layout import create
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 FEEDS = Path(__file__).parent / "feeds"
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ class Subject:
 @contextlib.contextmanager
 def ours(go: Path, scratch: Path) -> Iterator[Subject]:
     """ppo-tui on a run with its real supervisor, whose driver prints the figures."""
-    from launcher.run.launch import stop
+    from launcher.run.actions.start import stop
 
     for package in ("launcher", "tui"):  # as an installation does, and PYTHONDONTWRITEBYTECODE does not
         compileall.compile_dir(ROOT / package, quiet=1)

@@ -9,7 +9,7 @@ import typer
 from launcher.commands.launch import Force, Run, refusals
 from launcher.commands.output import Detach, Json, Settings, put, put_json, put_table, say
 from launcher.format import number
-from launcher.run.directory import find
+from launcher.record.layout import find
 
 Step = Annotated[int | None, typer.Option("--step", help="Of this checkpoint, not of the newest.")]
 
@@ -29,8 +29,8 @@ def merge(
     json: Json = False,
 ) -> None:
     """Turn a checkpoint into a Hugging Face model. Prints its folder."""
-    from launcher.run.merge import MergeError
-    from launcher.run.merge import merge as make
+    from launcher.run.actions.merge import MergeError
+    from launcher.run.actions.merge import merge as make
 
     try:
         folder = make(find(run), step, to, say)
@@ -54,7 +54,7 @@ def eval_(
     """Score a checkpoint on the test split. That is a run of its own, which trains nothing."""
     from launcher.metrics.records import jsonable
     from launcher.plain import follow
-    from launcher.run.evaluate import SCORES, evaluate, scores
+    from launcher.run.actions.evaluate import SCORES, evaluate, scores
 
     with refusals():
         begun = evaluate(find(run), settings or [], step, say, force=force)

@@ -28,7 +28,7 @@ def export(
 ) -> None:
     """Write the figures of a run or a log to a file. Its ending is the format."""
     from launcher.export.formats import export as write
-    from launcher.run.source import resolve
+    from launcher.run.reading.source import resolve
 
     put(str(write(resolve(source), to, key or [], force=force)))
 
@@ -40,7 +40,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Put runs side by side, with the settings in which they differ."""
-    from launcher.run import compare as core
+    from launcher.run.reading import compare as core
 
     found = core.find_runs(runs)
     if not (plain or json) and sys.stdin.isatty() and sys.stdout.isatty():

@@ -9,8 +9,8 @@ import typer
 
 from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, say
 from launcher.errors import UserError
-from launcher.run.directory import RunDir, find
-from launcher.run.state import ALIVE, current
+from launcher.record.layout import RunDir, find
+from launcher.record.state import ALIVE, current
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
 Force = Annotated[bool, typer.Option("--force", help="Start although the preflight finds an error.")]
@@ -32,7 +32,7 @@ def run(
     force: Force = False,
 ) -> None:
     """Check a preset and start a run, which outlives this terminal."""
-    from launcher.run.launch import start
+    from launcher.run.actions.start import start
 
     with refusals():
         started = start(preset, settings or [], narrate=say, force=force)
@@ -53,7 +53,7 @@ def stop(
     run: Run, wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of the run is left.")] = False
 ) -> None:
     """Ask a run to end. Its driver, Ray and the rollout engine go with it."""
-    from launcher.run.launch import stop as ask
+    from launcher.run.actions.start import stop as ask
 
     found = find(run)
     before = current(found)["state"]
@@ -77,7 +77,7 @@ def resume(
     force: Force = False,
 ) -> None:
     """Continue a run from its newest checkpoint."""
-    from launcher.run.launch import resume as go_on
+    from launcher.run.actions.start import resume as go_on
 
     with refusals():
         going = go_on(find(run), settings or [], narrate=say, force=force)
@@ -86,8 +86,8 @@ def resume(
 
 def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Remove a run with its checkpoints."""
-    from launcher.run.delete import check
-    from launcher.run.delete import delete as remove
+    from launcher.run.actions.delete import check
+    from launcher.run.actions.delete import delete as remove
 
     found = find(run)
     check(found)

@@ -20,7 +20,7 @@ def import_(
     json: Json = False,
 ) -> None:
     """Take in runs made elsewhere. Logs whose steps go on become attempts of one run, others a run each."""
-    from launcher.run.importer import import_logs
+    from launcher.run.actions.import_logs import import_logs
 
     for run in import_logs(logs):
         if json:
@@ -38,7 +38,7 @@ def replay(
     json: Json = False,
 ) -> None:
     """Play a log as if it were a live run."""
-    from launcher.run.replay import start
+    from launcher.run.actions.replay import start
 
     if not 0 < speed < float("inf"):
         raise UserError(f"--speed {speed}: a number above 0 is needed, such as 20")

@@ -50,7 +50,7 @@ def presets(json: Json = False) -> None:
 def command(preset: Preset, settings: Settings = None, json: Json = False) -> None:
     """Print the exact command of a run, for a shell."""
     from launcher.preset.shell import command_line
-    from launcher.run.launch import preview
+    from launcher.run.actions.start import preview
 
     # The pasted command has no run directory: it writes below the folder where it is run.
     launch = preview(preset, settings or [], Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))

@@ -8,9 +8,9 @@ import typer
 from launcher.commands.launch import Run
 from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.format import duration, number, roughly
-from launcher.run import directory
-from launcher.run.directory import RunDir
-from launcher.run.state import ALIVE, current, shown_verdict
+from launcher.record import layout as directory
+from launcher.record.layout import RunDir
+from launcher.record.state import ALIVE, current, shown_verdict
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 
@@ -24,8 +24,8 @@ def register(app: typer.Typer) -> None:
 def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
     from launcher.metrics.records import jsonable
-    from launcher.run.scores import Scores
-    from launcher.run.took import took
+    from launcher.run.reading.elapsed import took
+    from launcher.run.reading.scores import Scores
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     for run in directory.all_runs():
@@ -102,8 +102,8 @@ def _phase(state: dict[str, Any]) -> str:
 def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
     """Print every step of a run or a log."""
     from launcher.metrics.records import jsonable
-    from launcher.run.offline import steps
-    from launcher.run.source import resolve
+    from launcher.run.reading.checklist import steps
+    from launcher.run.reading.source import resolve
 
     found = resolve(source)
     seen: set[str] = set()
@@ -146,8 +146,8 @@ def health(
     json: Json = False,
 ) -> None:
     """Judge a run or a log: each change of a rule, then the verdict."""
-    from launcher.run.offline import judge
-    from launcher.run.source import resolve
+    from launcher.run.reading.checklist import judge
+    from launcher.run.reading.source import resolve
 
     found = resolve(source)
     checklist, changes = judge(found, config or [])
@@ -166,8 +166,8 @@ def health(
 
 def diagnose(source: Source, json: Json = False) -> None:
     """Tell why a run ended."""
-    from launcher.run.offline import diagnosis
-    from launcher.run.source import resolve
+    from launcher.run.reading.checklist import diagnosis
+    from launcher.run.reading.source import resolve
 
     found = resolve(source)
     result = diagnosis(found)

@@ -8,8 +8,8 @@ from launcher.errors import UserError
 from launcher.export import csv, jsonl, parquet, svg, tensorboard
 from launcher.export.table import Table, collect
 from launcher.files import write_atomic
-from launcher.run.directory import RunDir
-from launcher.run.source import LogFile
+from launcher.record.layout import RunDir
+from launcher.run.reading.source import LogFile
 
 Render = Callable[[Table], bytes]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from launcher.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from launcher.run.directory import RunDir
-from launcher.run.offline import LogClock, steps
-from launcher.run.source import LogFile
+from launcher.record.layout import RunDir
+from launcher.run.reading.checklist import LogClock, steps
+from launcher.run.reading.source import LogFile
 from launcher.text import clean, did_you_mean
 
 _COLUMNS = ("step", "attempt")  # of every table, before the figures

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 from launcher.health.config import RunConfig
-from launcher.health.levels import Bound
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Setup
 from launcher.health.settings import read
+from launcher.record.levels import Bound
 
 
 @cache

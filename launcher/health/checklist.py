@@ -5,18 +5,19 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.health import keys, rows
+from launcher.health import keys
+from launcher.health import verdict as rows
 from launcher.health.config import RunConfig
-from launcher.health.explain import FAMILIES, Explanation
+from launcher.health.families import FAMILIES, Explanation
 from launcher.health.fixes import fitting
 from launcher.health.frame import Frame, first
-from launcher.health.levels import Level
-from launcher.health.rows import Change, Row
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Memory, Rule, Setup
 from launcher.health.settings import read, write
 from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
+from launcher.health.verdict import Change, Row
+from launcher.record.levels import Level
 from launcher.text import did_you_mean
 
 

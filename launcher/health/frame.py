@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from launcher.health import keys
-from launcher.health.levels import Level
 from launcher.health.signals import Signals
+from launcher.record.levels import Level
 
 
 class Frame:

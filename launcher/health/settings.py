@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.health.levels import FLAGS
 from launcher.health.limits import TABLE, RuleLimits
+from launcher.record.levels import FLAGS
 from launcher.text import did_you_mean
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}

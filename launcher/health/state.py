@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from launcher.health.levels import Level
+from launcher.record.levels import Level
 
 LASTING = ", flagged if it lasts"  # of a row that is still OK: what it says is no complaint yet
 

@@ -7,11 +7,11 @@ from typing import Any
 from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.files import read_json
 from launcher.health.checklist import Checklist
-from launcher.health.explain import Explanation
+from launcher.health.families import Explanation
 from launcher.metrics.records import StepRecord
-from launcher.run.directory import AttemptDir, RunDir
+from launcher.record.layout import AttemptDir, RunDir
 from launcher.run.health import checklist_maker, earlier_steps, recorded_sizes
-from launcher.run.source import chunks
+from launcher.run.reading.source import chunks
 from launcher.tail import LineTail
 
 _BATCH = 1 << 18  # bytes of steps between two looks whether anybody still wants to know

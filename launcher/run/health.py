@@ -7,8 +7,8 @@ from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
 from launcher.metrics.records import StepRecord, parse_object
-from launcher.run.directory import RunDir
-from launcher.run.source import records
+from launcher.record.layout import RunDir
+from launcher.run.reading.source import records
 
 
 def checklist_maker(

@@ -1,7 +1,7 @@
 """Where in the console something stands."""
 
 from launcher.metrics.records import StepRecord
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from launcher.tail import LineTail
 
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from launcher.run.directory import RunDir
-from launcher.run.state import current
+from launcher.record.layout import RunDir
+from launcher.record.state import current
 
 
 def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from launcher.health.levels import Level
-from launcher.health.rows import Row, sort
+from launcher.health.verdict import Row, sort
 from launcher.metrics.records import StepRecord, figures
-from launcher.run.directory import RunDir
-from launcher.run.process import ProcessId
-from launcher.run.seen import looked
+from launcher.process import ProcessId
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.run.reading.missed import looked
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings
 from tui.app import PpoTui

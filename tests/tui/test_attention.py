@@ -14,9 +14,9 @@ from pilots import until as shown
 from terminal import Terminal
 from textual.pilot import Pilot
 
-from launcher.run.directory import RunDir
-from launcher.run.reader import RunReader
-from launcher.run.seen import last_look, looked
+from launcher.record.layout import RunDir
+from launcher.run.reading.missed import last_look, looked
+from launcher.run.reading.reader import RunReader
 from tui import terminal
 from tui.attention import title
 from tui.notices import Notices

@@ -12,7 +12,7 @@ import pytest
 from terminal import Terminal
 from textual.pilot import Pilot
 
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from tui.content.compare import difference_lines
 from tui.drawing.rows import width
 from tui.entry import main
@@ -174,7 +174,7 @@ async def test_a_live_run_goes_on(make: SimpleNamespace, runs: list[Path]) -> No
 
 
 def test_wild_settings_stay_in_their_columns() -> None:
-    from launcher.run.compare import Compared, Difference
+    from launcher.run.reading.compare import Compared, Difference
 
     runs = [SimpleNamespace(run=SimpleNamespace(id=f"{n}abc")) for n in range(4)]
     wild: list[Compared] = runs  # type: ignore[assignment]

@@ -17,8 +17,8 @@ from textual.app import App
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from launcher.run.directory import RunDir
-from launcher.run.process import ProcessId
+from launcher.process import ProcessId
+from launcher.record.layout import RunDir
 from tui.drawing.plot import Plot
 from tui.drawing.rows import Row
 from tui.screens.confirm import ConfirmScreen

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from launcher.preset.files import load
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from launcher.screen_request import ScreenRequest
 from tui.actions.editing import edit_preset, edit_run
 from tui.app import PpoTui

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from launcher.preset.drafts import open_draft
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from tui.keymap import owners
 from tui.screens.ask import AskScreen
 from tui.screens.choose import ChooseScreen

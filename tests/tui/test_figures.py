@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from launcher.health.levels import Bound, Level
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
+from launcher.record.levels import Bound, Level
 from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, headline, plot, trend
 from tui.charts.marks import rises
 

@@ -11,8 +11,8 @@ import pytest
 from pilots import until as shown
 from textual.pilot import Pilot
 
-from launcher.run.directory import RunDir
-from launcher.run.importer import import_logs
+from launcher.record.layout import RunDir
+from launcher.run.actions.import_logs import import_logs
 from tui.app import PpoTui
 from tui.screens.check_detail import CheckDetailScreen
 from tui.screens.checks import ChecksScreen

@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from launcher.run.memory_history import MemoryHistory
-from launcher.run.reader import RunReader
+from launcher.run.reading.machine_history import MemoryHistory
+from launcher.run.reading.reader import RunReader
 from tui.charts.lens import Lens
 from tui.charts.memory import look, memory_plot, util_plot
 from tui.charts.view import View

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from terminal import Terminal
 
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from tui.entry import main
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"

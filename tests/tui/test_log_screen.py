@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from launcher.console.pager import Entry
 from launcher.metrics.records import StepRecord
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from tui.screens.log import LogScreen
 from tui.widgets.log_view import LogView
 

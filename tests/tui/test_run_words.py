@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from launcher.run.state import ALIVE, ENDED
+from launcher.record.state import ALIVE, ENDED
 from tui.drawing.rows import Row
 from tui.words.run import STATES, notice, phase_sentence, state_words, uptime, verdict_words
 

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from launcher.preset.files import Summary, users
 from launcher.preset.library import copy
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from tui.content.run_list import ORDERS, RunList
 from tui.screens.ask import AskScreen
 from tui.screens.compare import CompareScreen

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from launcher.run.samples import Sample
+from launcher.run.reading.responses import Sample
 from tui.content.samples import score_course, score_row
 from tui.content.word_diff import compare, flow, plain
 from tui.drawing.rows import width

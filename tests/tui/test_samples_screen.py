@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from launcher.run.samples import Sample
+from launcher.run.reading.responses import Sample
 from tui.content.samples import ORDERS, about, ordered, sample_page
 from tui.drawing.fold import fold
 from tui.drawing.rows import width

@@ -9,7 +9,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from launcher.run.importer import import_logs
+from launcher.run.actions.import_logs import import_logs
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
 from tui.widgets.form import FormLines

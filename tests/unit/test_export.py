@@ -16,10 +16,10 @@ from launcher.export import svg, tensorboard
 from launcher.export.formats import destination, export
 from launcher.export.table import Table, collect
 from launcher.metrics.records import StepRecord
-from launcher.run.directory import RunDir
-from launcher.run.importer import import_logs
-from launcher.run.offline import steps
-from launcher.run.source import resolve
+from launcher.record.layout import RunDir
+from launcher.run.actions.import_logs import import_logs
+from launcher.run.reading.checklist import steps
+from launcher.run.reading.source import resolve
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from launcher.format import GIB
-from launcher.health.levels import Level
-from launcher.run.directory import RunDir
-from launcher.run.offline import judge
-from launcher.run.reader import RunReader
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.run.reading.checklist import judge
+from launcher.run.reading.reader import RunReader
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 LEARNED, COLLAPSED, BLEW_UP, ON_TWO = (

@@ -7,9 +7,9 @@ import pytest
 
 from launcher.errors import UserError
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Level
-from launcher.health.rows import Change, Row, sort
 from launcher.health.rules import ALL
+from launcher.health.verdict import Change, Row, sort
+from launcher.record.levels import Level
 
 KL = "actor/reward_kl_penalty"
 CONFIG = {

@@ -3,8 +3,8 @@
 import pytest
 
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Level
-from launcher.health.rows import Row
+from launcher.health.verdict import Row
+from launcher.record.levels import Level
 
 
 def row(checklist: Checklist, rule: str) -> Row:

@@ -3,7 +3,7 @@
 import pytest
 
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Level
+from launcher.record.levels import Level
 
 Steps = list[dict[str, float]]
 KL, SCORE = "actor/reward_kl_penalty", "critic/score/mean"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from launcher.health import keys
 from launcher.health.checklist import Checklist
 from launcher.health.frame import Frame
-from launcher.health.levels import Level
-from launcher.health.rows import Row
 from launcher.health.rules import ALL
 from launcher.health.rules.kl import Runaway
 from launcher.health.state import Reading, State
+from launcher.health.verdict import Row
+from launcher.record.levels import Level
 
 
 def row(checklist: Checklist, rule: str) -> Row:

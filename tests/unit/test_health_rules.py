@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Level
-from launcher.health.rows import Row
+from launcher.health.verdict import Row
+from launcher.record.levels import Level
 
 BASE = {"actor/pg_loss": 0.01}
 TOKENS = 50_000.0

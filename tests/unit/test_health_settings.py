@@ -7,10 +7,10 @@ import pytest
 
 from launcher.errors import UserError
 from launcher.health.checklist import Checklist
-from launcher.health.levels import Level
 from launcher.health.limits import TABLE
 from launcher.health.rules import ALL
 from launcher.health.settings import FACTORS, read
+from launcher.record.levels import Level
 
 KL = "actor/reward_kl_penalty"
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.run.memory_history import MemoryHistory
+from launcher.run.reading.machine_history import MemoryHistory
 from tui.charts.axes import SpentAxis
 from tui.charts.memory_axis import SampleAxis, SpentSamples
 

@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from launcher.errors import UserError
-from launcher.run.importer import import_logs
-from launcher.run.offline import diagnosis, judge, steps
-from launcher.run.reader import RunReader
-from launcher.run.source import LogFile, resolve
-from launcher.run.state import current
-from launcher.run.took import took
+from launcher.record.state import current
+from launcher.run.actions.import_logs import import_logs
+from launcher.run.reading.checklist import diagnosis, judge, steps
+from launcher.run.reading.elapsed import took
+from launcher.run.reading.reader import RunReader
+from launcher.run.reading.source import LogFile, resolve
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = ("cpu-toy", "grpo", "kl-blowup", "learning", "nan", "resume", "two-gpus")

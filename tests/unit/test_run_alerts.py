@@ -10,11 +10,11 @@ import pytest
 from launcher import plain
 from launcher.errors import UserError
 from launcher.health.alerting import AlertSettings
-from launcher.health.levels import Level
-from launcher.run.alerts import AlertCommand, StopRule
-from launcher.run.directory import create
-from launcher.run.events import EventLog
-from launcher.run.state import StateFile
+from launcher.record.events import EventLog
+from launcher.record.layout import create
+from launcher.record.levels import Level
+from launcher.record.state import StateFile
+from launcher.run.supervisor.alerts import AlertCommand, StopRule
 
 CRITICAL, OK = Level.CRITICAL, Level.OK
 
@@ -60,7 +60,7 @@ def test_the_command_gets_the_event_on_stdin_and_never_through_a_shell(tmp_path:
 def test_a_failing_or_slow_command_is_told_and_never_waited_for(
     code: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("launcher.run.alerts.TIME_LIMIT", 0.5)
+    monkeypatch.setattr("launcher.run.supervisor.alerts.TIME_LIMIT", 0.5)
     failures: list[str] = []
     command = AlertCommand((sys.executable, "-c", code), failures.append)
     started = time.monotonic()

@@ -13,11 +13,11 @@ from launcher.errors import UserError
 from launcher.files import write_json
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
-from launcher.run.checkpoints import checkpoint
-from launcher.run.directory import RunDir, create
-from launcher.run.evaluate import evaluate, scores
-from launcher.run.merge import MergeError, merge
-from launcher.run.settled import settled
+from launcher.record.layout import RunDir, create
+from launcher.run.actions.evaluate import evaluate, scores
+from launcher.run.actions.merge import MergeError, merge
+from launcher.run.reading.checkpoints import checkpoint
+from launcher.run.reading.last_settings import settled
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 

@@ -12,7 +12,11 @@ from launcher.files import write_json
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
-from launcher.run.compare import (
+from launcher.record.events import EventLog
+from launcher.record.layout import RunDir, create
+from launcher.run.actions.import_logs import import_logs
+from launcher.run.reading.checklist import steps
+from launcher.run.reading.compare import (
     Compared,
     Difference,
     difference_rows,
@@ -24,10 +28,6 @@ from launcher.run.compare import (
     settings,
     summary,
 )
-from launcher.run.directory import RunDir, create
-from launcher.run.events import EventLog
-from launcher.run.importer import import_logs
-from launcher.run.offline import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

@@ -9,10 +9,10 @@ import pytest
 
 from launcher.errors import UserError
 from launcher.files import append_lines, read_json, write_json
-from launcher.run import control
-from launcher.run.checkpoints import latest_checkpoint
-from launcher.run.directory import all_runs, create, find
-from launcher.run.memory_log import MemoryLog
+from launcher.record import control
+from launcher.record.layout import all_runs, create, find
+from launcher.run.reading.checkpoints import latest_checkpoint
+from launcher.run.supervisor.machine_log import MemoryLog
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +142,7 @@ def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) ->
 
 
 def test_memory_samples_stay_bounded_and_the_newest_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("launcher.run.memory_log._MOST", 4096)
+    monkeypatch.setattr("launcher.run.supervisor.machine_log._MOST", 4096)
     log = MemoryLog(tmp_path / "gpu.jsonl")
     for i in range(400):
         log.add({"t": i, "gpus": [], "pad": "x" * 20})

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from launcher.run import driver
-from launcher.run.process import ProcessId, session_members
+from launcher.process import ProcessId, session_members
+from launcher.run.supervisor import driver
 
 TREE = """
 import os, signal, subprocess, sys, time

@@ -7,12 +7,12 @@ import pytest
 
 from launcher.errors import UserError
 from launcher.files import write_json
-from launcher.health.levels import Level
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.run.actions.import_logs import import_logs
 from launcher.run.explain import Explainer
-from launcher.run.importer import import_logs
-from launcher.run.offline import judge
-from launcher.run.seen import away, last_look, looked
+from launcher.run.reading.checklist import judge
+from launcher.run.reading.missed import away, last_look, looked
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

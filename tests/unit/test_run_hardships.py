@@ -17,16 +17,16 @@ from waiting import wait_for
 from launcher.errors import UserError
 from launcher.files import Appender
 from launcher.preset.translate import Launch
-from launcher.run.delete import delete
-from launcher.run.directory import RunDir, create
-from launcher.run.last_words import LastWords
-from launcher.run.launch import resume, stop
-from launcher.run.lock import alone
-from launcher.run.offline import diagnosis, steps
-from launcher.run.process import ProcessId, session_members
-from launcher.run.reader import RunReader
-from launcher.run.spawn import spawn_supervisor, write_launch
-from launcher.run.state import ALIVE, current
+from launcher.process import ProcessId, session_members
+from launcher.record.layout import RunDir, create
+from launcher.record.lock import alone
+from launcher.record.state import ALIVE, current
+from launcher.run.actions.delete import delete
+from launcher.run.actions.start import resume, stop
+from launcher.run.reading.checklist import diagnosis, steps
+from launcher.run.reading.reader import RunReader
+from launcher.run.supervisor.reserve import LastWords
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 # Prints step 1, the others when it is told, and ends when it is told.
 DRIVER = """

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from launcher.errors import UserError
 from launcher.files import write_json
 from launcher.metrics.records import StepRecord
-from launcher.run import reader as reading
-from launcher.run.delete import delete, size
-from launcher.run.directory import RunDir, all_runs, create
-from launcher.run.importer import import_logs
-from launcher.run.offline import judge, steps
-from launcher.run.reader import RunReader
-from launcher.run.scores import Scores
+from launcher.record.layout import RunDir, all_runs, create
+from launcher.run.actions.delete import delete, size
+from launcher.run.actions.import_logs import import_logs
+from launcher.run.reading import reader as reading
+from launcher.run.reading.checklist import judge, steps
+from launcher.run.reading.reader import RunReader
+from launcher.run.reading.scores import Scores
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

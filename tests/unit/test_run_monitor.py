@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.health.checklist import Checklist
-from launcher.health.rows import Change
+from launcher.health.verdict import Change
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.run.health import checklist_maker
-from launcher.run.monitor import Monitor
+from launcher.run.reading.monitor import Monitor
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 TOY = gzip.decompress((LOGS / "cpu-toy.log.gz").read_bytes())

@@ -11,11 +11,11 @@ import pytest
 from waiting import wait_for
 
 from launcher.preset.translate import Launch
-from launcher.run import control
-from launcher.run.directory import create
-from launcher.run.events import EventLog, read_events
-from launcher.run.launch import stop
-from launcher.run.spawn import spawn_supervisor, write_launch
+from launcher.record import control
+from launcher.record.events import EventLog, read_events
+from launcher.record.layout import create
+from launcher.run.actions.start import stop
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

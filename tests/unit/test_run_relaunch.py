@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from launcher.preset.files import load
-from launcher.run.directory import create
-from launcher.run.events import read_events
-from launcher.run.relaunch import note_origin, origin
+from launcher.record.events import read_events
+from launcher.record.layout import create
+from launcher.run.actions.relaunch import note_origin, origin
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import pytest
 from launcher.errors import UserError
 from launcher.files import write_json
 from launcher.preset.files import load
-from launcher.run.directory import RunDir, create
-from launcher.run.launch import resume
+from launcher.record.layout import RunDir, create
+from launcher.run.actions.start import resume
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from launcher.run import samples
-from launcher.run.directory import RunDir
-from launcher.run.samples import Dump, answers_to, dumps, prompt_of, read, stamp
+from launcher.record.layout import RunDir
+from launcher.run.reading import responses as samples
+from launcher.run.reading.responses import Dump, answers_to, dumps, prompt_of, read, stamp
 
 DATA = Path(__file__).parent.parent / "data" / "samples"  # of our own toy task
 JSON = st.recursive(

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from launcher.files import write_json
-from launcher.run.directory import RunDir, create
-from launcher.run.launch import stop
-from launcher.run.process import ProcessId, session_members
-from launcher.run.state import StateFile, current
+from launcher.process import ProcessId, session_members
+from launcher.record.layout import RunDir, create
+from launcher.record.state import StateFile, current
+from launcher.run.actions.start import stop
 
 ME = ProcessId.of(os.getpid())
 assert ME is not None

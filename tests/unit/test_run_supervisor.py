@@ -17,13 +17,13 @@ from waiting import wait_for
 from launcher import plain
 from launcher.files import read_json
 from launcher.preset.translate import Launch
-from launcher.run import replay
-from launcher.run.directory import RunDir, create
-from launcher.run.launch import stop
-from launcher.run.process import ProcessId, session_members
-from launcher.run.reader import RunReader
-from launcher.run.spawn import spawn_supervisor, write_launch
-from launcher.run.state import ALIVE, current
+from launcher.process import ProcessId, session_members
+from launcher.record.layout import RunDir, create
+from launcher.record.state import ALIVE, current
+from launcher.run.actions import replay
+from launcher.run.actions.start import stop
+from launcher.run.reading.reader import RunReader
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -106,7 +106,7 @@ def test_a_supervisor_that_hangs_is_told_by_its_old_heartbeat(monkeypatch: pytes
     assert "silent_minutes" not in state
     os.kill(state["supervisor"]["pid"], signal.SIGSTOP)
     real = time.time
-    monkeypatch.setattr("launcher.run.state.time.time", lambda: real() + 185)
+    monkeypatch.setattr("launcher.record.state.time.time", lambda: real() + 185)
     assert current(run)["silent_minutes"] == 3 and current(run)["state"] == "starting"
     monkeypatch.undo()
     os.kill(state["supervisor"]["pid"], signal.SIGCONT)
@@ -126,7 +126,7 @@ def test_the_hang_up_of_the_terminal_changes_nothing() -> None:
 
 
 def test_a_driver_that_cannot_be_started_is_a_failed_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from launcher.run import spawn
+    from launcher.run.supervisor import spawn
 
     real = spawn.write_json
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.app import App
 
-from launcher.run.compare import FEWEST, MOST
-from launcher.run.directory import all_runs
+from launcher.record.layout import all_runs
+from launcher.run.reading.compare import FEWEST, MOST
 
 if TYPE_CHECKING:
     from tui.app import PpoTui

@@ -7,8 +7,8 @@ from textual.app import App
 
 from launcher.errors import UserError
 from launcher.format import gib
-from launcher.run.delete import check, delete, size
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
+from launcher.run.actions.delete import check, delete, size
 from tui.actions.comparing import marks
 from tui.screens.confirm import ConfirmScreen
 

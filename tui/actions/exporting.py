@@ -6,7 +6,7 @@ from typing import Any
 from textual.app import App
 
 from launcher.errors import UserError
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from tui.screens.ask import AskScreen
 from tui.screens.confirm import ConfirmScreen
 

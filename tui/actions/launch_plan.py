@@ -43,7 +43,7 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     from launcher.preset.files import with_settings
     from launcher.preset.flow import flow, rows_of
     from launcher.preset.shell import command_line
-    from launcher.run.launch import preview
+    from launcher.run.actions.start import preview
 
     try:
         loaded = with_settings(preset, settings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from launcher import paths
 from launcher.errors import UserError
 from launcher.preset.draft import Draft
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from tui.actions.preset_saving import save
 from tui.screens.choose import ChooseScreen
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from textual.app import App
 
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.screens.confirm import ConfirmScreen
 
 
 async def ask_to_stop(app: App[Any], reader: RunReader) -> None:
     """Asks, telling what would be lost, and stops the run when the answer is yes. Runs in a worker."""
-    from launcher.run.checkpoints import latest_checkpoint
-    from launcher.run.launch import stop
+    from launcher.run.actions.start import stop
+    from launcher.run.reading.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.get("step")
     kept = latest_checkpoint(run.checkpoints)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launcher.format import number
-from launcher.health.levels import Bound
 from launcher.metrics.store import Series, SeriesStore
+from launcher.record.levels import Bound
 from tui import glyphs
 from tui.charts.figures import finite, trend
 from tui.charts.limits import bound_words, strictest

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from launcher.format import number
-from launcher.health.levels import Bound
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
+from launcher.record.levels import Bound
 from tui import glyphs
 from tui.charts.axes import TOKENS_KEY
 from tui.charts.limits import lines

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from launcher.format import number
-from launcher.health.levels import Bound
+from launcher.record.levels import Bound
 from tui.drawing.plot import Limit
 from tui.words.run import LEVELS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from launcher.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
-from launcher.run.memory_history import MemoryHistory
+from launcher.run.reading.machine_history import MemoryHistory
 from tui import glyphs
 from tui.charts.lens import Lens, cursor_headline
 from tui.charts.memory_axis import SampleAxis, SpentSamples

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from launcher.errors import UserError
 from launcher.files import read_json
-from launcher.health.levels import Bound
-from launcher.run.reader import RunReader
+from launcher.record.levels import Bound
+from launcher.run.reading.reader import RunReader
 from tui.charts import marks as chart_marks
 from tui.charts.check import check_plot
 from tui.charts.figures import Figure, plot

@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from launcher.format import SHORT_ID, duration, number
 from launcher.preset.yaml_text import shown
-from launcher.run.compare import Compared, Difference, Facts
+from launcher.run.reading.compare import Compared, Difference, Facts
 from launcher.text import clean
 from tui.charts.figures import Figure
 from tui.charts.lens import Lens

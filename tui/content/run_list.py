@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from launcher import paths
-from launcher.run.directory import RunDir, all_runs
-from launcher.run.scores import Scores
-from launcher.run.state import current
-from launcher.run.took import took
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.state import current
+from launcher.run.reading.elapsed import took
+from launcher.run.reading.scores import Scores
 from tui.matching import letters
 from tui.words.run import is_live, verdict_word
 

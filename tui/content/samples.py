@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from launcher.format import number
-from launcher.run.samples import Dump, Sample
+from launcher.run.reading.responses import Dump, Sample
 from tui.content.word_diff import compare, flow, plain
 from tui.drawing.fold import fold
 from tui.drawing.rows import Row

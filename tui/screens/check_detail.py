@@ -10,9 +10,9 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from launcher.health.explain import Explanation
+from launcher.health.families import Explanation
 from launcher.run.explain import Explainer
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.actions.editing import edit_run, field_of
 from tui.charts.check import check_plot
 from tui.widgets.header_line import HeaderLine
@@ -168,7 +168,7 @@ class CheckDetailScreen(Screen[None]):
             edit_run(self.app, self.reader.info, self._fix[1])
 
     def action_mute(self) -> None:
-        from launcher.run.control import request
+        from launcher.record.control import request
 
         muted = bool(self._checks().get(self.rule, {}).get("muted"))
         if self.read_only:

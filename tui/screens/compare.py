@@ -11,8 +11,8 @@ from textual.containers import Container, VerticalScroll
 from textual.widgets import Footer
 
 from launcher.metrics.store import SeriesStore
-from launcher.run.compare import Compared, differences, notes
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
+from launcher.run.reading.compare import Compared, differences, notes
 from tui.charts.figures import FIGURES
 from tui.charts.view import STEP
 from tui.content.compare import difference_lines, fact_lines, overlay

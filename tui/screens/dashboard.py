@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.actions.stopping import ask_to_stop
 from tui.attention import Attention
 from tui.charts.run import RunCharts

@@ -239,7 +239,7 @@ class EditorScreen(Screen[None]):
         self.run_worker(self._against(), exclusive=True, group="against")
 
     async def _against(self) -> None:
-        from launcher.run.relaunch import last_run
+        from launcher.run.actions.relaunch import last_run
 
         side = self.query_one(EditorSide)
         found = None if side.compares else await asyncio.to_thread(last_run, self.draft.name)

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
 from launcher.run.explain import Explainer
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.drawing.rows import Row
 from tui.screens.explained import ExplainedList
 from tui.widgets.items import Item, Items

@@ -6,7 +6,7 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from launcher.run.explain import Explainer
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.screens.check_detail import CheckDetailScreen
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Items

@@ -8,7 +8,7 @@ from textual.containers import Container
 from textual.widgets import Footer
 
 from launcher.metrics.store import SeriesStore
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.charts.lens import Lens
 from tui.charts.memory import look, memory_plot, util_plot
 from tui.content.memory import devices

@@ -19,7 +19,7 @@ from textual.widgets import Footer
 from launcher.errors import UserError
 from launcher.preflight.finding import LEVELS, Finding, in_order
 from launcher.preset.files import LoadedPreset
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from launcher.text import clean
 from tui.actions.launch_plan import Plan, examine, plan, settings_with, without
 from tui.drawing.rows import Row, Span, spread
@@ -228,7 +228,7 @@ class LaunchScreen(Screen[Path | None]):
 
     async def _launch(self, force: bool) -> None:
         from launcher.preflight.gate import Refused
-        from launcher.run.launch import start
+        from launcher.run.actions.start import start
 
         narrate = partial(self.app.call_from_thread, self._narrate)
         try:

@@ -11,7 +11,7 @@ from textual.widgets import Footer, Input
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
 from launcher.run.places import place_of_step
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from launcher.text import clean
 from tui.actions.copying import LARGEST, copy
 from tui.drawing.rows import Row, spread

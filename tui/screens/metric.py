@@ -9,7 +9,7 @@ from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
 from launcher.metrics.store import SeriesStore
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.actions.pinning import pin
 from tui.charts.lens import Lens
 from tui.charts.run import RunCharts

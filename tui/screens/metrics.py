@@ -8,7 +8,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from launcher.metrics.pins import pinned
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.actions.pinning import pin
 from tui.charts.lens import Lens
 from tui.content.metrics import column_heads, meaning_rows, metric_row, title

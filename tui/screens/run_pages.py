@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import ActiveBinding, Binding, BindingType
 
 from launcher.metrics.store import SeriesStore
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.screens.charted import ChartScreen
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class RunPages(ChartScreen):
         self.app.switch_screen(RunsScreen(read_only=self.read_only, current=self.directory))
 
     def action_neighbour(self, distance: int) -> None:
-        from launcher.run.directory import all_runs
+        from launcher.record.layout import all_runs
 
         runs = [run.path for run in all_runs()]
         at = runs.index(self.directory) + distance if self.directory in runs else 0

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from launcher.errors import UserError
-from launcher.run.directory import RunDir
+from launcher.record.layout import RunDir
 from launcher.text import clean
 from tui.actions.comparing import compare_marked, marks, toggle_mark
 from tui.content.run_list import ORDERS, RunList, RunSummary, arranged, named

@@ -9,8 +9,8 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from launcher.run.reader import RunReader
-from launcher.run.samples import Dump, Sample, answers_to, dumps, prompt_of
+from launcher.run.reading.reader import RunReader
+from launcher.run.reading.responses import Dump, Sample, answers_to, dumps, prompt_of
 from launcher.text import clean
 from tui.content.samples import answer_row, diff_rows, score_course
 from tui.drawing.rows import Row, crop

@@ -9,8 +9,8 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
-from launcher.run.reader import RunReader
-from launcher.run.samples import Dump, Sample, dumps, read, stamp
+from launcher.run.reading.reader import RunReader
+from launcher.run.reading.responses import Dump, Sample, dumps, read, stamp
 from launcher.text import clean
 from tui.content.samples import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.drawing.rows import Row

@@ -3,7 +3,7 @@
 from textual.geometry import Size
 
 from launcher.format import duration
-from launcher.run.seen import Away
+from launcher.run.reading.missed import Away
 from launcher.text import clean
 from tui.drawing.rows import Row, spread
 from tui.widgets.painted import HIDDEN, Painted

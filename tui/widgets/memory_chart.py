@@ -1,6 +1,6 @@
 """Memory beside the steps: of the fullest GPU, or of the host."""
 
-from launcher.run.reader import RunReader
+from launcher.run.reading.reader import RunReader
 from tui.charts.lens import Lens
 from tui.charts.memory import look, memory_plot
 from tui.content.memory import fullest

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from launcher.health.explain import FAMILIES, Explanation
+from launcher.health.families import FAMILIES, Explanation
 from launcher.text import clean
 from tui import glyphs
 from tui.charts.limits import bound_words, strictest

@@ -5,8 +5,8 @@ from typing import Any
 
 from launcher.console.phases import PHASES
 from launcher.format import duration
-from launcher.health.rows import TOO_SHORT
-from launcher.run.state import ALIVE, shown_verdict
+from launcher.health.verdict import TOO_SHORT
+from launcher.record.state import ALIVE, shown_verdict
 from tui import glyphs
 from tui.drawing.rows import Row, Span
 

@@ -8,9 +8,9 @@ from launcher.format import number
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES, Fix
 from launcher.health.frame import Frame
-from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.settings import Limits
 from launcher.health.state import LASTING, Reading
+from launcher.record.levels import FLAGS, Bound, Level, worst
 
 
 class Memory(NamedTuple):

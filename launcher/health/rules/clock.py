@@ -4,10 +4,10 @@ from collections import deque
 
 from launcher.format import duration
 from launcher.health.frame import Frame
-from launcher.health.levels import SERIOUS, Bound, Level, worst
 from launcher.health.rules.base import Memory, Rule, Setup, ladder
 from launcher.health.series import median
 from launcher.health.state import Reading
+from launcher.record.levels import SERIOUS, Bound, Level, worst
 
 
 class Stalled(Rule):

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import SERIOUS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, warming
 from launcher.health.series import Baseline, median
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
+from launcher.record.levels import SERIOUS, Bound, Level, worst
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31

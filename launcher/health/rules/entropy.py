@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import FLAGS, SERIOUS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, moved, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Entropy
 from launcher.health.state import Reading
+from launcher.record.levels import FLAGS, SERIOUS, Bound, Level, worst
 
 _NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
 _SPANS = (5, 10, 20)

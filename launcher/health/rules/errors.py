@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from launcher.health.fixes import CAUSES, Fix
 from launcher.health.frame import Frame
-from launcher.health.levels import Level
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
+from launcher.record.levels import Level
 from launcher.text import clean
 
 # Most are anchored: veRL prints sample answers into the same log, and a model that writes code writes

@@ -8,10 +8,10 @@ from typing import ClassVar
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import SERIOUS, Bound, Level
 from launcher.health.rules.base import Rule, Setup, ladder, not_judged, warming
 from launcher.health.series import Baseline, Ema
 from launcher.health.state import Reading
+from launcher.record.levels import SERIOUS, Bound, Level
 
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, warming
 from launcher.health.series import Baseline, sigma
 from launcher.health.state import LASTING, Reading
+from launcher.record.levels import FLAGS, Bound, Level, worst
 
 
 class Length(Rule):

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, worst
 from launcher.health.rules.base import Rule, ladder
 from launcher.health.state import Reading
+from launcher.record.levels import Bound, worst
 
 
 class Mismatch(Rule):

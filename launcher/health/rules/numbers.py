@@ -4,9 +4,9 @@ import math
 
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Level
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
+from launcher.record.levels import Level
 
 _SHOWN = 4
 

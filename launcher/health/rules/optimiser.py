@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import FLAGS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, lasting, not_judged, warming
 from launcher.health.series import Baseline, median, sigma
 from launcher.health.state import Reading
+from launcher.record.levels import FLAGS, Bound, Level, worst
 
 _TINY = 1e-300  # stands in for a norm of 0 in logarithms
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide

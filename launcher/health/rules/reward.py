@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import SERIOUS, Bound, Level, worst
 from launcher.health.rules.base import Rule, Setup, ladder, lasting, moved, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
+from launcher.record.levels import SERIOUS, Bound, Level, worst
 
 _SAME = 1e-9  # a range this small is no range
 _HAD = 10  # steps with signal after which its absence is a loss

@@ -8,10 +8,10 @@ from typing import ClassVar
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Bound, Level, worst
 from launcher.health.rules.base import Memory, Rule, Setup, ladder, warming
 from launcher.health.series import Baseline
 from launcher.health.state import Reading
+from launcher.record.levels import Bound, Level, worst
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds

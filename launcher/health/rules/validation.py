@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from launcher.format import number
 from launcher.health import keys
 from launcher.health.frame import Frame
-from launcher.health.levels import Level
 from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Reward, Validation
 from launcher.health.state import Reading
+from launcher.record.levels import Level
 
 
 class HoldsUp(Rule):

@@ -1,0 +1,192 @@
+"""The run directory: the only truth about a run.
+
+run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
+state.json          what the supervisor knows now (atomic)
+events.jsonl        phase changes, health rises and releases, user actions, exits (append)
+gpu.jsonl           memory samples (append, thinned)
+control/            requests to the supervisor
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
+checkpoints/ samples/
+.lock .room         who may change an ended run; disk space for the record of the end
+"""
+
+import contextlib
+import io
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from launcher import paths
+from launcher.errors import UserError
+from launcher.files import read_json, write_atomic
+from launcher.text import nearest, perhaps
+
+SCHEMA = 1
+_NAME = re.compile(r"^name: .*", re.MULTILINE)
+
+
+class AttemptDir:
+    """The files of one attempt."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.number = int(path.name)
+        self.console = path / "console.log"
+        self.metrics = path / "metrics.jsonl"
+        self.steps = path / "steps.jsonl"
+        self.launch = path / "launch.json"
+        self.exit = path / "exit.json"
+        self.hydra = path / "hydra"
+
+    def logs(self) -> tuple[Path | None, Path | None]:
+        """The console and the metrics of veRL's file logger, each None where there is none."""
+        console, metrics = (path if path.exists() else None for path in (self.console, self.metrics))
+        return console, metrics
+
+
+class RunDir:
+    """Paths and plain files of one run; creates nothing by itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.id = path.name
+        self.run_yaml = path / "run.yaml"
+        self.state = path / "state.json"
+        self.events = path / "events.jsonl"
+        self.memory = path / "gpu.jsonl"
+        self.control = path / "control"
+        self.attempts = path / "attempts"
+        self.checkpoints = path / "checkpoints"
+        self.rollouts = path / "samples" / "rollout"
+        self.validations = path / "samples" / "validation"
+        self.supervisor_log = path / "supervisor.log"
+
+    def attempt(self, number: int) -> AttemptDir:
+        return AttemptDir(self.attempts / str(number))
+
+    def attempt_numbers(self) -> list[int]:
+        """Attempts that exist, oldest first."""
+        with contextlib.suppress(OSError):
+            return sorted(int(entry.name) for entry in self.attempts.iterdir() if entry.name.isdigit())
+        return []
+
+    def last_attempt(self) -> AttemptDir | None:
+        numbers = self.attempt_numbers()
+        return self.attempt(numbers[-1]) if numbers else None
+
+    def add_attempt(self) -> AttemptDir:
+        """Makes the folder of the next attempt."""
+        attempt = self.attempt(max(self.attempt_numbers(), default=0) + 1)
+        attempt.path.mkdir(parents=True)
+        return attempt
+
+    def read_info(self) -> dict[str, Any]:
+        """run.yaml; empty when it is missing or broken."""
+        return _mapping(self._read_yaml())
+
+    def read_name(self) -> str | None:
+        """`name` of run.yaml, from its line alone: the file takes 10 ms, and a list asks hundreds of runs."""
+        text = self._read_yaml()
+        line = _NAME.search(text)
+        name = ((_mapping(line[0]) if line else {}) or _mapping(text)).get("name")
+        return None if name is None else str(name)
+
+    def _read_yaml(self) -> str:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self.run_yaml.read_text("utf-8")
+        return ""
+
+    def write_info(self, info: dict[str, Any]) -> None:
+        """Replaces run.yaml."""
+        from ruamel.yaml import YAML
+
+        yaml = YAML()
+        yaml.width = 1 << 16  # one argument a line, however long
+        text = io.StringIO()
+        yaml.dump({"schema": SCHEMA, **info}, text)
+        write_atomic(self.run_yaml, text.getvalue().encode())
+
+    def read_state(self) -> dict[str, Any]:
+        """state.json as written; `launcher.record.state.current` adds what a reader derives."""
+        return read_json(self.state)
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        found = YAML(typ="safe").load(text)
+    except YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def create(name: str) -> RunDir:
+    """Makes an empty run directory with a new id, readable by its owner only."""
+    root = paths.runs_dir()
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    while True:
+        # random part first, so that the four characters on the screen are a prefix that finds the run
+        run = RunDir(root / f"{secrets.token_hex(3)}-{_slug(name)}")
+        with contextlib.suppress(FileExistsError):
+            run.path.mkdir(mode=0o700)
+            break
+    for folder in (run.control, run.attempts):
+        folder.mkdir(mode=0o700)
+    return run
+
+
+def _slug(name: str) -> str:
+    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in name if c.isascii())
+    return kept.strip(".-")[:40] or "run"
+
+
+def all_runs() -> list[RunDir]:
+    """Every run on this machine, newest first."""
+    with contextlib.suppress(OSError):
+        found = [
+            RunDir(Path(e.path)) for e in os.scandir(paths.runs_dir()) if e.is_dir() and not e.name.startswith(".")
+        ]
+        # a run of somebody else, which we may not read, hides none of ours
+        return sorted((r for r in found if os.access(r.run_yaml, os.R_OK)), key=_created, reverse=True)
+    return []
+
+
+def _created(run: RunDir) -> float:
+    created = run.read_state().get("created")
+    if isinstance(created, (int, float)):
+        return float(created)
+    with contextlib.suppress(OSError):
+        return run.run_yaml.stat().st_mtime
+    return 0.0
+
+
+def find(word: str) -> RunDir:
+    """The run meant by an id, a unique prefix of one, a name, or `last`.
+
+    Of several runs with the same name the newest is meant.
+    """
+    runs = all_runs()
+    if not runs:
+        raise UserError(f"there are no runs in {paths.runs_dir()} yet: start one with 'ppo-tui run toy-cpu'")
+    if word == "last":
+        return runs[0]
+    for run in runs:
+        if run.id == word:
+            return run
+    prefixed = [run for run in runs if run.id.startswith(word)] if word else []
+    if len(prefixed) == 1:
+        return prefixed[0]
+    names = {run.id: run.read_name() or "" for run in runs}
+    for run in runs:
+        if names[run.id] == word:
+            return run
+    if prefixed:
+        some = ", ".join(run.id for run in prefixed[:4])
+        raise UserError(f"'{word}' is the beginning of {len(prefixed)} runs ({some}): give more of the id")
+    begun = next((name for name in names.values() if word and name.startswith(word)), None)
+    hint = perhaps(begun or nearest(word, [*names, *names.values(), "last"]))
+    raise UserError(f"there is no run '{word}'{hint}; 'ppo-tui runs' lists them, 'last' is the newest")

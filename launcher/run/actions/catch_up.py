@@ -1,0 +1,52 @@
+"""Steps that veRL went on to print when its supervisor was gone."""
+
+from collections.abc import Iterable
+
+from launcher.files import append_lines, read_json
+from launcher.health.verdict import Change
+from launcher.metrics.records import StepRecord
+from launcher.record.layout import AttemptDir
+from launcher.run.actions.player import seconds_of
+from launcher.run.health import checklist_maker
+from launcher.run.reading.checklist import LogClock, read_attempt
+from launcher.run.reading.monitor import Monitor
+from launcher.run.reading.source import records
+
+
+class _Steps:
+    """A sink that keeps the steps alone."""
+
+    def __init__(self) -> None:
+        self.records: list[StepRecord] = []
+
+    def steps(self, records: list[StepRecord]) -> None:
+        self.records += records
+
+    def phase(self, phase: str, step: int | None, t: float) -> None:
+        pass
+
+    def health(self, changes: Iterable[Change], t: float) -> None:
+        pass
+
+
+def catch_up(attempt: AttemptDir) -> int | None:
+    """Takes them into steps.jsonl; the last one, None when there were none. Raises OSError."""
+    known = {found.step: found for line in records(attempt.steps) if (found := StepRecord.from_line(line))}
+    console, metrics = attempt.logs()
+    if not (console or metrics):
+        return None
+    sink = _Steps()
+    keys = read_json(attempt.launch).get("keys") or {}
+    monitor = Monitor(sink, checklist_maker({}, {}), keys, file_logger=bool(console and metrics))
+    read_attempt(monitor, console, metrics, LogClock(console, metrics))
+    missed: list[StepRecord] = []
+    newest, t = max(known, default=-1), 0.0
+    for record in sink.records:
+        if record.step in known:
+            t = known[record.step].t
+        elif record.step > newest:
+            t += seconds_of(record.data)  # an estimate: step lines carry no time
+            record.t = t or record.t
+            missed.append(record)
+    append_lines(attempt.steps, [record.to_line() for record in missed])
+    return missed[-1].step if missed else None

@@ -1,0 +1,154 @@
+"""Taking in runs made elsewhere: logs become run directories that are read like our own."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.console.diagnose import diagnose
+from launcher.errors import UserError
+from launcher.files import write_json
+from launcher.record.events import EventLog
+from launcher.record.layout import SCHEMA, RunDir, create
+from launcher.record.state import StateFile
+from launcher.run.health import checklist_maker, earlier_steps
+from launcher.run.reading.checklist import LogClock, read_attempt, steps
+from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.source import LogFile, chunks, lines, log_file
+
+
+@dataclass
+class _Attempt:
+    """The files of one attempt and the steps they span."""
+
+    console: Path | None
+    metrics: Path | None
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def name(self) -> str:
+        return stem(self.console or self.metrics or Path("run"))
+
+
+def import_logs(words: Sequence[str]) -> list[RunDir]:
+    """Makes runs of these logs: a run each, or attempts of one run where the steps of the next continue.
+
+    A console log and a metrics.jsonl of the same name are one attempt.
+    """
+    attempts = _pair([log_file(word) for word in words])
+    runs: list[list[_Attempt]] = []
+    for attempt in attempts:
+        before = runs[-1][-1] if runs else None
+        if before is not None and _continues(before, attempt):
+            runs[-1].append(attempt)
+        else:
+            runs.append([attempt])
+    return [_import_run(group) for group in runs]
+
+
+def _pair(files: list[LogFile]) -> list[_Attempt]:
+    attempts: dict[str, _Attempt] = {}
+    for file in files:
+        name = str(file.path.parent / stem(file.path))
+        attempt = attempts.setdefault(name, _Attempt(None, None))
+        if (attempt.metrics if file.file_logger else attempt.console) is not None:
+            raise UserError(f"'{file.path}' is given twice")
+        if file.file_logger:
+            attempt.metrics = file.path
+        else:
+            attempt.console = file.path
+    for attempt in attempts.values():
+        for path, file_logger in ((attempt.metrics, True), (attempt.console, False)):
+            for _, record in steps(LogFile(path, file_logger)) if path and attempt.first is None else ():
+                attempt.first = record.step if attempt.first is None else min(attempt.first, record.step)
+                attempt.last = record.step if attempt.last is None else max(attempt.last, record.step)
+    return list(attempts.values())
+
+
+def _continues(before: _Attempt, after: _Attempt) -> bool:
+    """Whether `after` resumed `before`: it starts later in it, or right behind its end.
+
+    A run of its own starts with step 0 or 1.
+    """
+    if before.first is None or before.last is None or after.first is None:
+        return False
+    return max(before.first, 1) < after.first <= before.last + 1
+
+
+def _import_run(group: list[_Attempt]) -> RunDir:
+    run = create(group[0].name)
+    try:
+        _fill(run, group)
+    except BaseException:
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    return run
+
+
+def _fill(run: RunDir, group: list[_Attempt]) -> None:
+    events, now = EventLog(run.events), time.time()
+    told: dict[str, Any] = {}
+    for source in group:
+        attempt = run.add_attempt()
+        for path, target in ((source.console, attempt.console), (source.metrics, attempt.metrics)):
+            if path is not None:
+                _copy(path, target)
+        console = attempt.console if source.console else None
+        metrics = attempt.metrics if source.metrics else None
+        clock = LogClock(source.console, source.metrics)
+        monitor = Monitor(
+            DiskSink(attempt, events), checklist_maker({}, {}), {}, file_logger=bool(console and metrics), clock=clock
+        )
+        started = clock.now
+        resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
+        monitor.history(earlier_steps(run, attempt.number, resumed))
+        read_attempt(monitor, console, metrics, clock)
+        write_json(attempt.launch, {"schema": SCHEMA, "created": started, "resume_step": resumed})
+        ended = {"t": clock.now, "code": None, "signal": None, "requested_by": None}
+        write_json(attempt.exit, {"schema": SCHEMA, **ended})
+        found = diagnose(lines(attempt.console) if console else ())
+        told = {
+            **monitor.to_json(clock.now),
+            "attempt": attempt.number,
+            "started": started,
+            "ended": clock.now,
+            "outcome": found.cause if found.cause in ("finished", "stopped", "running") else "failed",
+            "cause": found.cause,
+            "error": found.title if console else None,
+        }
+        if not console:
+            told |= {"outcome": None, "cause": None}
+        if told["outcome"] in ("finished", "stopped", "running"):
+            told["error"] = None
+    sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
+    run.write_info({"id": run.id, "name": group[0].name, "created": now, "imported_from": sources})
+    StateFile(run).write(
+        {
+            "state": "imported",
+            "created": now,
+            "supervisor": None,
+            "driver": None,
+            "exit": None,
+            **told,
+            "eta": None,
+            "stalled": False,
+            "stall": None,
+        }
+    )
+
+
+def _copy(source: Path, target: Path) -> None:
+    with target.open("wb") as file:
+        for chunk in chunks(source):
+            file.write(chunk)
+
+
+def stem(path: Path) -> str:
+    """The name of a log without its endings."""
+    name = path.name.removesuffix(".gz")
+    for suffix in (".log", ".jsonl", ".txt"):
+        name = name.removesuffix(suffix)
+    return name

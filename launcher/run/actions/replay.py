@@ -1,0 +1,33 @@
+"""Playing a log from elsewhere through the whole path of a live run."""
+
+import sys
+import time
+
+from launcher.console.diagnose import diagnose
+from launcher.preset.translate import Launch
+from launcher.record.layout import RunDir, create
+from launcher.run.actions.import_logs import stem
+from launcher.run.reading.source import lines, log_file
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+
+_EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
+
+
+def start(log: str, speed: float) -> RunDir:
+    """Makes a run whose driver plays `log` `speed` times faster than it was written."""
+    file = log_file(log)
+    cause = "finished" if file.file_logger else diagnose(lines(file.path)).cause
+    run = create(f"replay-{stem(file.path)}")
+    attempt = run.add_attempt()
+    player = [sys.executable, "-m", "launcher.run.actions.player", str(file.path.absolute()), str(speed)]
+    launch = Launch(
+        argv=[*player, str(_EXIT_CODES.get(cause, 1))],
+        env={"VERL_FILE_LOGGER_PATH": str(attempt.metrics)},
+        unset=[],
+        keys={},
+    )
+    now = time.time()
+    run.write_info({"id": run.id, "name": f"replay of {stem(file.path)}", "created": now, "replay_of": str(file.path)})
+    write_launch(run, attempt, launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    return run

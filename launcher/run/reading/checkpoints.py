@@ -1,0 +1,39 @@
+"""veRL's checkpoints: `global_step_<k>` folders and a tracker file that is written last."""
+
+import contextlib
+from pathlib import Path
+
+from launcher.errors import UserError
+from launcher.record.layout import RunDir
+
+TRACKER = "latest_checkpointed_iteration.txt"
+
+
+def latest_checkpoint(folder: Path) -> tuple[int, Path] | None:
+    """Step and folder of the newest complete checkpoint.
+
+    The tracker names it. A `global_step_<k>` beyond the tracker was cut off while it was being saved.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        step = int((folder / TRACKER).read_text().strip())
+        path = folder / f"global_step_{step}"
+        if (path / "actor").is_dir():
+            return step, path
+    return None
+
+
+def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
+    """Step and folder of a run's checkpoint, of the newest one when no step is named. Raises UserError."""
+    newest = latest_checkpoint(run.checkpoints)
+    if newest is None:
+        raise UserError(f"run {run.id} has no complete checkpoint in {run.checkpoints}: trainer.save_every makes them")
+    if step is None or step == newest[0]:
+        return newest
+    kept = sorted(
+        int(path.parent.name.removeprefix("global_step_")) for path in run.checkpoints.glob("global_step_*/actor")
+    )
+    kept = [each for each in kept if each <= newest[0]]
+    if step not in kept:
+        there = ", ".join(str(each) for each in kept)
+        raise UserError(f"--step {step}: run {run.id} has no checkpoint of that step; it has {there}")
+    return step, run.checkpoints / f"global_step_{step}"

@@ -1,0 +1,120 @@
+"""Read-only view of a run directory that follows it: what the screen and `--plain` show."""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from launcher.console.lines import LineSplitter
+from launcher.metrics.records import StepRecord, parse_object
+from launcher.metrics.store import SeriesStore
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.state import ALIVE, current
+from launcher.run.reading.elapsed import took
+from launcher.run.reading.machine_history import MemoryHistory
+from launcher.run.reading.steps import StepTail
+from launcher.tail import LineTail, Tail
+
+LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
+_LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
+_LOG_SKIP = 1 << 22  # bytes that a log may grow at once; of more, only the tail is worth reading
+_EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memory
+
+
+class RunReader:
+    """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
+
+    `state` is what `launcher.record.state.current` tells, with the seconds that an ended run `took`; `series`
+    joins all attempts; `memory` has the memory samples; `log` has clean lines of the newest console. `events`
+    and `log` are the newest ones; `event_count` and `log_count` count those that fell out, too.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.dir = RunDir(directory)
+        self.id = self.dir.id
+        self.info: dict[str, Any] = self.dir.read_info()
+        self.name = str(self.info.get("name") or self.id)
+        self.state: dict[str, Any] = {}
+        self._told: dict[str, Any] = {}
+        self.series = SeriesStore()
+        self.events: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
+        self.event_count = 0
+        self.memory = MemoryHistory()
+        self.log: deque[str] = deque(maxlen=LOG_LINES)
+        self.log_count = 0
+        self._events = LineTail(self.dir.events)
+        self._samples = LineTail(self.dir.memory)
+        self._steps = StepTail(self.dir)
+        self._logged: AttemptDir | None = None  # whose console is read
+        self._cut = False  # it is read from its middle on
+        self._console: Tail | None = None
+        self._splitter = LineSplitter()
+
+    def poll(self) -> set[str]:
+        """Reads what is new; which of "state", "steps", "events", "memory", "log" changed."""
+        changed = set()
+        state = current(self.dir)
+        told = {key: value for key, value in state.items() if key != "heartbeat"}
+        if told != self._told:
+            self._told = self.state = told
+            if told["state"] not in ALIVE:
+                self.state = {**told, "took": took(self.dir, state, now=state.get("updated"))}
+            changed.add("state")
+        if found := _follow(self._events, self.events.append):
+            self.event_count += found
+            changed.add("events")
+        if _follow(self._samples, self.memory.add):
+            changed.add("memory")
+        if self._read_steps():
+            changed.add("steps")
+        if self._read_log():
+            changed.add("log")
+        return changed
+
+    def events_since(self, count: int) -> list[dict[str, Any]]:
+        """The events after the first `count`."""
+        fresh = min(self.event_count - count, len(self.events))
+        return [self.events[index] for index in range(-fresh, 0)]
+
+    def _read_steps(self) -> bool:
+        found = False
+        for attempt, line in self._steps.read():
+            record = StepRecord.from_line(line)
+            if record is not None:
+                self.series.add(record, attempt)
+                found = True
+        return found
+
+    def _read_log(self) -> bool:
+        attempt = self._steps.attempt
+        if attempt is None:
+            return False
+        size = 0
+        with contextlib.suppress(OSError):
+            size = attempt.console.stat().st_size
+        if self._console is None or attempt is not self._logged or size - self._console.offset > _LOG_SKIP:
+            begin = max(0, size - _LOG_TAIL)
+            self._console, self._logged = Tail(attempt.console, begin), attempt
+            self._splitter, self._cut = LineSplitter(), begin > 0
+        before = self.log_count
+        while chunk := self._console.read():
+            for line in self._splitter.feed(chunk):
+                if self._cut and line.number == 1:
+                    continue  # the rest of a line that began before the tail
+                if not line.text.strip():
+                    continue  # blank, or what a progress bar leaves before its carriage return
+                self.log.append(f"({line.source}) {line.text}" if line.source else line.text)
+                self.log_count += 1
+        return self.log_count != before
+
+
+def _follow(tail: LineTail, take: Callable[[dict[str, Any]], None]) -> int:
+    """Takes in what is new; how many objects."""
+    found = 0
+    while lines := tail.read():
+        for line in lines:
+            if (value := parse_object(line)) is not None:  # None: a killed writer's half line
+                take(value)
+                found += 1
+    return found

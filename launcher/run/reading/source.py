@@ -1,0 +1,83 @@
+"""SOURCE on the command line: a run, a console log, or a metrics.jsonl; gz allowed for files."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from launcher.console.lines import Line, LineSplitter
+from launcher.errors import UserError
+from launcher.record.layout import RunDir, find
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A file from elsewhere. `file_logger` tells a metrics.jsonl from a console log."""
+
+    path: Path
+    file_logger: bool
+
+
+def resolve(word: str) -> RunDir | LogFile:
+    """What a SOURCE means: an existing file, or else a run."""
+    path = Path(word).expanduser()
+    if path.is_file():
+        return LogFile(path, _is_file_logger(path))
+    if path.is_dir() and (path / "run.yaml").exists():
+        return RunDir(path.absolute())
+    if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
+        raise UserError(f"there is no file '{word}': give a console log, a metrics.jsonl or a run")
+    return find(word)
+
+
+def log_file(word: str) -> LogFile:
+    """A file from elsewhere, as `import` and `replay` need it."""
+    found = Path(word).expanduser()
+    if not found.is_file():
+        raise UserError(f"there is no file '{word}': give a console log or a metrics.jsonl, plain or .gz")
+    return LogFile(found, _is_file_logger(found))
+
+
+def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
+    """Opens a log for reading; a gzip file is told by its first bytes, not its name."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else path.open("rb")
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    """The bytes of a log in pieces; a missing file is empty."""
+    try:
+        with open_log(path) as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+    except FileNotFoundError:
+        return
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """The clean lines of a console log."""
+    splitter = LineSplitter()
+    for chunk in chunks(path):
+        yield from splitter.feed(chunk)
+    yield from splitter.close()
+
+
+def records(path: Path) -> Iterator[bytes]:
+    """The raw lines of a metrics.jsonl."""
+    rest = b""
+    for chunk in chunks(path):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+def _is_file_logger(path: Path) -> bool:
+    return next(chunks(path), b"").lstrip().startswith(b'{"step"')

@@ -1,0 +1,78 @@
+"""Handing an attempt over to a detached supervisor."""
+
+import subprocess
+import sys
+import time
+
+from launcher.errors import UserError
+from launcher.files import write_json
+from launcher.preset.translate import Launch
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.state import StateFile
+
+PATIENCE = 20.0  # seconds for the supervisor's first sign of life
+
+
+def write_launch(
+    run: RunDir,
+    attempt: AttemptDir,
+    launch: Launch,
+    *,
+    created: float,
+    run_created: float,
+    resume_step: int | None = None,
+) -> None:
+    """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written."""
+    write_json(
+        attempt.launch,
+        {
+            "schema": 1,
+            "argv": launch.argv,
+            "env": launch.env,
+            "unset": launch.unset,
+            "keys": launch.keys,
+            "cwd": str(run.path),
+            "created": created,
+            "run_created": run_created,
+            "resume_step": resume_step,
+        },
+    )
+    StateFile(run).write(
+        {
+            "state": "queued",
+            "outcome": None,
+            "attempt": attempt.number,
+            "created": run_created,
+            "started": created,
+            "phase": None,
+            "supervisor": None,
+            "driver": None,
+            "step": None,
+            "total": None,
+            "eta": None,
+            "verdict": "WARM",
+            "flags": [],
+            "checks": [],
+            "exit": None,
+            "error": None,
+            "stalled": False,
+        }
+    )
+
+
+def spawn_supervisor(run: RunDir) -> None:
+    """Starts the supervisor of the newest attempt and waits for its first sign of life."""
+    with run.supervisor_log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "launcher.run.supervisor.supervisor", str(run.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=run.path,
+        )
+    deadline = time.monotonic() + PATIENCE
+    while run.read_state().get("supervisor") is None:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise UserError(f"the supervisor of run {run.id} did not start: see {run.supervisor_log}")
+        time.sleep(0.02)
