@@ -2,38 +2,152 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import orjson
 
 from launcher.files import Appender
 from launcher.metrics.records import parse_object
+from launcher.record.attempt import Exit
+from launcher.record.json import SCHEMA, Record, named, rare
+from launcher.record.levels import Level
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange(Record):
+    """The run went from one state to another."""
+
+    kind: ClassVar[str] = "state"
+    before: str = named("from")
+    after: str = named("to")
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseChange(Record):
+    """The run entered a phase, after `step`."""
+
+    kind: ClassVar[str] = "phase"
+    phase: str
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChange(Record):
+    """A health rule went from one level to another at a step."""
+
+    kind: ClassVar[str] = "health"
+    step: int
+    rule: str
+    before: Level = named("from")
+    after: Level = named("to")
+    message: str = ""
+
+    @property
+    def rose(self) -> bool:
+        """Whether a flag came up, or became worse."""
+        return self.after > max(self.before, Level.OK)
+
+    @property
+    def notable(self) -> bool:
+        """Whether a flag rose, fell or cleared; the rest is rules that began to judge."""
+        return max(self.before, self.after) > Level.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Action(Record):
+    """Something that was asked of the run: `verb` by a person, a screen or a rule.
+
+    `settings` are those of a resume, `findings` those that a start was forced against, `after` the run whose
+    settings were edited for this one.
+    """
+
+    kind: ClassVar[str] = "action"
+    verb: str
+    by: str = "user"
+    rule: str | None = rare()
+    step: int | None = rare()
+    settings: tuple[str, ...] = rare(())
+    findings: tuple[dict[str, Any], ...] = rare(())
+    after: str | None = rare()
+
+
+@dataclass(frozen=True, slots=True)
+class DriverExit(Record):
+    """The driver ended: code, signal and who asked for it, as in exit.json."""
+
+    kind: ClassVar[str] = "exit"
+    code: int | None = None
+    signal: str | None = None
+    requested_by: str | None = None
+
+    @classmethod
+    def of(cls, record: Exit) -> "DriverExit":
+        """The event that goes with an exit record."""
+        return cls(record.code, record.signal, record.requested_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert(Record):
+    """What went wrong with the `on_alert` command."""
+
+    kind: ClassVar[str] = "alert"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note(Record):
+    """Something that a reader of the run should know."""
+
+    kind: ClassVar[str] = "note"
+    text: str
+
+
+What: TypeAlias = StateChange | PhaseChange | LevelChange | Action | DriverExit | Alert | Note
+_KINDS: dict[str, type[What]] = {
+    kind.kind: kind for kind in (StateChange, PhaseChange, LevelChange, Action, DriverExit, Alert, Note)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One of these things, at `t` in unix seconds."""
+
+    t: float
+    what: What
+
+    @classmethod
+    def from_line(cls, line: bytes) -> "Event | None":
+        """The event of a line of events.jsonl; None where it is damaged or of a later version."""
+        found = parse_object(line) or {}
+        t, kind = found.get("t"), _KINDS.get(str(found.get("kind")))
+        try:
+            return cls(float(t), kind.from_json(found)) if kind and isinstance(t, (int, float)) else None
+        except ValueError:
+            return None
+
+    def to_line(self) -> bytes:
+        """The event as a line of events.jsonl, newline included."""
+        what = {"schema": SCHEMA, "t": round(self.t, 3), "kind": self.what.kind, **self.what.to_json()}
+        return orjson.dumps(what, option=orjson.OPT_APPEND_NEWLINE)
 
 
 class EventLog:
-    """Appends events. Kinds: state, phase, health, alert, action, exit, note.
-
-    A `patient` one waits where the disk is full, as `launcher.files.Appender` does.
-    """
+    """Appends events. A `patient` one waits where the disk is full, as `launcher.files.Appender` does."""
 
     def __init__(self, path: Path, *, patient: bool = False) -> None:
         self._file = Appender(path, patient=patient)
         self.flush = self._file.flush
 
-    def add(self, kind: str, t: float | None = None, **fields: Any) -> None:
+    def add(self, what: What, t: float | None = None) -> None:
         """Writes one event that happened at `t` (unix seconds; now by default)."""
-        event = {"schema": 1, "t": round(time.time() if t is None else t, 3), "kind": kind, **fields}
-        self._file.add([orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)])
-
-    def change(self, before: str, after: str) -> None:
-        """Writes a change of state."""
-        self.add("state", None, **{"from": before, "to": after})
+        self._file.add([Event(time.time() if t is None else t, what).to_line()])
 
 
-def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """All events so far, oldest first; the half line of a writer that was killed is left out."""
+def read_events(path: Path) -> Iterator[Event]:
+    """All events so far, oldest first; damaged lines are left out."""
     if path.exists():
         for line in path.read_bytes().splitlines():
-            if (event := parse_object(line)) is not None:
+            if (event := Event.from_line(line)) is not None:
                 yield event

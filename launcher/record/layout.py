@@ -3,7 +3,7 @@
 run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
 state.json          what the supervisor knows now (atomic)
 events.jsonl        phase changes, health rises and releases, user actions, exits (append)
-gpu.jsonl           memory samples (append, thinned)
+gpu.jsonl           samples of the machine (append, thinned)
 control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
 checkpoints/ samples/
@@ -11,20 +11,16 @@ checkpoints/ samples/
 """
 
 import contextlib
-import io
 import os
-import re
 import secrets
 from pathlib import Path
-from typing import Any
 
 from launcher import paths
 from launcher.errors import UserError
-from launcher.files import read_json, write_atomic
+from launcher.files import read_json
+from launcher.record.attempt import Exit, Launch
+from launcher.record.info import RunInfo, read_name
 from launcher.text import nearest, perhaps
-
-SCHEMA = 1
-_NAME = re.compile(r"^name: .*", re.MULTILINE)
 
 
 class AttemptDir:
@@ -45,6 +41,14 @@ class AttemptDir:
         console, metrics = (path if path.exists() else None for path in (self.console, self.metrics))
         return console, metrics
 
+    def read_launch(self) -> Launch:
+        """launch.json; an empty one where it is missing, as of some logs from elsewhere."""
+        return Launch.read(self.launch) or Launch()
+
+    def read_exit(self) -> Exit | None:
+        """exit.json; None until the attempt has ended."""
+        return Exit.read(self.exit)
+
 
 class RunDir:
     """Paths and plain files of one run; creates nothing by itself."""
@@ -55,7 +59,7 @@ class RunDir:
         self.run_yaml = path / "run.yaml"
         self.state = path / "state.json"
         self.events = path / "events.jsonl"
-        self.memory = path / "gpu.jsonl"
+        self.machine = path / "gpu.jsonl"
         self.control = path / "control"
         self.attempts = path / "attempts"
         self.checkpoints = path / "checkpoints"
@@ -82,46 +86,13 @@ class RunDir:
         attempt.path.mkdir(parents=True)
         return attempt
 
-    def read_info(self) -> dict[str, Any]:
-        """run.yaml; empty when it is missing or broken."""
-        return _mapping(self._read_yaml())
+    def read_info(self) -> RunInfo:
+        """run.yaml; without a name where it is missing or broken."""
+        return RunInfo.read(self.run_yaml)
 
     def read_name(self) -> str | None:
-        """`name` of run.yaml, from its line alone: the file takes 10 ms, and a list asks hundreds of runs."""
-        text = self._read_yaml()
-        line = _NAME.search(text)
-        name = ((_mapping(line[0]) if line else {}) or _mapping(text)).get("name")
-        return None if name is None else str(name)
-
-    def _read_yaml(self) -> str:
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            return self.run_yaml.read_text("utf-8")
-        return ""
-
-    def write_info(self, info: dict[str, Any]) -> None:
-        """Replaces run.yaml."""
-        from ruamel.yaml import YAML
-
-        yaml = YAML()
-        yaml.width = 1 << 16  # one argument a line, however long
-        text = io.StringIO()
-        yaml.dump({"schema": SCHEMA, **info}, text)
-        write_atomic(self.run_yaml, text.getvalue().encode())
-
-    def read_state(self) -> dict[str, Any]:
-        """state.json as written; `launcher.record.state.current` adds what a reader derives."""
-        return read_json(self.state)
-
-
-def _mapping(text: str) -> dict[str, Any]:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        found = YAML(typ="safe").load(text)
-    except YAMLError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        """The name in run.yaml, much sooner than `read_info`."""
+        return read_name(self.run_yaml)
 
 
 def create(name: str) -> RunDir:
@@ -156,7 +127,7 @@ def all_runs() -> list[RunDir]:
 
 
 def _created(run: RunDir) -> float:
-    created = run.read_state().get("created")
+    created = read_json(run.state).get("created")
     if isinstance(created, (int, float)):
         return float(created)
     with contextlib.suppress(OSError):

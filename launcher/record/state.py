@@ -1,25 +1,94 @@
-"""States of a run: how state.json is written, and what a reader derives from it.
+"""state.json: what the supervisor knows of a run, and what a reader derives from it.
 
-queued -> preflight -> starting -> running -> stopping -> stopped | finished | failed
+queued -> starting -> running -> stopping -> stopped | finished | failed
 lost (derived, never written): the supervisor is gone without an exit record
 imported: a log from elsewhere; its `outcome` says how it ended
 """
 
+import dataclasses
 import math
 import time
-from typing import Any
+from dataclasses import dataclass, field
 
-from launcher.files import read_json, write_json
-from launcher.health.verdict import TOO_SHORT
-from launcher.process import ProcessId, session_members
-from launcher.record.layout import SCHEMA, RunDir
+from launcher.files import read_json
+from launcher.record.attempt import Exit
+from launcher.record.check import Check
+from launcher.record.json import Record, rare
+from launcher.record.layout import RunDir
+from launcher.record.process import ProcessId, session_members
 
 ENDED = frozenset({"stopped", "finished", "failed", "lost", "imported"})
-ALIVE = frozenset({"queued", "preflight", "starting", "running", "stopping"})
+ALIVE = frozenset({"queued", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
 _START_PATIENCE = 30.0  # seconds a queued run may lack a supervisor
 _HEARD = 60.0  # seconds since the last heartbeat of a supervisor elsewhere, after which it is gone
 _REMOVED = "its folder was removed, or state.json in it is broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout(Record):
+    """Responses of the present step: written, given up, and asked for."""
+
+    finished: int = 0
+    failed: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True)
+class RunState(Record):
+    """How a run is doing. Times are unix seconds; `eta`, `step_seconds` and `phase_usual` are seconds.
+
+    `phase` is what goes on since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
+    seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
+    first. Of an imported run `outcome` tells how it ended, and `ended` when. The last three fields are derived
+    by a reader and never written: veRL trains on in a lost run, the supervisor lives but has not written for
+    so many minutes, an ended run took so many seconds.
+    """
+
+    state: str = "lost"
+    outcome: str | None = None
+    attempt: int | None = None
+    created: float | None = None
+    started: float | None = None
+    ended: float | None = rare()
+    supervisor: ProcessId | None = None
+    driver: ProcessId | None = None
+    exit: Exit | None = None
+    error: str | None = None
+    cause: str | None = None
+    phase: str | None = None
+    phase_since: float | None = None
+    phase_usual: float | None = None
+    step: int | None = None
+    total: int | None = None
+    eta: float | None = None
+    step_seconds: float | None = None
+    rollout: Rollout | None = None
+    stalled: bool = False
+    stall: str | None = None
+    verdict: str | None = None
+    flags: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    updated: float | None = None
+    heartbeat: float | None = field(default=None, compare=False)
+    driver_alive: bool | None = rare()
+    silent_minutes: int | None = rare()
+    seconds: float | None = rare()
+
+    @property
+    def live(self) -> bool:
+        """Whether the run has not ended: it may be stopped, and its figures still move."""
+        return self.state in ALIVE
+
+    @property
+    def going(self) -> bool:
+        """Whether anything of the run still goes: it lives, or its supervisor is gone and veRL is not."""
+        return self.live or bool(self.driver_alive)
+
+    @property
+    def muted(self) -> frozenset[str]:
+        """The rules that do not count."""
+        return frozenset(check.rule for check in self.checks if check.muted)
 
 
 class StateFile:
@@ -27,65 +96,57 @@ class StateFile:
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.state
-        self._told: dict[str, Any] = {}
+        self._last: RunState | None = None
         self._updated, self._beat = 0.0, -math.inf
 
-    def write(self, told: dict[str, Any]) -> None:
-        """Replaces state.json with `told` (without schema, updated and heartbeat, which are added).
+    def write(self, state: RunState) -> None:
+        """Replaces state.json; `updated` and `heartbeat` are set here.
 
         Raises OSError; then the next call tries again.
         """
         now, beat = time.time(), time.monotonic()  # the clock may be set
-        if told == self._told and beat - self._beat < HEARTBEAT:
+        changed = state != self._last
+        if not changed and beat - self._beat < HEARTBEAT:
             return
-        updated = self._updated if told == self._told else now
-        write_json(self._path, {"schema": SCHEMA, **told, "updated": updated, "heartbeat": now})
-        self._told, self._updated, self._beat = told, updated, beat
+        updated = now if changed else self._updated
+        dataclasses.replace(state, updated=updated, heartbeat=now).write(self._path)
+        self._last, self._updated, self._beat = state, updated, beat
 
 
-def ending(record: dict[str, Any]) -> str:
-    """The state in which an exit record leaves a run."""
-    if record.get("code") == 0:
-        return "finished"
-    return "stopped" if record.get("requested_by") else "failed"
-
-
-def shown_verdict(state: str, verdict: str | None) -> str:
-    """A run's verdict as people see it: one that has ended warms up no more. JSON keeps the level."""
-    return TOO_SHORT if verdict == "WARM" and state in ENDED else verdict or "–"
-
-
-def current(run: RunDir) -> dict[str, Any]:
-    """state.json as a reader must understand it.
+def current(run: RunDir, *, checks: bool = True) -> RunState:
+    """The state of a run as a reader must understand it; a list of hundreds does without `checks`.
 
     In place of a state that nobody keeps up any more stands `lost`, with `driver_alive` beside it, or the end
     that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
     """
-    state = _kept_up(run.read_state())
-    if state["state"] == "lost" and isinstance(state.get("attempt"), int):
-        record = read_json(run.attempt(state["attempt"]).exit)
-        if record:
-            return {**state, "state": ending(record), "exit": record}
+    value = read_json(run.state)
+    if not value:
+        return RunState("lost", driver_alive=False, error=_REMOVED)
+    state = _maintained(RunState.from_json(value if checks else {**value, "checks": []}))
+    if state.state == "lost" and state.attempt is not None:
+        record = Exit.read(run.attempt(state.attempt).exit)
+        if record is not None:
+            return dataclasses.replace(state, state=record.state, exit=record)
     return state
 
 
-def _kept_up(state: dict[str, Any]) -> dict[str, Any]:
+def _maintained(state: RunState) -> RunState:
     """`state`, or `lost` when its supervisor is gone.
 
     A supervisor that lives but has not written for a minute or more (stopped, or its disk hangs) is told by
     `silent_minutes`: the figures are old then. Of one on another machine that shares this folder, or from
     before the last start of this one, only the heartbeat tells whether it lives.
     """
-    if state.get("state") not in ALIVE:
-        return state or {"state": "lost", "driver_alive": False, "error": _REMOVED}
-    supervisor, now = ProcessId.from_json(state.get("supervisor")), time.time()
-    silent = now - float(state.get("heartbeat") or now)
+    if not state.live:
+        return state
+    supervisor, now = state.supervisor, time.time()
+    silent = now - (state.heartbeat or now)
     if supervisor is None:
-        kept = now - float(state.get("updated") or 0) < _START_PATIENCE
+        maintained = now - (state.updated or 0.0) < _START_PATIENCE
     else:
-        kept = supervisor.alive() if supervisor.here else abs(silent) < _HEARD
-    if kept:
-        return {**state, "silent_minutes": int(silent // 60)} if silent >= 60 else state
-    driver = ProcessId.from_json(state.get("driver"))
+        maintained = supervisor.alive() if supervisor.here else abs(silent) < _HEARD
+    if maintained:
+        return dataclasses.replace(state, silent_minutes=int(silent // 60)) if silent >= 60 else state
+    driver = state.driver
     alive = driver is not None and (driver.alive() or bool(session_members(driver)))
-    return {**state, "state": "lost", "driver_alive": alive}
+    return dataclasses.replace(state, state="lost", driver_alive=alive)

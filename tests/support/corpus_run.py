@@ -17,7 +17,7 @@ from pathlib import Path
 from corpus import Case, cases
 
 from launcher.data import toy
-from launcher.process import ProcessId
+from launcher.record.process import ProcessId
 from launcher.run.supervisor import driver
 
 LIMIT = 240.0  # seconds; a good run of two steps takes 45 on two free cores, a hang never ends

@@ -14,7 +14,7 @@ import pytest
 
 from launcher.health.verdict import Row, sort
 from launcher.metrics.records import StepRecord, figures
-from launcher.process import ProcessId
+from launcher.record.process import ProcessId
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.run.reading.missed import looked

@@ -17,7 +17,7 @@ from textual.app import App
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from launcher.process import ProcessId
+from launcher.record.process import ProcessId
 from launcher.record.layout import RunDir
 from tui.drawing.plot import Plot
 from tui.drawing.rows import Row

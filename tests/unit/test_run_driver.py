@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from launcher.process import ProcessId, session_members
+from launcher.record.process import ProcessId, session_members
 from launcher.run.supervisor import driver
 
 TREE = """

@@ -17,7 +17,7 @@ from waiting import wait_for
 from launcher.errors import UserError
 from launcher.files import Appender
 from launcher.preset.translate import Launch
-from launcher.process import ProcessId, session_members
+from launcher.record.process import ProcessId, session_members
 from launcher.record.layout import RunDir, create
 from launcher.record.lock import alone
 from launcher.record.state import ALIVE, current

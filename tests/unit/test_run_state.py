@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from launcher.files import write_json
-from launcher.process import ProcessId, session_members
+from launcher.record.process import ProcessId, session_members
 from launcher.record.layout import RunDir, create
 from launcher.record.state import StateFile, current
 from launcher.run.actions.start import stop

@@ -17,7 +17,7 @@ from waiting import wait_for
 from launcher import plain
 from launcher.files import read_json
 from launcher.preset.translate import Launch
-from launcher.process import ProcessId, session_members
+from launcher.record.process import ProcessId, session_members
 from launcher.record.layout import RunDir, create
 from launcher.record.state import ALIVE, current
 from launcher.run.actions import replay

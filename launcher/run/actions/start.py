@@ -18,7 +18,7 @@ from launcher.files import write_json
 from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
-from launcher.process import ProcessId
+from launcher.record.process import ProcessId
 from launcher.record import control
 from launcher.record.events import EventLog
 from launcher.record.layout import AttemptDir, RunDir, create

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from launcher.process import ProcessId, kill_session, session_members
+from launcher.record.process import ProcessId, kill_session, session_members
 
 PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs 4 to 5.5
 

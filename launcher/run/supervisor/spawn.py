@@ -64,7 +64,7 @@ def spawn_supervisor(run: RunDir) -> None:
     """Starts the supervisor of the newest attempt and waits for its first sign of life."""
     with run.supervisor_log.open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "launcher.run.supervisor.supervisor", str(run.path)],
+            [sys.executable, "-m", "launcher.run.supervisor", str(run.path)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -20,7 +20,7 @@ from launcher.files import read_json, write_json
 from launcher.gpu import Sampler, visible
 from launcher.health.alerting import AlertSettings
 from launcher.health.verdict import Change
-from launcher.process import ProcessId, kill_session, session_members
+from launcher.record.process import ProcessId, kill_session, session_members
 from launcher.record import control
 from launcher.record.events import EventLog, read_events
 from launcher.record.layout import RunDir

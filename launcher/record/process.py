@@ -7,17 +7,18 @@ belongs to a run is found by session id, never by name, so that nothing of anybo
 import contextlib
 import functools
 import os
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from launcher.record.json import Record
+
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(frozen=True)
-class ProcessId:
+@dataclass(frozen=True, slots=True)
+class ProcessId(Record):
     """A pid with its start, which tells it from a later process of the same pid.
 
     `started` is in unix seconds, for people: it moves when the clock is set. `ticks` since the start of the
@@ -25,7 +26,7 @@ class ProcessId:
     """
 
     pid: int
-    started: float
+    started: float = 0.0
     ticks: int | None = None
     boot: str | None = None
 
@@ -36,15 +37,6 @@ class ProcessId:
             return cls(pid, psutil.Process(pid).create_time(), _ticks(pid), _boot())
         except psutil.Error:
             return None
-
-    @classmethod
-    def from_json(cls, value: object) -> "ProcessId | None":
-        if isinstance(value, dict) and isinstance(value.get("pid"), int):
-            return cls(value["pid"], float(value.get("started") or 0.0), value.get("ticks"), value.get("boot"))
-        return None
-
-    def to_json(self) -> dict[str, float | str | None]:
-        return {"pid": self.pid, "started": self.started, "ticks": self.ticks, "boot": self.boot}
 
     @property
     def here(self) -> bool:
@@ -103,13 +95,3 @@ def session_members(leader: ProcessId) -> list[psutil.Process]:
             if os.getsid(pid) == leader.pid and _lives(pid):
                 members.append(psutil.Process(pid))
     return members
-
-
-def kill_session(leader: ProcessId, number: int = signal.SIGKILL) -> int:
-    """Sends a signal to every process of the session; returns how many got it."""
-    sent = 0
-    for process in session_members(leader):
-        with contextlib.suppress(psutil.Error):
-            process.send_signal(number)
-            sent += 1
-    return sent

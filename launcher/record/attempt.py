@@ -1,0 +1,44 @@
+"""The beginning and the end of an attempt: launch.json and exit.json."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from launcher.record.json import Record
+
+
+@dataclass(frozen=True)
+class Launch(Record):
+    """What the supervisor starts. The environment comes from its own, so no secret is written.
+
+    `env` is laid over it and `unset` left out; `keys` are the veRL keys that `argv` sets. An attempt that
+    resumes continues from the checkpoint of `resume_step`.
+    """
+
+    argv: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+    keys: dict[str, Any] = field(default_factory=dict)
+    cwd: str = "."
+    created: float | None = None
+    run_created: float | None = None
+    resume_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit(Record):
+    """How the driver ended: `code` as a shell shows it (134, not -6), None when nobody saw it.
+
+    `requested_by` is who asked for the end, None when nobody did.
+    """
+
+    code: int | None = None
+    signal: str | None = None
+    requested_by: str | None = None
+    t: float | None = None
+
+    @property
+    def state(self) -> str:
+        """The state in which it leaves the run."""
+        if self.code == 0:
+            return "finished"
+        return "stopped" if self.requested_by else "failed"

@@ -1,0 +1,113 @@
+"""run.yaml: what a run was asked for, and on what it runs."""
+
+import dataclasses
+import io
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher.files import write_atomic
+from launcher.record.json import SCHEMA, Record, rare
+
+_NAME = re.compile(r"^name: .*", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit(Record):
+    """A setting with its values in two runs, None where a run does not set it."""
+
+    key: str
+    before: Any = None
+    now: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin(Record):
+    """The run whose settings were edited for this one, and what was changed."""
+
+    run: str
+    diff: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight(Record):
+    """What the preflight had found, and whether the run was started against it."""
+
+    forced: bool = False
+    findings: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class RunInfo(Record):
+    """What was asked for. `preset` is None for a log from elsewhere, imported or replayed.
+
+    `env` holds no secrets; `versions` are those of ppo-tui, Python and veRL's packages; `overrides` the
+    KEY=VALUE settings beside the preset; `on_cpu` tells that the run uses no GPU.
+    """
+
+    id: str = ""
+    name: str = ""
+    created: float | None = None
+    preset: dict[str, Any] | None = rare()
+    preset_file: str | None = rare()
+    overrides: tuple[str, ...] = rare(())
+    argv: tuple[str, ...] = rare(())
+    on_cpu: bool = rare(False)
+    env: dict[str, Any] = field(default_factory=dict)
+    cwd: str | None = rare()
+    versions: dict[str, Any] = field(default_factory=dict)
+    host: dict[str, Any] = field(default_factory=dict)
+    preflight: Preflight | None = rare()
+    after: Origin | None = rare()
+    imported_from: tuple[str, ...] = rare(())
+    replay_of: str | None = rare()
+
+    @classmethod
+    def read(cls, path: Path) -> "RunInfo":
+        """The info in run.yaml; without a name where it is missing or broken."""
+        info = cls.from_json(_mapping(_text(path)))
+        # version 0.1 did not tell
+        return dataclasses.replace(info, on_cpu=True) if "trainer.device=cpu" in info.argv else info
+
+    def write(self, path: Path) -> None:
+        """Replaces run.yaml atomically. Raises OSError."""
+        from ruamel.yaml import YAML
+
+        yaml = YAML()
+        yaml.width = 1 << 16  # one argument a line, however long
+        text = io.StringIO()
+        yaml.dump({"schema": SCHEMA, **self.to_json()}, text)
+        write_atomic(path, text.getvalue().encode())
+
+    @property
+    def health(self) -> dict[str, Any]:
+        """The `health:` block of the preset."""
+        found = (self.preset or {}).get("health")
+        return found if isinstance(found, dict) else {}
+
+
+def read_name(path: Path) -> str | None:
+    """`name` of run.yaml, from its line alone: the file takes 10 ms, and a list asks hundreds of runs."""
+    text = _text(path)
+    line = _NAME.search(text)
+    name = ((_mapping(line[0]) if line else {}) or _mapping(text)).get("name")
+    return None if name is None else str(name)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        found = YAML(typ="safe").load(text)
+    except YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}

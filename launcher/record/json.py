@@ -1,0 +1,171 @@
+"""JSON objects as typed records: what is written is what is read."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from launcher.files import read_json, write_json
+from launcher.record.levels import Level
+
+SCHEMA = 1
+_KEY, _RARE = "key", "rare"
+R = TypeVar("R", bound="Record")
+Read = Callable[[Any], Any]
+
+
+def named(key: str) -> Any:
+    """A required field that JSON calls `key`."""
+    return dataclasses.field(metadata={_KEY: key})
+
+
+def rare(default: Any = None) -> Any:
+    """A field that is written only where it differs from its default."""
+    return dataclasses.field(default=default, metadata={_RARE: True})
+
+
+class Record:
+    """The base of frozen dataclasses that stand in the run directory as JSON objects."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_json(cls: type[R], value: object) -> R:
+        """Reads a JSON object, also one of another version: keys that are not known are left out.
+
+        A field that is missing or has another type takes its default. Raises ValueError where it has none,
+        and for what is no object.
+        """
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{cls.__name__}: no JSON object")
+        found = {}
+        for name, key, read, required in _fields(cls):
+            try:
+                found[name] = read(value[key])
+            except (KeyError, TypeError, ValueError):
+                if required:
+                    raise ValueError(f"{cls.__name__}: '{key}' is missing or wrong") from None
+        return cls(**found)
+
+    @classmethod
+    def read(cls: type[R], path: Path) -> R | None:
+        """The record in a file; None where it is missing or is none."""
+        try:
+            return cls.from_json(read_json(path))
+        except ValueError:
+            return None
+
+    def write(self, path: Path) -> None:
+        """Replaces a file atomically. Raises OSError."""
+        write_json(path, {"schema": SCHEMA, **self.to_json()})
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object, as orjson writes it."""
+        found = {}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if not (_RARE in field.metadata and value == field.default):
+                found[field.metadata.get(_KEY, field.name)] = _plain(value)
+        return found
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Record():
+            return value.to_json()
+        case Level():
+            return str(value)
+        case tuple():
+            names = getattr(value, "_fields", None)
+            return dict(zip(names, map(_plain, value), strict=True)) if names else [_plain(each) for each in value]
+        case _:
+            return value
+
+
+@functools.cache
+def _fields(cls: type) -> list[tuple[str, str, Read, bool]]:
+    """Name, JSON key, reader and whether it is required, of each field."""
+    hints = get_type_hints(cls)
+    return [
+        (field.name, field.metadata.get(_KEY, field.name), _reader(hints[field.name]), _required(field))
+        for field in dataclasses.fields(cls)
+    ]
+
+
+def _required(field: "dataclasses.Field[Any]") -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _reader(hint: Any) -> Read:
+    """A function that returns a JSON value as the type `hint` wants it, or raises TypeError or ValueError."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return _either([_reader(each) for each in arguments])
+    if origin is tuple:
+        return _sequence(_reader(arguments[0]))
+    if hint is Any:
+        return lambda value: value
+    if hint is float:
+        return _float
+    if hint is Level:
+        return lambda value: Level[value.replace("-", "_")] if isinstance(value, str) else _refuse(value)
+    kind = origin or hint
+    if issubclass(kind, Record):
+        return kind.from_json
+    if issubclass(kind, tuple):
+        return _named_tuple(kind)
+    return lambda value: value if type(value) is kind else _instance(value, kind)
+
+
+def _instance(value: Any, kind: type) -> Any:
+    """`value` where it is of this kind; ruamel's texts and mappings are their own. A bool is no number."""
+    return value if isinstance(value, kind) and not isinstance(value, bool) else _refuse(value)
+
+
+def _float(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _refuse(value)
+
+
+def _refuse(value: Any) -> Any:
+    raise TypeError(value)
+
+
+def _either(readers: list[Read]) -> Read:
+    def read(value: Any) -> Any:
+        for each in readers:
+            try:
+                return each(value)
+            except (TypeError, ValueError):
+                continue
+        return _refuse(value)
+
+    return read
+
+
+def _sequence(each: Read) -> Read:
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            return _refuse(value)  # type: ignore[no-any-return]
+        found = []
+        for item in value:  # a damaged one hides no other
+            try:
+                found.append(each(item))
+            except (TypeError, ValueError):
+                continue
+        return tuple(found)
+
+    return read
+
+
+def _named_tuple(kind: Any) -> Read:
+    readers = [(name, _reader(hint)) for name, hint in get_type_hints(kind).items()]
+
+    def read(value: Any) -> Any:
+        try:
+            return kind(*[each(value[name]) for name, each in readers])
+        except KeyError:
+            return _refuse(value)
+
+    return read

@@ -1,0 +1,68 @@
+"""Samples of the machine beside a run, one line of gpu.jsonl each: memory, utilisation, power, heat."""
+
+from dataclasses import dataclass
+
+from launcher.record.json import Record, rare
+
+
+@dataclass(frozen=True, slots=True)
+class Holder(Record):
+    """A process that holds memory of a GPU: `used` bytes, None when the driver does not tell.
+
+    `whose` is run, others or unknown, which is without name and user.
+    """
+
+    pid: int
+    whose: str = "unknown"
+    name: str | None = None
+    user: str | None = None
+    used: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSample(Record):
+    """One GPU, or one MIG slice (`0:1`): bytes, per cent, watts, °C; None where NVML does not tell.
+
+    `run_used` are the bytes of the run itself, `slowed` why the clocks are lower than they could be. What
+    seldom changes (`reserved` bytes of the driver, limits, `holders`) is not in every sample.
+    """
+
+    index: int | str
+    name: str = ""
+    used: int | None = None
+    total: int | None = None
+    util: int | None = None
+    power: int | None = None
+    temp: int | None = None
+    run_used: int | None = None
+    slowed: tuple[str, ...] = rare(())
+    reserved: int | None = rare()
+    power_limit: int | None = rare()
+    slow_at: int | None = rare()
+    holders: tuple[Holder, ...] | None = rare()
+
+
+@dataclass(frozen=True, slots=True)
+class HostSample(Record):
+    """Bytes of the machine's memory, or of the container's."""
+
+    used: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessesSample(Record):
+    """Bytes that the run's processes hold and share with nobody."""
+
+    rss: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSample(Record):
+    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU figures."""
+
+    t: float
+    host: HostSample = HostSample()
+    run: ProcessesSample = ProcessesSample()
+    gpus: tuple[GpuSample, ...] = ()
+    missing: str | None = rare()
