@@ -26,7 +26,7 @@ def lasting_bounds(
     `config` holds veRL keys, flattened; `settings` is what the preset has under `health:`. Raises UserError
     when that is wrong. A limit of 0 is left out: on a chart that is the axis.
     """
-    _, limits = read(settings)
+    limits = read(settings)
     found: dict[str, list[Bound]] = {}
     for kind in ALL:
         rule = kind(Setup(RunConfig(config), limits[kind.id]))

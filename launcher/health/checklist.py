@@ -5,18 +5,17 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.health import keys
-from launcher.health import verdict as rows
+from launcher.health import keys, verdict
 from launcher.health.config import RunConfig
-from launcher.health.families import FAMILIES, Explanation
 from launcher.health.fixes import fitting
 from launcher.health.frame import Frame, first
 from launcher.health.rules import ALL
 from launcher.health.rules.base import Memory, Rule, Setup
-from launcher.health.settings import read, write
+from launcher.health.settings import read
 from launcher.health.signals import Signals
 from launcher.health.state import Reading, State
-from launcher.health.verdict import Change, Row
+from launcher.record.check import Check
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 from launcher.text import did_you_mean
 
@@ -35,7 +34,9 @@ class _Entry:
         if reason is not None:
             self.state.set(0, Level.N_A, reason)
 
-    def ask(self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None) -> Change | None:
+    def ask(
+        self, step: int, judge: Callable[[Rule], Reading | None], logged: Set[str] | None = None
+    ) -> LevelChange | None:
         """Takes in what the rule says, if anything; the change of its level, if it changed.
 
         A rule that throws is taken out and told about once, so that it never hides the others. `logged` are
@@ -53,20 +54,27 @@ class _Entry:
         except Exception as error:
             self.off = True
             state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
-        return None if state.level == before else Change(step, self.rule.id, before, state.level, state.message)
+        return None if state.level == before else LevelChange(step, self.rule.id, before, state.level, state.message)
 
-    def row(self) -> Row:
-        state = self.state
-        return Row(
-            self.rule.id,
-            self.rule.question,
-            state.level,
-            state.message,
-            state.since,
-            state.cleared,
-            state.was if state.cleared is not None else None,
-            self.rule.family,
-            self.muted,
+    def check(self, config: RunConfig, logged: Set[str]) -> Check:
+        """The row of the rule. `logged` are the metrics seen so far: of each group one is drawn."""
+        state, rule = self.state, self.rule
+        groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
+        keys = tuple(key for key in groups if key is not None)
+        bounds = rule.bounds(rule.limits.raising) if rule.on_chart and keys else ()
+        return Check(
+            rule=rule.id,
+            question=rule.question,
+            level=state.level,
+            message=state.message,
+            since=state.since,
+            cleared=state.cleared,
+            was=state.was if state.cleared is not None else None,
+            family=rule.family,
+            muted=self.muted,
+            keys=keys,
+            bounds=tuple(bound for bound in bounds if math.isfinite(bound.value)),
+            fixes=fitting(rule.fixes(), config, logged),
         )
 
 
@@ -96,10 +104,10 @@ class Checklist:
         clock: bool = True,
     ) -> None:
         self._config = RunConfig(config)
-        self._preset, self._limits = read(settings)
+        limits = read(settings)
         self._signals = Signals()
         self._entries = {
-            kind.id: _Entry(kind(Setup(self._config, self._limits[kind.id], gpu_total_gb, host_total_gb, clock)))
+            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], gpu_total_gb, host_total_gb, clock)))
             for kind in ALL
         }
         self._interesting = {key for kind in ALL for group in kind.needs + kind.also for key in group}
@@ -108,10 +116,11 @@ class Checklist:
         self._steps = 0
         self._ended = False
         self._code: int | None = None
+        self._checks: list[Check] | None = None  # until something is judged
 
     def step(
         self, step: int, data: Mapping[str, float], *, t: float | None = None, three_decimals: bool = False
-    ) -> list[Change]:
+    ) -> list[LevelChange]:
         """Judges one record: a training step, or a validation on its own (which feeds VAL-1 alone).
 
         `t` is the unix time at which it was seen. What is not a number is nan, never left out and never 0.
@@ -122,8 +131,9 @@ class Checklist:
             self._steps += 1
             self._logged.update(self._interesting & data.keys())
         self._update_signals(step, data, training)
+        self._checks = None
         frame = Frame(step, self._steps, data, self._signals, three_decimals, t)
-        changes: list[Change] = []
+        changes: list[LevelChange] = []
         for name, entry in self._entries.items():
             if entry.off or not (training or entry.rule.judges_validations):
                 continue
@@ -133,7 +143,7 @@ class Checklist:
                 changes.append(change)
         return changes
 
-    def log_line(self, text: str, line: int, *, step: int | None = None) -> list[Change]:
+    def log_line(self, text: str, line: int, *, step: int | None = None) -> list[LevelChange]:
         """Judges a line of the log; `line` is its number.
 
         `step` is where the run is, the last step by default.
@@ -142,7 +152,7 @@ class Checklist:
 
     def tick(
         self, now: float, *, gpu: tuple[float, float] | None = None, host: tuple[float, float] | None = None
-    ) -> list[Change]:
+    ) -> list[LevelChange]:
         """Judges the silence since the last step of a live run, and its memory: (used, total) in bytes.
 
         `gpu` is the fullest of the run's GPUs.
@@ -157,14 +167,16 @@ class Checklist:
         self._ended = True
         self._code = code
 
-    def rows(self) -> list[Row]:
+    def checks(self) -> list[Check]:
         """All rows, the worst first."""
-        return rows.sort(entry.row() for entry in self._entries.values())
+        if self._checks is None:
+            self._checks = verdict.sort(entry.check(self._config, self._logged) for entry in self._entries.values())
+        return self._checks
 
     @property
     def verdict(self) -> Level:
         """The highest level that is on; WARM before the 20th step with nothing on."""
-        return rows.verdict(self.rows(), self._steps)
+        return verdict.verdict(self.checks(), self._steps)
 
     def sentence(self, outcome: str | None = None) -> str:
         """The verdict in words: `HEALTHY — 19 of 31 rules judged, 8 N-A, 4 warming up`.
@@ -174,39 +186,20 @@ class Checklist:
         """
         if outcome is None:
             outcome = "running" if self._code is None else "failed" if self._code else "finished"
-        return rows.sentence(self.rows(), self._steps, outcome)
+        return verdict.sentence(self.checks(), self._steps, outcome)
 
     def mute(self, rule: str, muted: bool = True) -> None:
         """Leaves a rule out of the verdict; it is judged on and shown as muted."""
         self._entry(rule).muted = muted
+        self._checks = None
 
     @property
     def muted(self) -> frozenset[str]:
         """The rules that are muted, by the settings or since."""
         return frozenset(name for name, entry in self._entries.items() if entry.muted)
 
-    def limits(self) -> dict[str, Any]:
-        """The limits in use, as settings that give the same limits again."""
-        return write(self._preset, self._limits)
-
-    def explain(self, rule: str) -> Explanation:
-        """The detail pane of a rule, with its limits as they are now."""
-        found = self._entry(rule).rule
-        family = FAMILIES[found.family]
-        drawn = [next((key for key in group if key in self._logged), None) for group in found.needs + found.also]
-        keys_drawn = [key for key in drawn if key is not None]
-        lines = found.bounds(found.limits.raising) if found.on_chart and keys_drawn else ()
-        return Explanation(
-            found.id,
-            found.question,
-            *family,
-            fitting(found.fixes(), self._config, self._logged),
-            keys_drawn,
-            [line for line in lines if math.isfinite(line.value)],
-        )
-
-    def _between_steps(self, step: int | None, ask: Callable[[Rule], Reading | None]) -> list[Change]:
-        at = self._step if step is None else step
+    def _between_steps(self, step: int | None, ask: Callable[[Rule], Reading | None]) -> list[LevelChange]:
+        at, self._checks = self._step if step is None else step, None
         changes = [entry.ask(at, ask) for entry in self._entries.values() if not entry.off]
         return [change for change in changes if change is not None]
 

@@ -1,9 +1,6 @@
-"""What the detail pane says: one short text a family, the rule's fixes, the series and its limits."""
+"""What a group of health rules is about."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
-
-from launcher.record.levels import Bound
 
 
 class Family(NamedTuple):
@@ -13,25 +10,6 @@ class Family(NamedTuple):
     healthy: str
     bad: str
     first_aid: str
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The detail pane of one rule.
-
-    `keys` are the metric keys to draw, the judged one first; `lines` the rule's limits on the first of them
-    as they are now (empty where the rule judges something that is not on the chart's scale).
-    """
-
-    rule: str
-    question: str
-    meaning: str
-    healthy: str
-    bad: str
-    first_aid: str
-    fixes: list[str]
-    keys: list[str]
-    lines: list[Bound]
 
 
 FAMILIES: dict[str, Family] = {

@@ -1,10 +1,11 @@
 """First aid for each rule as data, shown with the present value and only where it fits the run."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
 from launcher.health.config import RunConfig
+from launcher.record.check import Suggestion
 
 Direction = Literal["raise", "lower", "set", "check"]
 Fits = Literal["any", "critic", "kl in reward", "kl in loss", "groups"]
@@ -25,14 +26,14 @@ class Fix:
     fits: Fits = "any"
     old: str = ""
 
-    def render(self, config: RunConfig) -> str:
+    def suggest(self, config: RunConfig) -> Suggestion:
         """`actor_rollout_ref.actor.optim.lr ↓ 2–5× (now 1e-06)`."""
         if not self.key:
-            return self.note
+            return Suggestion(None, self.note)
         key = self.old if self.old and self.old in config and self.key not in config else self.key
         note = f" {self.note}" if self.note else ""
         present = f" (now {config.get(key)})" if config.get(key) is not None else ""
-        return f"{key}{_ARROWS[self.direction]}{note}{present}"
+        return Suggestion(key, f"{key}{_ARROWS[self.direction]}{note}{present}")
 
 
 def _lower(key: str, note: str = "", fits: Fits = "any", old: str = "") -> Fix:
@@ -211,7 +212,7 @@ CAUSES: dict[str, Sequence[Fix]] = {
 }
 
 
-def fitting(fixes: Sequence[Fix], config: RunConfig, logged: set[str]) -> list[str]:
+def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[Suggestion, ...]:
     """The fixes that fit the run, rendered. What the configuration does not tell, the logged keys do."""
 
     def known(answer: bool | None, otherwise: bool) -> bool:
@@ -225,4 +226,4 @@ def fitting(fixes: Sequence[Fix], config: RunConfig, logged: set[str]) -> list[s
         "kl in loss": known(config.kl_in_loss, "actor/kl_loss" in logged),
         "groups": known(config.group_based, not critic),
     }
-    return [fix.render(config) for fix in fixes if fits[fix.fits]]
+    return tuple(fix.suggest(config) for fix in fixes if fits[fix.fits])

@@ -37,8 +37,8 @@ class _Own:
     switches: dict[str, Any] = field(default_factory=dict)
 
 
-def read(settings: Mapping[str, Any] | None) -> tuple[str, dict[str, Limits]]:
-    """Preset name and the effective limits of every rule.
+def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
+    """The effective limits of every rule.
 
     `settings` is what stands under `health:`, nested or with dotted names. A limit that the user sets is
     taken as it is, without the preset's factor; its release limit moves along. Raises UserError for unknown
@@ -55,21 +55,7 @@ def read(settings: Mapping[str, Any] | None) -> tuple[str, dict[str, Limits]]:
         elif head not in _OPTIONS:
             near = did_you_mean(head.upper(), TABLE) or did_you_mean(head, _OPTIONS)
             raise UserError(f"health.{head} is no rule and no option{near}")
-    return preset, {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in TABLE}
-
-
-def write(preset: str, limits: Mapping[str, Limits]) -> dict[str, Any]:
-    """Settings that `read` turns into the same limits again, whatever the defaults are by then."""
-    saved: dict[str, Any] = {"preset": preset}
-    for rule, found in limits.items():
-        saved[rule] = {
-            **found.raising,
-            "raise": [found.count, found.window],
-            "release": found.release,
-            "enabled": found.enabled,
-            "muted": found.muted,
-        }
-    return saved
+    return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in TABLE}
 
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

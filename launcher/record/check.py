@@ -7,7 +7,7 @@ from launcher.record.levels import Bound, Level
 
 
 @dataclass(frozen=True, slots=True)
-class Fix(Record):
+class Suggestion(Record):
     """One thing to try. `key` is the veRL key that it changes, None for advice without one."""
 
     key: str | None
@@ -34,7 +34,7 @@ class Check(Record):
     muted: bool = False
     keys: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
-    fixes: tuple[Fix, ...] = ()
+    fixes: tuple[Suggestion, ...] = ()
 
     @property
     def on(self) -> bool:

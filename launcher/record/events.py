@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -11,7 +11,7 @@ import orjson
 from launcher.files import Appender
 from launcher.metrics.records import parse_object
 from launcher.record.attempt import Exit
-from launcher.record.json import SCHEMA, Record, named, rare
+from launcher.record.json import FROM, RARE, SCHEMA, TO, Record
 from launcher.record.levels import Level
 
 
@@ -20,8 +20,8 @@ class StateChange(Record):
     """The run went from one state to another."""
 
     kind: ClassVar[str] = "state"
-    before: str = named("from")
-    after: str = named("to")
+    before: str = field(metadata=FROM)
+    after: str = field(metadata=TO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class LevelChange(Record):
     kind: ClassVar[str] = "health"
     step: int
     rule: str
-    before: Level = named("from")
-    after: Level = named("to")
+    before: Level = field(metadata=FROM)
+    after: Level = field(metadata=TO)
     message: str = ""
 
     @property
@@ -66,11 +66,11 @@ class Action(Record):
     kind: ClassVar[str] = "action"
     verb: str
     by: str = "user"
-    rule: str | None = rare()
-    step: int | None = rare()
-    settings: tuple[str, ...] = rare(())
-    findings: tuple[dict[str, Any], ...] = rare(())
-    after: str | None = rare()
+    rule: str | None = field(default=None, metadata=RARE)
+    step: int | None = field(default=None, metadata=RARE)
+    settings: tuple[str, ...] = field(default=(), metadata=RARE)
+    findings: tuple[dict[str, Any], ...] = field(default=(), metadata=RARE)
+    after: str | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.files import write_atomic
-from launcher.record.json import SCHEMA, Record, rare
+from launcher.record.json import RARE, SCHEMA, Record
 
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
 
@@ -49,19 +49,19 @@ class RunInfo(Record):
     id: str = ""
     name: str = ""
     created: float | None = None
-    preset: dict[str, Any] | None = rare()
-    preset_file: str | None = rare()
-    overrides: tuple[str, ...] = rare(())
-    argv: tuple[str, ...] = rare(())
-    on_cpu: bool = rare(False)
+    preset: dict[str, Any] | None = field(default=None, metadata=RARE)
+    preset_file: str | None = field(default=None, metadata=RARE)
+    overrides: tuple[str, ...] = field(default=(), metadata=RARE)
+    argv: tuple[str, ...] = field(default=(), metadata=RARE)
+    on_cpu: bool = field(default=False, metadata=RARE)
     env: dict[str, Any] = field(default_factory=dict)
-    cwd: str | None = rare()
+    cwd: str | None = field(default=None, metadata=RARE)
     versions: dict[str, Any] = field(default_factory=dict)
     host: dict[str, Any] = field(default_factory=dict)
-    preflight: Preflight | None = rare()
-    after: Origin | None = rare()
-    imported_from: tuple[str, ...] = rare(())
-    replay_of: str | None = rare()
+    preflight: Preflight | None = field(default=None, metadata=RARE)
+    after: Origin | None = field(default=None, metadata=RARE)
+    imported_from: tuple[str, ...] = field(default=(), metadata=RARE)
+    replay_of: str | None = field(default=None, metadata=RARE)
 
     @classmethod
     def read(cls, path: Path) -> "RunInfo":

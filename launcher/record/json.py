@@ -4,26 +4,24 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from launcher.files import read_json, write_json
 from launcher.record.levels import Level
 
 SCHEMA = 1
 _KEY, _RARE = "key", "rare"
+RARE = {_RARE: True}
+"""Metadata of a field that is written only where it differs from its default."""
+FROM, TO = {_KEY: "from"}, {_KEY: "to"}
+"""Metadata of fields that JSON calls so."""
+
+_MISSING = object()
+_SCALARS: frozenset[Any] = frozenset({str, int, float, bool, NoneType, dict})
+_LEVELS = {str(level): level for level in Level}
 R = TypeVar("R", bound="Record")
 Read = Callable[[Any], Any]
-
-
-def named(key: str) -> Any:
-    """A required field that JSON calls `key`."""
-    return dataclasses.field(metadata={_KEY: key})
-
-
-def rare(default: Any = None) -> Any:
-    """A field that is written only where it differs from its default."""
-    return dataclasses.field(default=default, metadata={_RARE: True})
 
 
 class Record:
@@ -41,12 +39,16 @@ class Record:
         if not isinstance(value, Mapping):
             raise ValueError(f"{cls.__name__}: no JSON object")
         found = {}
-        for name, key, read, required in _fields(cls):
+        for field in _fields(cls):  # type: ignore[arg-type]
+            item = value.get(field.key, _MISSING)
+            if type(item) in field.plain:
+                found[field.name] = item
+                continue
             try:
-                found[name] = read(value[key])
-            except (KeyError, TypeError, ValueError):
-                if required:
-                    raise ValueError(f"{cls.__name__}: '{key}' is missing or wrong") from None
+                found[field.name] = field.read(item)
+            except (LookupError, TypeError, ValueError):
+                if field.required:
+                    raise ValueError(f"{cls.__name__}: '{field.key}' is missing or wrong") from None
         return cls(**found)
 
     @classmethod
@@ -64,45 +66,51 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """The JSON object, as orjson writes it."""
         found = {}
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+        for field in _fields(type(self)):
             value = getattr(self, field.name)
-            if not (_RARE in field.metadata and value == field.default):
-                found[field.metadata.get(_KEY, field.name)] = _plain(value)
+            if not (field.rare and value == field.default):
+                found[field.key] = value if type(value) in _SCALARS else _plain(value)
         return found
 
 
-def _plain(value: Any) -> Any:
-    match value:
-        case Record():
-            return value.to_json()
-        case Level():
-            return str(value)
-        case tuple():
-            names = getattr(value, "_fields", None)
-            return dict(zip(names, map(_plain, value), strict=True)) if names else [_plain(each) for each in value]
-        case _:
-            return value
+class _Field(NamedTuple):
+    name: str
+    key: str  # what JSON calls it
+    plain: frozenset[type]  # types of values that need no reading
+    read: Read
+    required: bool
+    default: Any
+    rare: bool
 
 
 @functools.cache
-def _fields(cls: type) -> list[tuple[str, str, Read, bool]]:
-    """Name, JSON key, reader and whether it is required, of each field."""
-    hints = get_type_hints(cls)
-    return [
-        (field.name, field.metadata.get(_KEY, field.name), _reader(hints[field.name]), _required(field))
-        for field in dataclasses.fields(cls)
-    ]
+def _fields(kind: Any) -> list[_Field]:
+    hints, found = get_type_hints(kind), []
+    for field in dataclasses.fields(kind):
+        key = field.metadata.get(_KEY, field.name)
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        hint = hints[field.name]
+        plain = _SCALARS & {hint, *get_args(hint)}
+        found.append(_Field(field.name, key, plain, _reader(hint), required, field.default, _RARE in field.metadata))
+    return found
 
 
-def _required(field: "dataclasses.Field[Any]") -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, Level):
+        return str(value)
+    if isinstance(value, tuple):
+        names = getattr(value, "_fields", None)
+        return dict(zip(names, map(_plain, value), strict=True)) if names else [_plain(each) for each in value]
+    return value
 
 
 def _reader(hint: Any) -> Read:
     """A function that returns a JSON value as the type `hint` wants it, or raises TypeError or ValueError."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return _either([_reader(each) for each in arguments])
+        return _either([_reader(each) for each in arguments if each is not NoneType], optional=NoneType in arguments)
     if origin is tuple:
         return _sequence(_reader(arguments[0]))
     if hint is Any:
@@ -110,10 +118,10 @@ def _reader(hint: Any) -> Read:
     if hint is float:
         return _float
     if hint is Level:
-        return lambda value: Level[value.replace("-", "_")] if isinstance(value, str) else _refuse(value)
+        return lambda value: _LEVELS[value]
     kind = origin or hint
     if issubclass(kind, Record):
-        return kind.from_json
+        return kind.from_json  # type: ignore[no-any-return]
     if issubclass(kind, tuple):
         return _named_tuple(kind)
     return lambda value: value if type(value) is kind else _instance(value, kind)
@@ -132,14 +140,16 @@ def _refuse(value: Any) -> Any:
     raise TypeError(value)
 
 
-def _either(readers: list[Read]) -> Read:
+def _either(readers: list[Read], optional: bool) -> Read:
     def read(value: Any) -> Any:
-        for each in readers:
+        if value is None and optional:
+            return None
+        for each in readers[:-1]:
             try:
                 return each(value)
             except (TypeError, ValueError):
                 continue
-        return _refuse(value)
+        return readers[-1](value)
 
     return read
 
@@ -152,7 +162,7 @@ def _sequence(each: Read) -> Read:
         for item in value:  # a damaged one hides no other
             try:
                 found.append(each(item))
-            except (TypeError, ValueError):
+            except (LookupError, TypeError, ValueError):
                 continue
         return tuple(found)
 

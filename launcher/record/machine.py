@@ -1,8 +1,8 @@
 """Samples of the machine beside a run, one line of gpu.jsonl each: memory, utilisation, power, heat."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from launcher.record.json import Record, rare
+from launcher.record.json import RARE, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class GpuSample(Record):
     power: int | None = None
     temp: int | None = None
     run_used: int | None = None
-    slowed: tuple[str, ...] = rare(())
-    reserved: int | None = rare()
-    power_limit: int | None = rare()
-    slow_at: int | None = rare()
-    holders: tuple[Holder, ...] | None = rare()
+    slowed: tuple[str, ...] = field(default=(), metadata=RARE)
+    reserved: int | None = field(default=None, metadata=RARE)
+    power_limit: int | None = field(default=None, metadata=RARE)
+    slow_at: int | None = field(default=None, metadata=RARE)
+    holders: tuple[Holder, ...] | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +65,4 @@ class MachineSample(Record):
     host: HostSample = HostSample()
     run: ProcessesSample = ProcessesSample()
     gpus: tuple[GpuSample, ...] = ()
-    missing: str | None = rare()
+    missing: str | None = field(default=None, metadata=RARE)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from launcher.files import read_json
 from launcher.record.attempt import Exit
 from launcher.record.check import Check
-from launcher.record.json import Record, rare
+from launcher.record.json import RARE, Record
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId, session_members
 
@@ -50,7 +50,7 @@ class RunState(Record):
     attempt: int | None = None
     created: float | None = None
     started: float | None = None
-    ended: float | None = rare()
+    ended: float | None = field(default=None, metadata=RARE)
     supervisor: ProcessId | None = None
     driver: ProcessId | None = None
     exit: Exit | None = None
@@ -71,9 +71,9 @@ class RunState(Record):
     checks: tuple[Check, ...] = ()
     updated: float | None = None
     heartbeat: float | None = field(default=None, compare=False)
-    driver_alive: bool | None = rare()
-    silent_minutes: int | None = rare()
-    seconds: float | None = rare()
+    driver_alive: bool | None = field(default=None, metadata=RARE)
+    silent_minutes: int | None = field(default=None, metadata=RARE)
+    seconds: float | None = field(default=None, metadata=RARE)
 
     @property
     def live(self) -> bool:
