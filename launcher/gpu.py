@@ -1,4 +1,4 @@
-"""Memory of the machine: GPUs through NVML, the host through psutil.
+"""Samples of the machine: GPUs through NVML, the host through psutil.
 
 Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.missing` says why.
 """
@@ -14,6 +14,7 @@ import psutil
 
 from launcher import gpu_holders
 from launcher.gpu_holders import Owner
+from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
 
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
@@ -45,7 +46,7 @@ class _Device:
 
 
 class Sampler:
-    """Takes memory samples. NVML is opened once and closed by `close`; no call raises."""
+    """Takes samples of the machine. NVML is opened once and closed by `close`; no call raises."""
 
     def __init__(self, visible: Collection[str] | None = None) -> None:
         """`visible`: indices or UUIDs from CUDA_VISIBLE_DEVICES; None samples all devices."""
@@ -54,7 +55,7 @@ class Sampler:
         self._devices: list[_Device] = []
         self._detailed = 0.0
         self._owners: dict[int, Owner] = {}
-        self._told: dict[int | str, dict[int, int | None]] = {}  # holders of a device as last recorded
+        self._recorded: dict[int | str, dict[int, int | None]] = {}  # holders of a device as last recorded
         try:
             import pynvml
 
@@ -81,8 +82,8 @@ class Sampler:
         totals = [total for device in self._devices if (total := self._memory(device)[1])]
         return min(totals, default=None)
 
-    def sample(self, pids: Collection[int] = (), session: int | None = None) -> dict[str, Any]:
-        """One line of gpu.jsonl: bytes, per cent, watts, °C.
+    def sample(self, pids: Collection[int] = (), session: int | None = None) -> MachineSample:
+        """Takes one sample.
 
         The run's own processes are `pids` and the members of the process session `session`. What seldom
         changes (limits, `holders`, why there are no GPUs) is in a sample every ten seconds, and the holders
@@ -94,58 +95,47 @@ class Sampler:
         if detailed:
             self._detailed = now
             self._owners.clear()
-        used, total = host_memory()
-        sample = {
-            "t": round(now, 2),
-            "host": {"used": used, "total": total},
-            "run": {"rss": _private(pids)},
-            "gpus": [self._gpu(device, pids, session, detailed) for device in self._devices],
-        }
-        return {**sample, "missing": self.missing} if detailed and self.missing else sample
+        return MachineSample(
+            t=round(now, 2),
+            host=HostSample(*host_memory()),
+            run=ProcessesSample(_private(pids)),
+            gpus=tuple(self._gpu(device, pids, session, detailed) for device in self._devices),
+            missing=self.missing if detailed else None,
+        )
 
-    def _gpu(self, device: _Device, pids: Collection[int], session: int | None, detailed: bool) -> dict[str, Any]:
+    def _gpu(self, device: _Device, pids: Collection[int], session: int | None, detailed: bool) -> GpuSample:
         nvml, handle, whole = self._nvml, device.handle, device.whole
         used, total = self._memory(device)
-        gpu: dict[str, Any] = {
-            "index": device.index,
-            "name": device.name,
-            "used": used,
-            "total": total,
-            "util": None,
-            "power": None,
-            "temp": None,
-            "run_used": None,
-        }
+        found: dict[str, Any] = {}
         with contextlib.suppress(nvml.NVMLError):
-            gpu["util"] = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+            found["util"] = int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
         with contextlib.suppress(nvml.NVMLError):
-            gpu["power"] = round(nvml.nvmlDeviceGetPowerUsage(whole) / 1000)
+            found["power"] = round(nvml.nvmlDeviceGetPowerUsage(whole) / 1000)
         with contextlib.suppress(nvml.NVMLError):
-            gpu["temp"] = int(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))
+            found["temp"] = int(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))
         with contextlib.suppress(nvml.NVMLError):
             bits = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(whole))
-            if slowed := sorted({word for bit, word in _SLOWED.items() if bits & bit}):
-                gpu["slowed"] = slowed
+            found["slowed"] = tuple(sorted({word for bit, word in _SLOWED.items() if bits & bit}))
         if detailed:
             with contextlib.suppress(nvml.NVMLError):  # in `used` and `total`, and no program can have it
-                gpu["reserved"] = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).reserved)
+                found["reserved"] = int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).reserved)
             with contextlib.suppress(nvml.NVMLError):
-                gpu["power_limit"] = round(nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1000)
+                found["power_limit"] = round(nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1000)
             with contextlib.suppress(nvml.NVMLError):
                 kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
-                gpu["slow_at"] = int(nvml.nvmlDeviceGetTemperatureThreshold(whole, kind))
+                found["slow_at"] = int(nvml.nvmlDeviceGetTemperatureThreshold(whole, kind))
         with contextlib.suppress(nvml.NVMLError):
             sizes = self._processes(handle)
             for pid in sizes.keys() - self._owners.keys():
                 self._owners[pid] = gpu_holders.owner(
                     pid, lambda pid: pid in pids or gpu_holders.in_session(pid, session)
                 )
-            found = {pid: (self._owners[pid], size) for pid, size in sizes.items()}
-            gpu["run_used"] = gpu_holders.run_share(found.values(), used)
-            if detailed or gpu_holders.differ(self._told.get(device.index, {}), sizes):
-                gpu["holders"] = [gpu_holders.as_json(pid, *what) for pid, what in found.items()]
-                self._told[device.index] = sizes
-        return gpu
+            found["run_used"] = gpu_holders.run_share([(self._owners[pid], size) for pid, size in sizes.items()], used)
+            known = self._recorded.get(device.index, {})
+            if detailed or gpu_holders.differ(known, sizes):
+                found["holders"] = tuple(Holder(pid, *self._owners[pid], used=size) for pid, size in sizes.items())
+                self._recorded[device.index] = sizes
+        return GpuSample(index=device.index, name=device.name, used=used, total=total, **found)
 
     def _memory(self, device: _Device) -> tuple[int | None, int | None]:
         """Used and total bytes."""

@@ -9,7 +9,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
@@ -56,11 +56,6 @@ def differ(before: Mapping[int, int | None], now: Mapping[int, int | None]) -> b
     return before.keys() != now.keys() or any(
         abs((now[pid] or 0) - (size or 0)) > _MOVED for pid, size in before.items()
     )
-
-
-def as_json(pid: int, who: Owner, size: int | None) -> dict[str, Any]:
-    """One holder as gpu.jsonl has it; `used` in bytes, None when the driver does not tell."""
-    return {"pid": pid, "whose": who.whose, "name": who.name, "user": who.user, "used": size}
 
 
 def in_session(pid: int, session: int | None) -> bool:

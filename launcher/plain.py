@@ -5,12 +5,12 @@ For pipes and screen readers.
 
 import time
 from bisect import bisect_right
-from typing import Any, TextIO
+from typing import TextIO
 
 from launcher.format import SHORT_ID, number, roughly
 from launcher.metrics.names import ENTROPY, KL, SCORE, THROUGHPUT
+from launcher.record.events import Alert, Event, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.layout import RunDir
-from launcher.record.state import ALIVE
 from launcher.run.reading.reader import RunReader
 from launcher.text import clean
 
@@ -23,7 +23,7 @@ def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
         while True:
             reader.poll()
             printer.print_new()
-            if reader.state["state"] not in ALIVE:
+            if not reader.state.live:
                 return printer.end()
             time.sleep(interval)
     except KeyboardInterrupt:
@@ -46,36 +46,35 @@ class _Printer:
             self._step(step)
             self._last = step
 
-    def _event(self, event: dict[str, Any]) -> None:
-        match event.get("kind"):
-            case "state":
-                self._line(f"{event['from']} -> {event['to']}")
-            case "phase" if self._last is None:
-                self._line(f"phase: {event['phase']}")
-            case "health":
-                change = f"{event['rule']} {event['from']} -> {event['to']}"
-                self._line(f"step {event['step']}: {change}: {event['message']}")
-            case "note" | "alert":
-                self._line(str(event.get("text")))
+    def _event(self, event: Event) -> None:
+        match event.what:
+            case StateChange(before, after):
+                self._line(f"{before} -> {after}")
+            case PhaseChange(phase) if self._last is None:
+                self._line(f"phase: {phase}")
+            case LevelChange() as change:
+                self._line(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
+            case Note(text) | Alert(text):
+                self._line(text)
 
     def _step(self, step: int) -> None:
-        total = self._reader.state.get("total")
+        total = self._reader.state.total
         parts = [f"step {step}/{total}" if total else f"step {step}"]
         for name, names in (("reward", SCORE), ("KL", KL), ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):
             found = self._reader.series.first_of(*names)
             value = found[1].at(step) if found else None
             if value is not None:
                 parts.append(f"{name} {number(value)}")
-        eta = self._reader.state.get("eta")
+        eta = self._reader.state.eta
         if eta:
             parts.append(f"ETA {roughly(eta)}")
         self._line("  ".join(parts))
 
     def end(self) -> int:
         state = self._reader.state
-        word = state.get("outcome") or state["state"]
-        self._line(f"{word}: {state['error']}" if state.get("error") else str(word))
-        if word == "failed" and state.get("cause"):
+        word = state.outcome or state.state
+        self._line(f"{word}: {state.error}" if state.error else word)
+        if word == "failed" and state.cause:
             self._line(f"what to try: 'ppo-tui diagnose {self._reader.id[:SHORT_ID]}'")
         return 1 if word in ("failed", "lost") else 0
 

@@ -64,5 +64,5 @@ def compare(
     if differences:
         put("")
         put_table(core.difference_rows(found, differences))
-    elif all(core.has_preset(info) for info in infos):
+    elif all(info.preset is not None for info in infos):
         say("no setting and no version differs")

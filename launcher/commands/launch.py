@@ -53,12 +53,12 @@ def stop(
     run: Run, wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of the run is left.")] = False
 ) -> None:
     """Ask a run to end. Its driver, Ray and the rollout engine go with it."""
-    from launcher.run.actions.start import stop as ask
+    from launcher.run.actions.stop import stop as ask
 
     found = find(run)
-    before = current(found)["state"]
-    if before not in ALIVE and not current(found).get("driver_alive"):
-        say(f"run {found.id} is not going: it is {before}")
+    before = current(found)
+    if not before.going:
+        say(f"run {found.id} is not going: it is {before.state}")
         return
     state = ask(found, wait=wait)
     asked = state in ALIVE and not wait
@@ -77,7 +77,7 @@ def resume(
     force: Force = False,
 ) -> None:
     """Continue a run from its newest checkpoint."""
-    from launcher.run.actions.start import resume as go_on
+    from launcher.run.actions.resume import resume as go_on
 
     with refusals():
         going = go_on(find(run), settings or [], narrate=say, force=force)
@@ -131,4 +131,4 @@ def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quie
 
         raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout))
     code = ctx.obj.open(str(run.path), read_only=read_only)
-    raise typer.Exit(code or (1 if current(run)["state"] in ("failed", "lost") else 0))
+    raise typer.Exit(code or (1 if current(run).state in ("failed", "lost") else 0))

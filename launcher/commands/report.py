@@ -1,16 +1,18 @@
 """Commands that tell about runs and logs."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from launcher.commands.launch import Run
 from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.format import duration, number, roughly
+from launcher.health.verdict import shown
 from launcher.record import layout as directory
+from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
-from launcher.record.state import ALIVE, current, shown_verdict
+from launcher.record.state import RunState, current
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 
@@ -24,23 +26,22 @@ def register(app: typer.Typer) -> None:
 def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
     from launcher.metrics.records import jsonable
-    from launcher.run.reading.elapsed import took
+    from launcher.run.reading.elapsed import elapsed
     from launcher.run.reading.scores import Scores
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     for run in directory.all_runs():
-        state, scores = current(run), Scores(run)
+        state, scores = current(run, checks=False), Scores(run)
         scores.poll()
-        best, last, seconds = scores.best, scores.series.last, took(run, state, now=state.get("updated"))
+        best, last, seconds = scores.best, scores.series.last, elapsed(run, state, now=state.updated)
         if json:
             figures = {"best_score": best, "last_score": last, "duration": seconds}
             known = jsonable({key: value for key, value in figures.items() if value is not None})
             line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state)}
             put_json(line | figures | known)
             continue
-        step = f"{state.get('step') if state.get('step') is not None else '–'}/{state.get('total') or '–'}"
-        verdict = shown_verdict(state["state"], state.get("verdict"))
-        rows.append((run.id, _word(state), verdict, step, number(best), duration(seconds)))
+        step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"
+        rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
     if json:
         return
     if len(rows) == 1:
@@ -49,9 +50,9 @@ def runs(json: Json = False) -> None:
         put_table(rows)
 
 
-def _headline(state: dict[str, object]) -> dict[str, object]:
+def _headline(state: RunState) -> dict[str, object]:
     names = ("state", "outcome", "created", "attempt", "phase", "step", "total", "eta", "verdict", "flags", "error")
-    return {name: state.get(name) for name in names}
+    return {name: getattr(state, name) for name in names}
 
 
 def status(run: Run, json: Json = False) -> None:
@@ -59,51 +60,49 @@ def status(run: Run, json: Json = False) -> None:
     found = directory.find(run)
     state = current(found)
     if json:
-        put_json(state)
+        put_json({"schema": SCHEMA, **state.to_json()})
         return
-    word = _word(state)
     put(f"run      {found.id}")
-    put(f"state    {word}" + _phase(state))
-    if state["state"] == "lost":
-        driver = "the driver still lives: 'stop' ends it" if state.get("driver_alive") else "so is the driver"
+    put(f"state    {_word(state)}" + _phase(state))
+    if state.state == "lost":
+        driver = "the driver still lives: 'stop' ends it" if state.driver_alive else "so is the driver"
         put(f"         the supervisor is gone; {driver}")
-    if minutes := state.get("silent_minutes"):
+    if minutes := state.silent_minutes:
         put(f"         the supervisor has written nothing for {minutes} min: what follows is old")
-    if state.get("error"):
-        put(f"error    {state['error']}")
-    if state.get("stall"):
-        put(f"stalled  {state['stall']}")
-    if state.get("step") is not None:
-        pace = f", {state['step_seconds']:.1f} s a step" if state.get("step_seconds") else ""
-        left = f", ETA {roughly(state.get('eta'))}" if state["state"] in ALIVE else ""
-        put(f"step     {state['step']} of {state.get('total') or '?'}{pace}{left}")
-    put(f"verdict  {shown_verdict(state['state'], state.get('verdict'))}")
-    for check in state.get("checks") or []:
-        if check["rule"] in (state.get("flags") or []):
-            since = f" (since step {check['since']})" if check.get("since") is not None else ""
-            put(f"         {check['level']} {check['rule']} {check['question']} {check['message']}{since}")
+    if state.error:
+        put(f"error    {state.error}")
+    if state.stall:
+        put(f"stalled  {state.stall}")
+    if state.step is not None:
+        pace = f", {state.step_seconds:.1f} s a step" if state.step_seconds else ""
+        left = f", ETA {roughly(state.eta)}" if state.live else ""
+        put(f"step     {state.step} of {state.total or '?'}{pace}{left}")
+    put(f"verdict  {shown(state.state, state.verdict)}")
+    for check in state.checks:
+        if check.rule in state.flags:
+            since = f" (since step {check.since})" if check.since is not None else ""
+            put(f"         {check.level} {check.rule} {check.question} {check.message}{since}")
     put(f"folder   {found.path}")
 
 
-def _word(state: dict[str, Any]) -> str:
+def _word(state: RunState) -> str:
     """The state; of an imported run also how it ended."""
-    return f"{state['state']} ({state['outcome']})" if state.get("outcome") else str(state["state"])
+    return f"{state.state} ({state.outcome})" if state.outcome else state.state
 
 
-def _phase(state: dict[str, Any]) -> str:
+def _phase(state: RunState) -> str:
     """`, rollout for 12s, usually 31s`, at the time the supervisor wrote."""
-    phase, since = state.get("phase"), state.get("phase_since")
-    if not phase or not since or state["state"] not in ("starting", "running"):
+    if not state.phase or not state.phase_since or state.state not in ("starting", "running"):
         return ""
-    usual = f", usually {duration(state['phase_usual'])}" if state.get("phase_usual") else ""
-    return f", {phase} for {duration(state['heartbeat'] - since)}{usual}"
+    usual = f", usually {duration(state.phase_usual)}" if state.phase_usual else ""
+    return f", {state.phase} for {duration((state.heartbeat or 0) - state.phase_since)}{usual}"
 
 
 def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
     """Print every step of a run or a log."""
     from launcher.metrics.records import jsonable
-    from launcher.run.reading.checklist import steps
     from launcher.run.reading.source import resolve
+    from launcher.run.reading.steps import steps
 
     found = resolve(source)
     seen: set[str] = set()
@@ -146,27 +145,27 @@ def health(
     json: Json = False,
 ) -> None:
     """Judge a run or a log: each change of a rule, then the verdict."""
-    from launcher.run.reading.checklist import judge
+    from launcher.run.reading.checklist import judged
     from launcher.run.reading.source import resolve
 
     found = resolve(source)
-    checklist, changes = judge(found, config or [])
-    rows = checklist.rows()
+    checklist, changes = judged(found, config or [])
+    checks = checklist.checks()
     if json:
         for change in changes:
             put_json(change.to_json())
-        put_json({"verdict": str(checklist.verdict), "rules": {row.rule: str(row.level) for row in rows}})
+        put_json({"verdict": str(checklist.verdict), "rules": {check.rule: str(check.level) for check in checks}})
         return
     for change in changes:
         put(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
-    put_table([(str(row.level), row.rule, f"{row.question} {row.message}") for row in rows])
-    state = current(found) if isinstance(found, RunDir) else {}  # a stop that was asked for is no failure
-    put(checklist.sentence(state.get("outcome") or state.get("state")))
+    put_table([(str(check.level), check.rule, f"{check.question} {check.message}") for check in checks])
+    state = current(found) if isinstance(found, RunDir) else None  # a stop that was asked for is no failure
+    put(checklist.sentence(state.outcome or state.state if state else None))
 
 
 def diagnose(source: Source, json: Json = False) -> None:
     """Tell why a run ended."""
-    from launcher.run.reading.checklist import diagnosis
+    from launcher.run.reading.diagnosis import diagnosis
     from launcher.run.reading.source import resolve
 
     found = resolve(source)

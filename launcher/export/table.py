@@ -7,8 +7,9 @@ from launcher.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
-from launcher.run.reading.checklist import LogClock, steps
+from launcher.run.reading.recorded import LogClock
 from launcher.run.reading.source import LogFile
+from launcher.run.reading.steps import steps
 from launcher.text import clean, did_you_mean
 
 _COLUMNS = ("step", "attempt")  # of every table, before the figures

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from launcher.metrics.store import SeriesStore
@@ -30,6 +31,13 @@ class Split:
     def share(self, part: str) -> float:
         """0 to 1; 0 of a step that took no time."""
         return self.parts[part] / self.seconds if self.seconds > 0 else 0.0
+
+
+def seconds_of(data: Mapping[str, float]) -> float:
+    """How long a step took with its validation and saving, as it reports it; 0 when it does not."""
+    step = data.get("timing_s/step", data.get("perf/time_per_step", 0.0))
+    parts = (step, data.get("timing_s/testing", 0.0), data.get("timing_s/save_checkpoint", 0.0))
+    return sum(part for part in parts if 0 <= part < 1e7)  # neither nan nor nonsense
 
 
 def last_split(store: SeriesStore) -> Split | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from launcher.errors import UserError
 from launcher.preflight.engine import quick, slow
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import subject
 from launcher.preset.files import LoadedPreset
+from launcher.record.info import Preflight
 
 FORCE = "--force starts it all the same"
 
@@ -26,7 +26,7 @@ class Refused(UserError):
 
 def admit(
     loaded: LoadedPreset, *, force: bool, narrate: Callable[[str], None], prepare: Callable[[], object]
-) -> dict[str, Any]:
+) -> Preflight:
     """The whole preflight of a preset on this machine; what run.yaml keeps of it.
 
     `prepare` makes what the slower checks look at; it is not called for a preset that is refused before.
@@ -40,7 +40,7 @@ def admit(
     _refuse(loaded.name, findings, force)
     told = [finding for finding in findings if finding.level != "info"]
     forced = any(finding.level == "error" for finding in told)
-    return {"forced": forced, "findings": [finding.as_json() for finding in told]}
+    return Preflight(forced, tuple(finding.as_json() for finding in told))
 
 
 def _refuse(name: str, findings: Sequence[Finding], force: bool) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from launcher.errors import UserError
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
+from launcher.record.machine import Holder
 
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 _RESERVED = 0.00215  # and 0.3 GiB: the driver keeps 0.35 GiB of an RTX 4090 and 0.60 of an H200
@@ -82,23 +83,14 @@ def _gpus() -> tuple[Gpu, ...]:
     sampler = Sampler(visible)
     try:
         return tuple(
-            Gpu(
-                gpu["name"],
-                gpu["total"] or 0,
-                gpu["used"] or 0,
-                _others(gpu.get("holders") or []),
-                gpu.get("reserved") or 0,
-            )
-            for gpu in sampler.sample()["gpus"]
+            Gpu(gpu.name, gpu.total or 0, gpu.used or 0, _others(gpu.holders or ()), gpu.reserved or 0)
+            for gpu in sampler.sample().gpus
         )
     finally:
         sampler.close()
 
 
-def _others(holders: list[dict[str, Any]]) -> tuple[str, ...]:
+def _others(holders: Sequence[Holder]) -> tuple[str, ...]:
     """Who holds memory on a GPU, the largest first; in a container that may not be known."""
-    ranked = sorted(holders, key=lambda each: -(each["used"] or 0))
-    return tuple(
-        f"{each['name']} of {each['user']} (pid {each['pid']})" if each["name"] else f"pid {each['pid']}"
-        for each in ranked
-    )
+    ranked = sorted(holders, key=lambda each: -(each.used or 0))
+    return tuple(f"{each.name} of {each.user} (pid {each.pid})" if each.name else f"pid {each.pid}" for each in ranked)

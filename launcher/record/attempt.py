@@ -7,7 +7,7 @@ from launcher.record.json import Record
 
 
 @dataclass(frozen=True)
-class Launch(Record):
+class LaunchRecord(Record):
     """What the supervisor starts. The environment comes from its own, so no secret is written.
 
     `env` is laid over it and `unset` left out; `keys` are the veRL keys that `argv` sets. An attempt that

@@ -45,7 +45,7 @@ class Record:
                 found[field.name] = item
                 continue
             try:
-                found[field.name] = field.read(item)
+                found[field.name] = _refuse(item) if item is _MISSING else field.read(item)
             except (LookupError, TypeError, ValueError):
                 if field.required:
                     raise ValueError(f"{cls.__name__}: '{field.key}' is missing or wrong") from None
@@ -55,7 +55,7 @@ class Record:
     def read(cls: type[R], path: Path) -> R | None:
         """The record in a file; None where it is missing or is none."""
         try:
-            return cls.from_json(read_json(path))
+            return cls.from_json(read_json(path) or None)
         except ValueError:
             return None
 
@@ -66,7 +66,7 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """The JSON object, as orjson writes it."""
         found = {}
-        for field in _fields(type(self)):
+        for field in _fields(type(self)):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if not (field.rare and value == field.default):
                 found[field.key] = value if type(value) in _SCALARS else _plain(value)
@@ -90,7 +90,7 @@ def _fields(kind: Any) -> list[_Field]:
         key = field.metadata.get(_KEY, field.name)
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         hint = hints[field.name]
-        plain = _SCALARS & {hint, *get_args(hint)}
+        plain = _SCALARS & {*get_args(hint)} if _is_union(hint) else _SCALARS & {hint}
         found.append(_Field(field.name, key, plain, _reader(hint), required, field.default, _RARE in field.metadata))
     return found
 
@@ -106,10 +106,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (Union, UnionType)
+
+
 def _reader(hint: Any) -> Read:
     """A function that returns a JSON value as the type `hint` wants it, or raises TypeError or ValueError."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
+    if _is_union(hint):
         return _either([_reader(each) for each in arguments if each is not NoneType], optional=NoneType in arguments)
     if origin is tuple:
         return _sequence(_reader(arguments[0]))

@@ -18,7 +18,7 @@ from pathlib import Path
 from launcher import paths
 from launcher.errors import UserError
 from launcher.files import read_json
-from launcher.record.attempt import Exit, Launch
+from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo, read_name
 from launcher.text import nearest, perhaps
 
@@ -41,9 +41,9 @@ class AttemptDir:
         console, metrics = (path if path.exists() else None for path in (self.console, self.metrics))
         return console, metrics
 
-    def read_launch(self) -> Launch:
+    def read_launch(self) -> LaunchRecord:
         """launch.json; an empty one where it is missing, as of some logs from elsewhere."""
-        return Launch.read(self.launch) or Launch()
+        return LaunchRecord.read(self.launch) or LaunchRecord()
 
     def read_exit(self) -> Exit | None:
         """exit.json; None until the attempt has ended."""

@@ -6,11 +6,13 @@ imported: a log from elsewhere; its `outcome` says how it ended
 """
 
 import dataclasses
+import functools
 import math
 import time
 from dataclasses import dataclass, field
 
-from launcher.files import read_json
+import orjson
+
 from launcher.record.attempt import Exit
 from launcher.record.check import Check
 from launcher.record.json import RARE, Record
@@ -45,7 +47,7 @@ class RunState(Record):
     so many minutes, an ended run took so many seconds.
     """
 
-    state: str = "lost"
+    state: str
     outcome: str | None = None
     attempt: int | None = None
     created: float | None = None
@@ -119,15 +121,24 @@ def current(run: RunDir, *, checks: bool = True) -> RunState:
     In place of a state that nobody keeps up any more stands `lost`, with `driver_alive` beside it, or the end
     that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
     """
-    value = read_json(run.state)
-    if not value:
+    try:
+        state = _maintained(_parsed(run.state.read_bytes(), checks))
+    except (OSError, ValueError):
         return RunState("lost", driver_alive=False, error=_REMOVED)
-    state = _maintained(RunState.from_json(value if checks else {**value, "checks": []}))
     if state.state == "lost" and state.attempt is not None:
         record = Exit.read(run.attempt(state.attempt).exit)
         if record is not None:
             return dataclasses.replace(state, state=record.state, exit=record)
     return state
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(content: bytes, checks: bool) -> RunState:
+    """Readers ask twice a second, and most of the time nothing has changed."""
+    value = orjson.loads(content)
+    if not checks and isinstance(value, dict):
+        value["checks"] = []
+    return RunState.from_json(value)
 
 
 def _maintained(state: RunState) -> RunState:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable
 
-from launcher.files import append_lines, read_json
-from launcher.health.verdict import Change
+from launcher.files import append_lines
 from launcher.metrics.records import StepRecord
+from launcher.metrics.timing import seconds_of
+from launcher.record.events import LevelChange
+from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir
-from launcher.run.actions.player import seconds_of
-from launcher.run.health import checklist_maker
-from launcher.run.reading.checklist import LogClock, read_attempt
+from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import Monitor
+from launcher.run.reading.recorded import LogClock, read_attempt
 from launcher.run.reading.source import records
 
 
@@ -25,7 +26,7 @@ class _Steps:
     def phase(self, phase: str, step: int | None, t: float) -> None:
         pass
 
-    def health(self, changes: Iterable[Change], t: float) -> None:
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
         pass
 
 
@@ -36,8 +37,8 @@ def catch_up(attempt: AttemptDir) -> int | None:
     if not (console or metrics):
         return None
     sink = _Steps()
-    keys = read_json(attempt.launch).get("keys") or {}
-    monitor = Monitor(sink, checklist_maker({}, {}), keys, file_logger=bool(console and metrics))
+    keys = attempt.read_launch().keys
+    monitor = Monitor(sink, checklist_maker(RunInfo(), {}), keys, file_logger=bool(console and metrics))
     read_attempt(monitor, console, metrics, LogClock(console, metrics))
     missed: list[StepRecord] = []
     newest, t = max(known, default=-1), 0.0

@@ -7,7 +7,7 @@ import shutil
 from launcher.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.record.lock import alone
-from launcher.record.state import ALIVE, current
+from launcher.record.state import current
 
 _DOOMED = ".deleted-"
 
@@ -15,8 +15,8 @@ _DOOMED = ".deleted-"
 def check(run: RunDir) -> None:
     """Raises UserError while anything of the run still goes."""
     state = current(run)
-    if state["state"] in ALIVE or state.get("driver_alive"):
-        raise UserError(f"run {run.id} is still going ({state['state']}): stop it first")
+    if state.going:
+        raise UserError(f"run {run.id} is still going ({state.state}): stop it first")
 
 
 def delete(run: RunDir) -> None:

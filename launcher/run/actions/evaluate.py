@@ -6,9 +6,9 @@ from launcher.errors import UserError
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
 from launcher.run.actions.start import start
-from launcher.run.reading.checklist import steps
 from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.reading.last_settings import settled
+from launcher.run.reading.last_settings import last_settings
+from launcher.run.reading.steps import steps
 
 SCORES = ("val-core/", "val-aux/")  # how veRL's validation figures begin, the headline ones first
 _ONLY = ("trainer.val_only=True", "trainer.val_before_train=True")
@@ -21,11 +21,11 @@ def evaluate(
 
     Returns when its supervisor lives; `scores` has the figures when it has finished.
     """
-    info, _ = settled(run)
-    if not isinstance(info.get("preset"), dict):
+    info, _ = last_settings(run)
+    if info.preset is None:
         raise UserError(f"run {run.id} was imported: it has no preset to evaluate with")
     found, folder = checkpoint(run, step)
-    loaded = restore(f"{info['name']}-eval-{found}", info["preset"], [*settings, *_ONLY])
+    loaded = restore(f"{info.name}-eval-{found}", info.preset, [*settings, *_ONLY])
     narrate(f"evaluating the checkpoint of step {found} of run {run.id}")
     return start(loaded, [*settings, *_ONLY], narrate, force=force, resume_from=folder)
 

@@ -1,22 +1,26 @@
 """Taking in runs made elsewhere: logs become run directories that are read like our own."""
 
+import dataclasses
 import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.errors import UserError
-from launcher.files import write_json
+from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import EventLog
-from launcher.record.layout import SCHEMA, RunDir, create
-from launcher.record.state import StateFile
-from launcher.run.health import checklist_maker, earlier_steps
-from launcher.run.reading.checklist import LogClock, read_attempt, steps
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, create
+from launcher.record.state import RunState, StateFile
+from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.recorded import LogClock, read_attempt
 from launcher.run.reading.source import LogFile, chunks, lines, log_file
+from launcher.run.reading.steps import earlier_steps, steps
+
+_OUTCOMES = ("finished", "stopped", "running")
 
 
 @dataclass
@@ -90,7 +94,7 @@ def _import_run(group: list[_Attempt]) -> RunDir:
 
 def _fill(run: RunDir, group: list[_Attempt]) -> None:
     events, now = EventLog(run.events), time.time()
-    told: dict[str, Any] = {}
+    state = RunState("imported")
     for source in group:
         attempt = run.add_attempt()
         for path, target in ((source.console, attempt.console), (source.metrics, attempt.metrics)):
@@ -99,45 +103,24 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         console = attempt.console if source.console else None
         metrics = attempt.metrics if source.metrics else None
         clock = LogClock(source.console, source.metrics)
-        monitor = Monitor(
-            DiskSink(attempt, events), checklist_maker({}, {}), {}, file_logger=bool(console and metrics), clock=clock
-        )
+        sink, checklist = DiskSink(attempt, events), checklist_maker(RunInfo(), {})
+        monitor = Monitor(sink, checklist, {}, file_logger=bool(console and metrics), clock=clock)
         started = clock.now
         resumed = source.first - 1 if source.first is not None and attempt.number > 1 else None
         monitor.history(earlier_steps(run, attempt.number, resumed))
         read_attempt(monitor, console, metrics, clock)
-        write_json(attempt.launch, {"schema": SCHEMA, "created": started, "resume_step": resumed})
-        ended = {"t": clock.now, "code": None, "signal": None, "requested_by": None}
-        write_json(attempt.exit, {"schema": SCHEMA, **ended})
-        found = diagnose(lines(attempt.console) if console else ())
-        told = {
-            **monitor.to_json(clock.now),
-            "attempt": attempt.number,
-            "started": started,
-            "ended": clock.now,
-            "outcome": found.cause if found.cause in ("finished", "stopped", "running") else "failed",
-            "cause": found.cause,
-            "error": found.title if console else None,
-        }
-        if not console:
-            told |= {"outcome": None, "cause": None}
-        if told["outcome"] in ("finished", "stopped", "running"):
-            told["error"] = None
+        LaunchRecord(created=started, resume_step=resumed).write(attempt.launch)
+        Exit(t=clock.now).write(attempt.exit)
+        state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
+        if console:
+            found = diagnose(lines(attempt.console))
+            outcome = found.cause if found.cause in _OUTCOMES else "failed"
+            error = found.title if outcome == "failed" else None
+            state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
+        state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
     sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
-    run.write_info({"id": run.id, "name": group[0].name, "created": now, "imported_from": sources})
-    StateFile(run).write(
-        {
-            "state": "imported",
-            "created": now,
-            "supervisor": None,
-            "driver": None,
-            "exit": None,
-            **told,
-            "eta": None,
-            "stalled": False,
-            "stall": None,
-        }
-    )
+    RunInfo(run.id, group[0].name, now, imported_from=tuple(sources)).write(run.run_yaml)
+    StateFile(run).write(state)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ from launcher.preset import versions
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
 from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.reading.last_settings import settled
+from launcher.run.reading.last_settings import last_settings
 from launcher.text import clean
 
 Narrate = Callable[[str], None]
@@ -55,10 +55,8 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
 
 
 def _python(run: RunDir) -> str | None:
-    info, _ = settled(run)
-    if not isinstance(info.get("preset"), dict):
-        return None
-    return restore(str(info.get("name")), info["preset"]).preset.python
+    info, _ = last_settings(run)
+    return None if info.preset is None else restore(info.name, info.preset).preset.python
 
 
 def _run(python: str, actor: Path, target: Path) -> None:

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from launcher.console.steps import parse_step
 from launcher.metrics.filelog import parse_record
+from launcher.metrics.timing import seconds_of
 from launcher.run.reading.source import log_file, records
 from launcher.text import clean
 
@@ -60,13 +61,6 @@ def _figures(line: bytes, file_logger: bool) -> dict[str, float] | None:
     found = _STEP.search(text)
     parsed = parse_step(text[found.start() :]) if found else None
     return parsed[1] if parsed else None
-
-
-def seconds_of(data: dict[str, float]) -> float:
-    """How long a step took with its validation and saving, as it reports it; 0 when it does not."""
-    step = data.get("timing_s/step", data.get("perf/time_per_step", 0.0))
-    parts = (step, data.get("timing_s/testing", 0.0), data.get("timing_s/save_checkpoint", 0.0))
-    return sum(part for part in parts if 0 <= part < 1e7)  # neither nan nor nonsense
 
 
 def main() -> None:

@@ -6,35 +6,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from launcher.preset.yaml_text import text_of
-from launcher.record.events import EventLog
+from launcher.record.events import Action, EventLog
+from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs
 from launcher.run.reading.compare import differences
 
 
-def origin(earlier: RunDir, preset: Mapping[str, Any]) -> dict[str, Any]:
-    """`after` in the run.yaml of the new run: the earlier run, and each setting with its values in both.
-
-    A value is None where a run does not set it.
-    """
-    found = differences([earlier.read_info() | {"versions": {}}, {"preset": dict(preset)}])
-    return {
-        "run": earlier.id,
-        "diff": [{"key": each.key, "before": each.values[0], "now": each.values[1]} for each in found],
-    }
+def origin(earlier: RunDir, preset: dict[str, Any]) -> Origin:
+    """The earlier run, and each setting that is another in the new one."""
+    found = differences([RunInfo(preset=earlier.read_info().preset), RunInfo(preset=preset)])
+    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in found))
 
 
-def note_origin(run: RunDir, after: Mapping[str, Any]) -> None:
+def note_origin(run: RunDir, after: Origin) -> None:
     """Tells it in the history of the new run."""
-    settings = [f"{each['key']}={text_of(each['now'])}" for each in after["diff"]]
-    EventLog(run.events).add(
-        "action", verb="relaunch", by="user", after=after["run"], settings=[f"after {after['run']}:", *settings]
-    )
+    settings = [f"{each.key}={text_of(each.now)}" for each in after.diff]
+    told = (f"after {after.run}:", *settings)
+    EventLog(run.events).add(Action("relaunch", after=after.run, settings=told))
 
 
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:
     """The id and the settings of the newest run that a preset of this name started."""
     for run in all_runs():
-        settings = run.read_info().get("preset") if run.read_name() == preset else None
-        if isinstance(settings, Mapping):
+        settings = run.read_info().preset if run.read_name() == preset else None
+        if settings is not None:
             return run.id, settings
     return None

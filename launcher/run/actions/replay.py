@@ -5,6 +5,7 @@ import time
 
 from launcher.console.diagnose import diagnose
 from launcher.preset.translate import Launch
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.run.actions.import_logs import stem
 from launcher.run.reading.source import lines, log_file
@@ -27,7 +28,8 @@ def start(log: str, speed: float) -> RunDir:
         keys={},
     )
     now = time.time()
-    run.write_info({"id": run.id, "name": f"replay of {stem(file.path)}", "created": now, "replay_of": str(file.path)})
+    info = RunInfo(run.id, f"replay of {stem(file.path)}", now, replay_of=str(file.path))
+    info.write(run.run_yaml)
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
     return run

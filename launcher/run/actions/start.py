@@ -1,47 +1,36 @@
-"""Starting a run: preset in, run directory and a detached supervisor out. Resuming and stopping beside it."""
+"""Starting a run: preset in, run directory and a detached supervisor out."""
 
 import os
 import platform
 import shutil
-import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from launcher import verl_env
 from launcher.data import assets
-from launcher.errors import UserError
-from launcher.files import write_json
 from launcher.health.alerting import check_health
-from launcher.preset.files import LoadedPreset, restore, with_settings
+from launcher.preset.files import LoadedPreset, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
-from launcher.record.process import ProcessId
-from launcher.record import control
-from launcher.record.events import EventLog
+from launcher.record.events import Action, EventLog
+from launcher.record.info import Preflight, RunInfo
 from launcher.record.layout import AttemptDir, RunDir, create
-from launcher.record.lock import alone
-from launcher.record.state import ALIVE, StateFile, current
-from launcher.run.actions.catch_up import catch_up
 from launcher.run.actions.relaunch import note_origin, origin
-from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.supervisor import driver
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 Narrate = Callable[[str], None]
-STOP_PATIENCE = 30.0  # seconds that `stop --wait` waits
 
 
-def _silent(_: str) -> None:
+def silent(_: str) -> None:
     pass
 
 
 def start(
     preset: str | LoadedPreset,
     settings: Sequence[str] = (),
-    narrate: Narrate = _silent,
+    narrate: Narrate = silent,
     *,
     force: bool = False,
     after: RunDir | None = None,
@@ -64,29 +53,30 @@ def start(
     run = create(loaded.name)
     try:
         attempt = run.add_attempt()
-        launch = _build(loaded, env, run, attempt, resume_from=resume_from)
+        launch = build_launch(loaded, env, run, attempt, resume_from=resume_from)
         now = time.time()
-        run.write_info(
-            {
-                "id": run.id,
-                "name": loaded.name,
-                "created": now,
-                "preset": loaded.snapshot(),
-                "preset_file": str(loaded.path) if loaded.origin == "file" else None,
-                "overrides": list(settings),
-                "argv": list(launch.argv),
-                "env": launch.env,
-                "cwd": str(run.path),
-                "versions": {"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
-                "host": {"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
-                "preflight": preflight,
-                **({"after": origin(after, loaded.snapshot())} if after else {}),
-            }
+        after_run = origin(after, loaded.snapshot()) if after else None
+        info = RunInfo(
+            id=run.id,
+            name=loaded.name,
+            created=now,
+            preset=loaded.snapshot(),
+            preset_file=str(loaded.path) if loaded.origin == "file" else None,
+            overrides=tuple(settings),
+            argv=tuple(launch.argv),
+            on_cpu=launch.keys.get("trainer.device") == "cpu",
+            env=launch.env,
+            cwd=str(run.path),
+            versions={"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
+            host={"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
+            preflight=preflight,
+            after=after_run,
         )
+        info.write(run.run_yaml)
         write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
-        _note_force(run, preflight)
-        if after is not None:
-            note_origin(run, origin(after, loaded.snapshot()))
+        note_force(run, preflight)
+        if after_run is not None:
+            note_origin(run, after_run)
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
@@ -104,92 +94,10 @@ def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) ->
     return build(loaded, version=env.verl, python=env.python, folders=where)
 
 
-def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = _silent, *, force: bool = False) -> RunDir:
-    """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one.
-
-    Raises Refused as `start` does.
-    """
-    with alone(run):
-        return _resume(run, settings, narrate, force=force)
-
-
-def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, *, force: bool) -> RunDir:
-    from launcher.preflight.gate import admit
-
-    state = current(run)
-    if state["state"] in ALIVE or state.get("driver_alive"):
-        raise UserError(f"run {run.id} is still going ({state['state']}): stop it first")
-    if state["state"] == "imported":
-        raise UserError(f"run {run.id} was imported: it has no checkpoint of ours to resume from")
-    step, folder = checkpoint(run, None)
-    if state["state"] == "lost" and (last := run.last_attempt()):
-        catch_up(last)
-    info = run.read_info()
-    loaded = restore(info["name"], info["preset"], settings)
-    check_health(loaded.preset.health)
-    env = verl_env.require(loaded.preset.python)
-    preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
-    attempt = run.add_attempt()
-    try:
-        launch = _build(loaded, env, run, attempt, resume_from=folder)
-        _refuse_complete(run, step, launch.keys.get("trainer.total_training_steps"), state, settings)
-    except BaseException:
-        shutil.rmtree(attempt.path, ignore_errors=True)
-        raise
-    control.take(run)  # what was asked of the attempt that ended is not meant for this one
-    write_launch(run, attempt, launch, created=time.time(), run_created=info["created"], resume_step=step)
-    _note_force(run, preflight)
-    EventLog(run.events).add("action", verb="resume", by="user", step=step, settings=list(settings))
-    narrate(f"resuming from step {step} in attempt {attempt.number}")
-    spawn_supervisor(run)
-    return run
-
-
-def _note_force(run: RunDir, preflight: dict[str, Any]) -> None:
+def note_force(run: RunDir, preflight: Preflight) -> None:
     """A run that was started against the preflight says so, with what had been found."""
-    if preflight["forced"]:
-        EventLog(run.events).add("action", verb="force", by="user", findings=preflight["findings"])
-
-
-def _refuse_complete(
-    run: RunDir, step: int, planned: int | None, state: dict[str, Any], settings: Sequence[str]
-) -> None:
-    """veRL would go through its whole start-up and end without a step."""
-    total = planned or (None if settings else state.get("total"))  # settings may make the run longer
-    if total is not None and step >= total:
-        raise UserError(
-            f"run {run.id} is complete: its checkpoint is of step {step} of {total}; "
-            f"to train on, resume it with trainer.steps={2 * total} or more trainer.epochs"
-        )
-
-
-def stop(run: RunDir, *, by: str = "user", wait: bool = False) -> str:
-    """Asks for the end of a run; returns the state it is in then (`wait`: in the end).
-
-    Without a supervisor the driver's process session is ended here and now.
-    """
-    state = current(run)
-    if state["state"] == "lost" and state.get("driver_alive"):
-        return _stop_orphan(run, state, by)
-    if state["state"] in ALIVE:
-        _ask_to_end(run, state, by)
-    deadline = time.monotonic() + STOP_PATIENCE
-    while wait and state["state"] in ALIVE and time.monotonic() < deadline:
-        time.sleep(0.2)
-        state = current(run)
-    if state["state"] == "lost" and state.get("driver_alive"):  # the supervisor died meanwhile
-        return _stop_orphan(run, state, by)
-    return str(state["state"])
-
-
-def _ask_to_end(run: RunDir, state: dict[str, Any], by: str) -> None:
-    try:
-        control.request(run, "stop", by=by)
-    except OSError:  # a full disk: the supervisor listens to a signal, too
-        supervisor = ProcessId.from_json(state.get("supervisor"))
-        if supervisor is None or not supervisor.alive():
-            raise
-        os.kill(supervisor.pid, signal.SIGTERM)
+    if preflight.forced:
+        EventLog(run.events).add(Action("force", findings=preflight.findings))
 
 
 def folders(run: RunDir, attempt: AttemptDir) -> RunFolders:
@@ -203,7 +111,7 @@ def folders(run: RunDir, attempt: AttemptDir) -> RunFolders:
     )
 
 
-def _build(
+def build_launch(
     loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
 ) -> Launch:
     assert env.verl is not None
@@ -215,22 +123,3 @@ def _build(
         experiment=run.id,
         resume_from=resume_from,
     )
-
-
-def _stop_orphan(run: RunDir, state: dict[str, Any], by: str) -> str:
-    """Ends a driver whose supervisor is gone, and writes what the supervisor would have written."""
-    owner, attempt = ProcessId.from_json(state["driver"]), run.last_attempt()
-    assert owner is not None and attempt is not None
-    left = driver.stop(owner)
-    step = catch_up(attempt)
-    record = {"schema": 1, "code": None, "signal": None, "requested_by": by, "t": time.time()}
-    write_json(attempt.exit, record)
-    events = EventLog(run.events)
-    events.add("action", verb="stop", by=by)
-    events.add("exit", code=None, signal=None, requested_by=by)
-    if left:
-        events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
-    kept = {key: value for key, value in state.items() if key not in ("schema", "updated", "heartbeat", "driver_alive")}
-    kept["step"] = kept.get("step") if step is None else step
-    StateFile(run).write({**kept, "state": "stopped", "exit": record, "cause": "stopped"})
-    return "stopped"

@@ -1,99 +1,72 @@
-"""Reading what has already happened: the steps, the judgement and the diagnosis of a SOURCE."""
+"""The checklist of a run or a log: its limits, its machine, what it says of the steps."""
 
 import contextlib
-import itertools
-import re
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from launcher.console.diagnose import diagnose
-from launcher.console.diagnosis import Diagnosis
-from launcher.console.reader import ConsoleReader, StepLine
 from launcher.errors import UserError
-from launcher.files import read_json
-from launcher.format import SHORT_ID
+from launcher.format import GIB
+from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import Change
-from launcher.metrics.filelog import parse_record
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_object
+from launcher.record.events import LevelChange
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
-from launcher.record.state import ALIVE, current
-from launcher.run.actions.player import seconds_of
-from launcher.run.health import checklist_maker, earlier_steps, recorded_sizes
+from launcher.record.machine import MachineSample
 from launcher.run.reading.monitor import Monitor
-from launcher.run.reading.source import LogFile, chunks, lines, records
+from launcher.run.reading.recorded import LogClock, read_attempt
+from launcher.run.reading.source import LogFile, records
+from launcher.run.reading.steps import earlier_steps
 
-_STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
 _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 
 
-class LogClock:
-    """When the steps of a finished log happened: its first time stamp, then the durations that it reports.
+def checklist_maker(
+    info: RunInfo, sizes: Mapping[str, float], *, clock: bool = False
+) -> Callable[[Mapping[str, Any]], Checklist]:
+    """Makes checklists for a run with these memory sizes; `clock`: it is live, so silence can be judged."""
 
-    An estimate: step lines carry no time. Without a stamp the log's last change is its end.
-    """
+    def make(keys: Mapping[str, Any]) -> Checklist:
+        return Checklist(
+            config=keys,
+            settings=info.health,
+            gpu_total_gb=sizes.get("gpu_total_gb"),
+            host_total_gb=sizes.get("host_total_gb"),
+            clock=clock,
+        )
 
-    def __init__(self, console: Path | None, metrics: Path | None) -> None:
-        path = console or metrics
-        assert path is not None
-        self.now = path.stat().st_mtime
-        if console is not None and (stamp := _STAMP.search(next(chunks(console), b""))):
-            with contextlib.suppress(ValueError):
-                self.now = datetime.strptime(stamp[1].decode(), "%Y-%m-%d %H:%M:%S").timestamp()
-
-    def __call__(self, record: StepRecord) -> float:
-        """The time at which this step was done."""
-        self.now += seconds_of(record.data)
-        return self.now
+    return make
 
 
-def read_attempt(monitor: Monitor, console: Path | None, metrics: Path | None, clock: LogClock) -> None:
-    """Feeds a whole attempt to a monitor."""
-    alone = console is None or metrics is None
-    for chunk in chunks(console) if console else ():
-        monitor.feed_console(chunk, clock.now)
-        if alone:
-            monitor.settle(clock.now)
-    logged = records(metrics) if metrics else iter(())
-    while batch := list(itertools.islice(logged, 256)):
-        monitor.feed_file(batch, clock.now)
-        if alone:
-            monitor.settle(clock.now)
-    monitor.close(clock.now)
+def machine_sizes(sampler: Sampler) -> dict[str, float]:
+    """Memory of this machine in GiB, as the checklist wants it."""
+    sizes = {"host_total_gb": host_memory()[1] / GIB}
+    if gpu := sampler.smallest_gpu:
+        sizes["gpu_total_gb"] = gpu / GIB
+    return sizes
 
 
-def steps(source: RunDir | LogFile) -> Iterator[tuple[int, StepRecord]]:
-    """Every step of every attempt, with the attempt's number."""
-    if isinstance(source, RunDir):
-        for number in source.attempt_numbers():
-            for line in records(source.attempt(number).steps):
-                if (record := StepRecord.from_line(line)) is not None:
-                    yield number, record
-    elif source.file_logger:
-        for line in records(source.path):
-            if (found := parse_record(line)) is not None:
-                yield 1, StepRecord(found[0], 0.0, None, found[1])
-    else:
-        reader = ConsoleReader()
-        for chunk in chunks(source.path):
-            yield from _steps(reader.feed(chunk))
-        yield from _steps(reader.close())
+def recorded_sizes(run: RunDir) -> dict[str, float]:
+    """Memory of the run's machine in GiB, from its first sample; empty without one."""
+    sample = next((found for line in records(run.machine) if (found := _sample(line))), None)
+    if sample is None:
+        return {}
+    gpus = [gpu.total for gpu in sample.gpus if gpu.total]
+    sizes = {"host_total_gb": sample.host.total / GIB} if sample.host.total else {}
+    return sizes | ({"gpu_total_gb": min(gpus) / GIB} if gpus else {})
 
 
-def _steps(events: Iterable[object]) -> Iterator[tuple[int, StepRecord]]:
-    for event in events:
-        if isinstance(event, StepLine):
-            yield 1, StepRecord(event.step, 0.0, event.offset, event.data)
+def _sample(line: bytes) -> MachineSample | None:
+    with contextlib.suppress(ValueError):
+        return MachineSample.from_json(parse_object(line))
+    return None
 
 
 class _Collector:
     """A sink that keeps the changes of health rules."""
 
     def __init__(self) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[LevelChange] = []
 
     def steps(self, records: list[StepRecord]) -> None:
         pass
@@ -101,11 +74,11 @@ class _Collector:
     def phase(self, phase: str, step: int | None, t: float) -> None:
         pass
 
-    def health(self, changes: Iterable[Change], t: float) -> None:
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes.extend(changes)
 
 
-def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, list[Change]]:
+def judged(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, list[LevelChange]]:
     """The checklist after the last step of a source, and every change on the way.
 
     `config` holds KEY=VALUE settings that beat the console's own dump of the configuration, and memory sizes
@@ -117,7 +90,7 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
     if isinstance(source, LogFile):
         console, metrics = (None, source.path) if source.file_logger else (source.path, None)
         clock = LogClock(console, metrics)
-        monitor = Monitor(sink, checklist_maker({}, sizes), {}, file_logger=False, pinned=pinned, clock=clock)
+        monitor = Monitor(sink, checklist_maker(RunInfo(), sizes), {}, file_logger=False, pinned=pinned, clock=clock)
         read_attempt(monitor, console, metrics, clock)
         return monitor.checklist, sink.changes
     info = source.read_info()
@@ -125,45 +98,16 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
     checklist = make(pinned)
     for number in source.attempt_numbers():
         attempt = source.attempt(number)
-        launch = read_json(attempt.launch)
+        launch = attempt.read_launch()
         console, metrics = attempt.logs()
-        monitor = Monitor(sink, make, launch.get("keys") or {}, file_logger=metrics is not None, pinned=pinned)
-        monitor.history(earlier_steps(source, number, launch.get("resume_step")))
+        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned)
+        monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))
         checklist = monitor.checklist
-        if ended := read_json(attempt.exit):
-            checklist.ended(ended.get("code"))
+        if ended := attempt.read_exit():
+            checklist.ended(ended.code)
     return checklist, sink.changes
-
-
-def diagnosis(source: RunDir | LogFile) -> Diagnosis:
-    """Why a source ended, or that it runs."""
-    if isinstance(source, LogFile):
-        return diagnose(() if source.file_logger else lines(source.path))
-    attempt, state = source.last_attempt(), current(source)
-    if attempt is None:
-        return diagnose(())
-    if state["state"] == "imported":
-        return diagnose(lines(attempt.console))
-    ended = read_json(attempt.exit)
-    alive = state["state"] in ALIVE or bool(state.get("driver_alive"))  # its supervisor may be gone
-    found = diagnose(
-        lines(attempt.console),
-        exit_code=ended.get("code"),
-        requested_by=ended.get("requested_by"),
-        alive=alive,
-        stalled_for=_age(attempt.console),
-        steps_total=state.get("total"),
-    )
-    return found.of_run(source.id[:SHORT_ID])
-
-
-def _age(path: Path) -> float | None:
-    """Seconds since a log grew."""
-    with contextlib.suppress(OSError):
-        return max(0.0, time.time() - path.stat().st_mtime)
-    return None
 
 
 def _setting(text: str) -> tuple[str, Any]:

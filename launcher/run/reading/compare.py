@@ -8,15 +8,17 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.format import duration, number
+from launcher.health import verdict
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
+from launcher.metrics.timing import seconds_of
 from launcher.preset.yaml_text import shown
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, find
-from launcher.record.state import current, shown_verdict
-from launcher.run.actions.player import seconds_of
-from launcher.run.reading.elapsed import took
-from launcher.run.reading.last_settings import settled
+from launcher.record.state import RunState, current
+from launcher.run.reading.elapsed import elapsed
+from launcher.run.reading.last_settings import last_settings
 from launcher.run.reading.steps import StepTail
 
 FEWEST, MOST = 2, 4
@@ -87,7 +89,7 @@ class Compared:
 
     def __init__(self, run: RunDir) -> None:
         self.run, self.store = run, SeriesStore()
-        self.info, self.resumed = settled(run)
+        self.info, self.resumed = last_settings(run)
         self._tail = StepTail(run)
         self._spans: dict[int, tuple[float, float]] = {}  # attempt: begin and end of its steps
 
@@ -107,7 +109,7 @@ class Compared:
     def facts(self) -> Facts:
         """How the run went, by the steps read so far."""
         run, state = self.run, current(self.run)
-        seconds = took(run, state, self._spans, now=state.get("updated"))
+        seconds = elapsed(run, state, self._spans, now=state.updated)
         return summary(run.id, self.info, state, self.store, seconds)
 
 
@@ -118,9 +120,7 @@ def facts(run: RunDir) -> Facts:
     return compared.facts()
 
 
-def summary(
-    run: str, info: Mapping[str, Any], state: Mapping[str, Any], store: SeriesStore, seconds: float | None
-) -> Facts:
+def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, seconds: float | None) -> Facts:
     """The facts of a run from what its directory holds."""
     score, kl = store.first_of(*names.SCORE), store.first_of(*names.KL)
     entropy, throughput = store.first_of(*names.ENTROPY), store.first_of(*names.THROUGHPUT)
@@ -129,12 +129,12 @@ def summary(
     span = score[1].span(0, score[1].steps[-1]) if score else None
     return Facts(
         run=run,
-        name=str(info.get("name") or run),
-        state=str(state["state"]),
-        outcome=state.get("outcome"),
-        verdict=state.get("verdict"),
+        name=info.name or run,
+        state=state.state,
+        outcome=state.outcome,
+        verdict=state.verdict,
         step=store.last_step,
-        total=state.get("total"),
+        total=state.total,
         best_score=span.high if span else None,
         last_score=score[1].last if score else None,
         kl=kl[1].last if kl else None,
@@ -146,19 +146,14 @@ def summary(
     )
 
 
-def has_preset(info: Mapping[str, Any]) -> bool:
-    """Whether run.yaml tells the settings; that of an imported run does not."""
-    return isinstance(info.get("preset"), dict)
-
-
-def differences(infos: Sequence[Mapping[str, Any]]) -> list[Difference]:
+def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
 
-    `infos` are the contents of run.yaml. A run without a preset says nothing about settings, so it differs
+    A run without a preset says nothing about settings, so it differs
     in none: its values are None.
     """
     flat = [settings(info) for info in infos]
-    told = [entry for entry, info in zip(flat, infos, strict=True) if has_preset(info)]
+    told = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
     keys = sorted({key for entry in told for key in entry})
     return [
         Difference(key, [entry.get(key) for entry in flat])
@@ -171,7 +166,7 @@ def notes(compared: Sequence[Compared]) -> list[str]:
     """What has to be known about the settings that are compared."""
     found = []
     for each in compared:
-        if not has_preset(each.info):
+        if each.info.preset is None:
             found.append(f"run {each.run.id} has no preset: its settings are not compared")
         elif each.resumed:
             told = " ".join(each.resumed)
@@ -179,13 +174,13 @@ def notes(compared: Sequence[Compared]) -> list[str]:
     return found
 
 
-def settings(info: Mapping[str, Any]) -> dict[str, Any]:
+def settings(info: RunInfo) -> dict[str, Any]:
     """What a run.yaml sets, flat: `actor.lr`; veRL keys of `overrides` as they stand; `versions.verl`."""
-    if not has_preset(info):
+    if info.preset is None:
         return {}
-    preset = {key: value for key, value in info["preset"].items() if key not in _WORDS}
+    preset = {key: value for key, value in info.preset.items() if key not in _WORDS}
     verl_keys = preset.pop("overrides", None)
-    return _flat(preset) | _flat(verl_keys or {}) | _flat(info.get("versions") or {}, "versions.")
+    return _flat(preset) | _flat(verl_keys or {}) | _flat(info.versions, "versions.")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -203,7 +198,7 @@ def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
     rows = [
         ["RUN", *(fact.run for fact in found)],
         ["state", *(f"{fact.state} ({fact.outcome})" if fact.outcome else fact.state for fact in found)],
-        ["verdict", *(shown_verdict(fact.state, fact.verdict) for fact in found)],
+        ["verdict", *(verdict.shown(fact.state, fact.verdict) for fact in found)],
         ["step", *(f"{_NONE if fact.step is None else fact.step}/{fact.total or _NONE}" for fact in found)],
         ["best score", *(number(fact.best_score) for fact in found)],
         ["last score", *(number(fact.last_score) for fact in found)],

@@ -3,18 +3,16 @@
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
-from launcher.files import read_json
 from launcher.record.layout import RunDir
-from launcher.record.state import ALIVE
+from launcher.record.state import RunState
 
 Spans = Mapping[int, tuple[float, float]]
 """Attempt -> begin and end of its steps, unix seconds."""
 
 
-def took(
-    run: RunDir, state: Mapping[str, Any], spans: Spans = MappingProxyType({}), now: float | None = None
+def elapsed(
+    run: RunDir, state: RunState, spans: Spans = MappingProxyType({}), now: float | None = None
 ) -> float | None:
     """Seconds of all attempts, their start-up included; the pauses between them are left out.
 
@@ -23,13 +21,14 @@ def took(
     """
     seconds = 0.0
     for number in run.attempt_numbers():
-        newest, attempt = number == state.get("attempt"), run.attempt(number)
+        newest, attempt = number == state.attempt, run.attempt(number)
         begin, end = spans.get(number, (None, None))
-        begin = read_json(attempt.launch).get("created") or begin or (state.get("started") if newest else None)
-        if newest and state.get("state") in ALIVE:
+        begin = attempt.read_launch().created or begin or (state.started if newest else None)
+        if newest and state.live:
             end = now or time.time()
         else:
-            end = read_json(attempt.exit).get("t") or end or (state.get("ended") or now if newest else None)
+            record = attempt.read_exit()
+            end = (record and record.t) or end or (state.ended or now if newest else None)
         if begin is not None and end is not None:
             seconds += max(0.0, end - begin)
     return seconds or None

@@ -1,66 +1,73 @@
-"""The memory samples of a run as series over time: what the charts of the GPU page are drawn from."""
+"""The samples of a run's machine as series over time: what the charts of the GPU page are drawn from."""
 
+import dataclasses
 import math
 from array import array
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from launcher.format import GIB
 from launcher.metrics.store import Series
+from launcher.record.machine import GpuSample, MachineSample
 
 Figure = Literal["host", "rss", "used", "run_used", "util"]
 Device = int | str
-_DETAILS = ("power_limit", "slow_at", "holders")  # not in every sample
 
 
-class MemoryHistory:
-    """All samples of gpu.jsonl. `times` ascend, in unix seconds; the steps of a series are indices into it.
-
-    `latest` is the newest sample, completed by the details that an earlier one told; None before the first.
-    """
+class MachineHistory:
+    """All samples of gpu.jsonl. `times` ascend, in unix seconds; the steps of a series are indices into it."""
 
     def __init__(self) -> None:
         self.times: array[float] = array("d")
-        self.latest: dict[str, Any] | None = None
+        self._latest: MachineSample | None = None
+        self._missing: str | None = None
+        self._details: dict[Device, GpuSample] = {}  # the last sample of each GPU that told them
         self._series: dict[tuple[Figure, Device | None], Series] = {}
 
-    def add(self, sample: Mapping[str, Any]) -> None:
+    def add(self, sample: MachineSample) -> None:
         """Takes in one line. A thinned file is read again from its start: what is known is left out."""
-        t = sample.get("t")
-        if not isinstance(t, (int, float)) or (self.times and t <= self.times[-1]):
+        if self.times and sample.t <= self.times[-1]:
             return
         index = len(self.times)
-        self.times.append(float(t))
-        host, run = sample.get("host") or {}, sample.get("run") or {}
-        self._append("host", None, index, host.get("used"), GIB)
-        self._append("rss", None, index, run.get("rss"), GIB)
-        gpus = sample.get("gpus") or []
-        for gpu in gpus:
-            device = gpu.get("index")
-            self._append("used", device, index, gpu.get("used"), GIB)
-            self._append("run_used", device, index, gpu.get("run_used"), GIB)
-            self._append("util", device, index, gpu.get("util"), 1)
-        before = self.latest or {}
-        known = {gpu.get("index"): gpu for gpu in before.get("gpus") or []}
-        self.latest = {
-            **({"missing": before["missing"]} if before.get("missing") and not gpus else {}),
-            **sample,
-            "gpus": [{**_details(known.get(gpu.get("index"), {})), **gpu} for gpu in gpus],
-        }
+        self.times.append(sample.t)
+        self._append("host", None, index, sample.host.used, GIB)
+        self._append("rss", None, index, sample.run.rss, GIB)
+        for gpu in sample.gpus:
+            self._append("used", gpu.index, index, gpu.used, GIB)
+            self._append("run_used", gpu.index, index, gpu.run_used, GIB)
+            self._append("util", gpu.index, index, gpu.util, 1)
+            if gpu.holders is not None or gpu.power_limit is not None or gpu.slow_at is not None:
+                self._details[gpu.index] = _completed(gpu, self._details.get(gpu.index))
+        self._latest = sample
+        self._missing = None if sample.gpus else sample.missing or self._missing
+
+    @property
+    def latest(self) -> MachineSample | None:
+        """The newest sample, completed by the details that an earlier one told; None before the first."""
+        if self._latest is None:
+            return None
+        gpus = tuple(_completed(gpu, self._details.get(gpu.index)) for gpu in self._latest.gpus)
+        return dataclasses.replace(self._latest, gpus=gpus, missing=self._missing)
 
     def series(self, figure: Figure, device: Device | None = None) -> Series | None:
         """GiB (`util`: per cent) over the samples, nan where one lacks it; None when none had it."""
         return self._series.get((figure, device))
 
-    def _append(self, figure: Figure, device: Device | None, index: int, value: Any, unit: float) -> None:
-        known = isinstance(value, (int, float))
+    def _append(self, figure: Figure, device: Device | None, index: int, value: int | None, unit: int) -> None:
         series = self._series.get((figure, device))
         if series is None:
-            if not known:
+            if value is None:
                 return
             series = self._series[figure, device] = Series()
-        series.append(index, value / unit if known else math.nan)
+        series.append(index, math.nan if value is None else value / unit)
 
 
-def _details(gpu: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: gpu[key] for key in _DETAILS if key in gpu}
+def _completed(gpu: GpuSample, before: GpuSample | None) -> GpuSample:
+    """A GPU with what is not in every sample."""
+    if before is None:
+        return gpu
+    return dataclasses.replace(
+        gpu,
+        power_limit=gpu.power_limit if gpu.power_limit is not None else before.power_limit,
+        slow_at=gpu.slow_at if gpu.slow_at is not None else before.slow_at,
+        holders=gpu.holders if gpu.holders is not None else before.holders,
+    )

@@ -4,16 +4,14 @@ The time of the last look is no part of the run: it lies in the cache folder, on
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from launcher import paths
 from launcher.files import read_json, write_json
+from launcher.record.events import Event, LevelChange
 from launcher.record.levels import Level
-from launcher.record.state import ENDED
-
-_SERIOUS = {str(level): level for level in (Level.NOTICE, Level.WARN, Level.CRITICAL)}
+from launcher.record.state import ENDED, RunState
 
 
 def last_look(run_id: str) -> float | None:
@@ -30,47 +28,41 @@ def looked(run_id: str, t: float | None = None) -> None:
 
 
 @dataclass(frozen=True)
-class Away:
-    """What somebody missed. `rises` are health events, the worst first, the latest of each rule alone."""
+class Missed:
+    """What somebody missed. `rises` are the flags that rose, the worst first, the latest of each rule alone."""
 
     since: float
-    rises: tuple[Mapping[str, Any], ...]
+    rises: tuple[LevelChange, ...]
     end: str | None
 
 
-def away(events: Iterable[Mapping[str, Any]], state: Mapping[str, Any], look: float | None) -> Away | None:
+def missed(events: Iterable[Event], state: RunState, look: float | None) -> Missed | None:
     """What happened after `look`; None when nothing that matters did.
 
     A run that nobody ever looked at was started by somebody: then it counts from there. One that was
     imported was over before, so there is nothing to miss.
     """
-    since = look if look is not None else state.get("created")
-    if state.get("state") == "imported" or not isinstance(since, (int, float)):
+    since = look if look is not None else state.created
+    if state.state == "imported" or since is None:
         return None
-    muted = {check.get("rule") for check in state.get("checks") or [] if check.get("muted")}
-    latest: dict[str, Mapping[str, Any]] = {}
+    latest: dict[str, LevelChange] = {}
     for event in events:
-        t = event.get("t")
-        if not isinstance(t, (int, float)) or t <= since:
-            continue
-        if rose(event) and event["rule"] not in muted:
-            latest.pop(event["rule"], None)
-            latest[event["rule"]] = event
-    rises = sorted(latest.values(), key=lambda event: -_SERIOUS[event["to"]])
-    end = str(state["state"]) if state.get("state") in ENDED and _end(state) > since else None
-    return Away(float(since), tuple(rises), end) if rises or end else None
+        match event.what:
+            case LevelChange(rule=rule) as change if event.t > since and is_alarm(change) and rule not in state.muted:
+                latest.pop(rule, None)
+                latest[rule] = change
+    rises = sorted(latest.values(), key=lambda change: -change.after)
+    end = state.state if state.state in ENDED and _end(state) > since else None
+    return Missed(since, tuple(rises), end) if rises or end else None
 
 
-def _end(state: Mapping[str, Any]) -> float:
+def is_alarm(change: LevelChange) -> bool:
+    """Whether a flag rose so high that somebody should be told."""
+    return change.rose and change.after >= Level.WARN
+
+
+def _end(state: RunState) -> float:
     """When a run ended; of a lost one, its last sign of life."""
-    told = (state.get("exit") or {}).get("t")
-    times = [told] if told is not None else [state.get("updated"), state.get("heartbeat")]
-    return max((float(t) for t in times if isinstance(t, (int, float))), default=0.0)
-
-
-def rose(event: Mapping[str, Any], least: Level = Level.WARN) -> bool:
-    """Whether an event tells that a flag rose, to `least` or higher."""
-    if event.get("kind") != "health" or not isinstance(event.get("rule"), str):
-        return False
-    before, after = (_SERIOUS.get(str(event.get(side)), Level.OK) for side in ("from", "to"))
-    return after >= least and after > before
+    if state.exit is not None and state.exit.t is not None:
+        return state.exit.t
+    return max(state.updated or 0.0, state.heartbeat or 0.0)

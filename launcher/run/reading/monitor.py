@@ -3,6 +3,7 @@
 The supervisor runs it live; `import`, `replay` and `health` run the same code over a log from elsewhere.
 """
 
+import dataclasses
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -12,13 +13,13 @@ from launcher.console import phases
 from launcher.console import reader as console
 from launcher.files import Appender
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import Change
 from launcher.metrics.filelog import parse_record
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord
-from launcher.record.events import EventLog
+from launcher.record.events import EventLog, LevelChange, PhaseChange
 from launcher.record.layout import AttemptDir
 from launcher.record.levels import Level
+from launcher.record.state import Rollout, RunState
 
 RECENT = 20  # steps whose median duration carries the ETA
 
@@ -43,7 +44,7 @@ class Sink(Protocol):
     def phase(self, phase: str, step: int | None, t: float) -> None:
         """The run entered a phase."""
 
-    def health(self, changes: Iterable[Change], t: float) -> None:
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
         """Health rules rose or were released."""
 
 
@@ -54,7 +55,7 @@ class DiskSink:
         self,
         attempt: AttemptDir,
         events: EventLog,
-        on_change: Callable[[Change, float], None] | None = None,
+        on_change: Callable[[LevelChange, float], None] | None = None,
         *,
         patient: bool = False,
     ) -> None:
@@ -70,12 +71,12 @@ class DiskSink:
         self._steps.add([record.to_line() for record in records])
 
     def phase(self, phase: str, step: int | None, t: float) -> None:
-        self._events.add("phase", t, phase=phase, step=step)
+        self._events.add(PhaseChange(phase, step), t)
 
-    def health(self, changes: Iterable[Change], t: float) -> None:
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
         for change in changes:
             if change.notable:  # that a rule began to judge is no event
-                self._events.add("health", t, **change.to_json())
+                self._events.add(change, t)
                 if self._on_change is not None:
                     self._on_change(change, t)
 
@@ -102,7 +103,7 @@ class Monitor:
         self.phase_since: float | None = None
         self.step: int | None = None
         self.total: int | None = None
-        self.rollout: dict[str, int] | None = None
+        self.rollout: Rollout | None = None
         self.last_output: float | None = None
         self._clock = clock
         self.pinned = dict(pinned or {})
@@ -115,8 +116,8 @@ class Monitor:
         self._three_decimals = False
         self._begun = False  # a step line was printed
         self._printed = -1  # the step of the last one
-        self._again = False  # Ray was started since: another attempt may have been appended to the same log
-        self._early: list[console.Notable] = []
+        self._restarted = False  # Ray was started since: another attempt may have been appended to the same log
+        self._before_steps: list[console.Notable] = []
         self._mutes: dict[str, bool] = {}
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)
@@ -151,11 +152,11 @@ class Monitor:
         """No more input comes: what waits is let go."""
         for event in self._reader.close():
             self._take(event, now)
-        return self._settle(self._merger.take())
+        return self._judge(self._merger.take())
 
-    def settle(self, now: float) -> list[StepRecord]:
+    def collect(self, now: float) -> list[StepRecord]:
         """Writes and judges the steps that are complete; returns them."""
-        return self._settle(self._merger.take(now))
+        return self._judge(self._merger.take(now))
 
     def tick(self, now: float, gpu: tuple[float, float] | None, host: tuple[float, float] | None) -> None:
         """Judges what goes by the clock: silence and memory (used and total, bytes)."""
@@ -173,24 +174,25 @@ class Monitor:
             return None
         return max(0, self.total - self.step) * self.step_seconds
 
-    def to_json(self, now: float) -> dict[str, Any]:
-        """The monitor's part of state.json."""
-        rows, stall = self.checklist.rows(), self.stall(now)
-        return {
-            "phase": self.phase,
-            "phase_since": self.phase_since,
-            "phase_usual": self.phase_usual,
-            "step": self.step,
-            "total": self.total,
-            "eta": self.eta,
-            "step_seconds": self.step_seconds,
-            "rollout": self.rollout,
-            "stalled": stall is not None,
-            "stall": stall,
-            "verdict": str(self.checklist.verdict),
-            "flags": [row.rule for row in rows if row.level >= Level.NOTICE and not row.muted],
-            "checks": [row.to_json() for row in rows],
-        }
+    def state(self, known: RunState, now: float) -> RunState:
+        """What is `known` of the run, with all that the monitor tells."""
+        checks, stall = self.checklist.checks(), self.stall(now)
+        return dataclasses.replace(
+            known,
+            phase=self.phase,
+            phase_since=self.phase_since,
+            phase_usual=self.phase_usual,
+            step=self.step,
+            total=self.total,
+            eta=self.eta,
+            step_seconds=self.step_seconds,
+            rollout=self.rollout,
+            stalled=stall is not None,
+            stall=stall,
+            verdict=str(self.checklist.verdict),
+            flags=tuple(check.rule for check in checks if check.on and not check.muted),
+            checks=tuple(checks),
+        )
 
     @property
     def phase_usual(self) -> float | None:
@@ -202,21 +204,21 @@ class Monitor:
         """Why the run seems to stand still, in one sentence; None while it moves."""
         if self.step is None:
             return phases.stall(self.phase, now - self.last_output) if self.last_output else None
-        found = next((row for row in self.checklist.rows() if row.rule == "STALL-1"), None)
-        return found.message if found is not None and found.level >= Level.WARN else None
+        check = next((each for each in self.checklist.checks() if each.rule == "STALL-1"), None)
+        return check.message if check is not None and check.level >= Level.WARN else None
 
     def _take(self, event: console.Event, now: float) -> None:
         match event:
             case console.StepLine():
-                if self._again and event.step <= self._printed:
-                    self._begin_anew()
-                self._begun, self._again, self._printed = True, False, event.step
+                if self._restarted and event.step <= self._printed:
+                    self._start_over()
+                self._begun, self._restarted, self._printed = True, False, event.step
                 self.phase_since = now  # the next step's rollout, of which no line tells
                 self._three_decimals = event.three_decimals
                 self._merger.console(event.step, event.data, event.offset, now)
                 self.rollout = None
             case console.PhaseChange():
-                self._again = self._again or (self._begun and event.phase == "ray")
+                self._restarted = self._restarted or (self._begun and event.phase == "ray")
                 self._enter(event.phase, now)
             case console.Progress():
                 self.total = event.total
@@ -224,12 +226,12 @@ class Monitor:
                 self.total = event.total
             case console.RolloutCount():
                 total = event.pending + event.running + event.finished + event.failed
-                self.rollout = {"finished": event.finished, "failed": event.failed, "total": total}
+                self.rollout = Rollout(event.finished, event.failed, total)
             case console.ConfigDump():
                 self._learn(event.keys)
             case console.Notable():
                 if self.step is None:
-                    self._early.append(event)
+                    self._before_steps.append(event)
                 self._notice(event, now)
 
     def _enter(self, phase: str, now: float) -> None:
@@ -243,12 +245,12 @@ class Monitor:
             self.keys = {**self.keys, **keys, **self.pinned}
             self._renew_checklist()
             self.history(self._history)
-            for notable in self._early:
+            for notable in self._before_steps:
                 self._notice(notable, None)
 
-    def _begin_anew(self) -> None:
+    def _start_over(self) -> None:
         """The steps that follow repeat earlier ones, and hold in their place."""
-        self._settle(self._merger.take())
+        self._judge(self._merger.take())
         self._merger = Merger(both=self._file_logger)
         self._renew_checklist()
 
@@ -262,7 +264,7 @@ class Monitor:
         if now is not None:
             self._sink.health(changes, now)
 
-    def _settle(self, records: list[StepRecord]) -> list[StepRecord]:
+    def _judge(self, records: list[StepRecord]) -> list[StepRecord]:
         if self._clock is not None:
             for record in records:
                 record.t = self._clock(record)

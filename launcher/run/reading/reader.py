@@ -1,18 +1,20 @@
 """Read-only view of a run directory that follows it: what the screen and `--plain` show."""
 
 import contextlib
+import dataclasses
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from launcher.console.lines import LineSplitter
 from launcher.metrics.records import StepRecord, parse_object
 from launcher.metrics.store import SeriesStore
+from launcher.record.events import Event
 from launcher.record.layout import AttemptDir, RunDir
-from launcher.record.state import ALIVE, current
-from launcher.run.reading.elapsed import took
-from launcher.run.reading.machine_history import MemoryHistory
+from launcher.record.machine import MachineSample
+from launcher.record.state import RunState, current
+from launcher.run.reading.elapsed import elapsed
+from launcher.run.reading.machine_history import MachineHistory
 from launcher.run.reading.steps import StepTail
 from launcher.tail import LineTail, Tail
 
@@ -25,26 +27,26 @@ _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memor
 class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
-    `state` is what `launcher.record.state.current` tells, with the seconds that an ended run `took`; `series`
-    joins all attempts; `memory` has the memory samples; `log` has clean lines of the newest console. `events`
-    and `log` are the newest ones; `event_count` and `log_count` count those that fell out, too.
+    `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series`
+    joins all attempts; `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console.
+    `events` and `log` are the newest ones; `event_count` and `log_count` count those that fell out, too.
     """
 
     def __init__(self, directory: Path) -> None:
         self.dir = RunDir(directory)
         self.id = self.dir.id
-        self.info: dict[str, Any] = self.dir.read_info()
-        self.name = str(self.info.get("name") or self.id)
-        self.state: dict[str, Any] = {}
-        self._told: dict[str, Any] = {}
+        self.info = self.dir.read_info()
+        self.name = self.info.name or self.id
+        self.state = RunState("queued")
+        self._current: RunState | None = None
         self.series = SeriesStore()
-        self.events: deque[dict[str, Any]] = deque(maxlen=_EVENTS)
+        self.events: deque[Event] = deque(maxlen=_EVENTS)
         self.event_count = 0
-        self.memory = MemoryHistory()
+        self.machine = MachineHistory()
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.log_count = 0
         self._events = LineTail(self.dir.events)
-        self._samples = LineTail(self.dir.memory)
+        self._samples = LineTail(self.dir.machine)
         self._steps = StepTail(self.dir)
         self._logged: AttemptDir | None = None  # whose console is read
         self._cut = False  # it is read from its middle on
@@ -52,30 +54,44 @@ class RunReader:
         self._splitter = LineSplitter()
 
     def poll(self) -> set[str]:
-        """Reads what is new; which of "state", "steps", "events", "memory", "log" changed."""
-        changed = set()
-        state = current(self.dir)
-        told = {key: value for key, value in state.items() if key != "heartbeat"}
-        if told != self._told:
-            self._told = self.state = told
-            if told["state"] not in ALIVE:
-                self.state = {**told, "took": took(self.dir, state, now=state.get("updated"))}
-            changed.add("state")
-        if found := _follow(self._events, self.events.append):
-            self.event_count += found
-            changed.add("events")
-        if _follow(self._samples, self.memory.add):
-            changed.add("memory")
-        if self._read_steps():
-            changed.add("steps")
-        if self._read_log():
-            changed.add("log")
-        return changed
+        """Reads what is new; which of "state", "steps", "events", "machine", "log" changed."""
+        parts = {
+            "state": self._read_state,
+            "events": self._read_events,
+            "machine": self._read_samples,
+            "steps": self._read_steps,
+            "log": self._read_log,
+        }
+        return {name for name, read in parts.items() if read()}
 
-    def events_since(self, count: int) -> list[dict[str, Any]]:
+    def events_since(self, count: int) -> list[Event]:
         """The events after the first `count`."""
         fresh = min(self.event_count - count, len(self.events))
         return [self.events[index] for index in range(-fresh, 0)]
+
+    def _read_state(self) -> bool:
+        state = current(self.dir)
+        if state == self._current:
+            return False
+        self._current = self.state = state
+        if not state.live:
+            self.state = dataclasses.replace(state, seconds=elapsed(self.dir, state, now=state.updated))
+        return True
+
+    def _read_events(self) -> bool:
+        before = self.event_count
+        for line in _new_lines(self._events):
+            if (event := Event.from_line(line)) is not None:
+                self.events.append(event)
+                self.event_count += 1
+        return self.event_count != before
+
+    def _read_samples(self) -> bool:
+        before = len(self.machine.times)
+        for line in _new_lines(self._samples):
+            with contextlib.suppress(ValueError):  # a killed writer's half line
+                self.machine.add(MachineSample.from_json(parse_object(line)))
+        return len(self.machine.times) != before
 
     def _read_steps(self) -> bool:
         found = False
@@ -109,12 +125,6 @@ class RunReader:
         return self.log_count != before
 
 
-def _follow(tail: LineTail, take: Callable[[dict[str, Any]], None]) -> int:
-    """Takes in what is new; how many objects."""
-    found = 0
+def _new_lines(tail: LineTail) -> Iterator[bytes]:
     while lines := tail.read():
-        for line in lines:
-            if (value := parse_object(line)) is not None:  # None: a killed writer's half line
-                take(value)
-                found += 1
-    return found
+        yield from lines

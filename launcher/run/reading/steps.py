@@ -1,8 +1,12 @@
-"""Following the steps of a run over all its attempts."""
+"""The steps of a run over all its attempts, or of a log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from launcher.console.reader import ConsoleReader, StepLine
+from launcher.metrics.filelog import parse_record
+from launcher.metrics.records import StepRecord
 from launcher.record.layout import AttemptDir, RunDir
+from launcher.run.reading.source import LogFile, chunks, records
 from launcher.tail import LineTail
 
 
@@ -26,3 +30,46 @@ class StepTail:
                 return
             self.attempt = self._run.attempt(later)
             self._lines = LineTail(self.attempt.steps)
+
+
+def steps(source: RunDir | LogFile) -> Iterator[tuple[int, StepRecord]]:
+    """Every step of every attempt, with the attempt's number."""
+    if isinstance(source, RunDir):
+        for number in source.attempt_numbers():
+            for line in records(source.attempt(number).steps):
+                if (record := StepRecord.from_line(line)) is not None:
+                    yield number, record
+    elif source.file_logger:
+        for line in records(source.path):
+            if (found := parse_record(line)) is not None:
+                yield 1, StepRecord(found[0], 0.0, None, found[1])
+    else:
+        reader = ConsoleReader()
+        for chunk in chunks(source.path):
+            yield from _logged(reader.feed(chunk))
+        yield from _logged(reader.close())
+
+
+def _logged(events: Iterable[object]) -> Iterator[tuple[int, StepRecord]]:
+    for event in events:
+        if isinstance(event, StepLine):
+            yield 1, StepRecord(event.step, 0.0, event.offset, event.data)
+
+
+def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:
+    """Steps of the attempts before `attempt`, up to the checkpoint that it continues from."""
+    if resume_step is None:
+        return []
+    kept = {record.step: record for number, record in steps(run) if number < attempt and record.step <= resume_step}
+    return [kept[step] for step in sorted(kept)]
+
+
+def place_of_step(run: RunDir, step: int) -> tuple[int, int] | None:
+    """The newest attempt that printed a step, and the byte of its console.log where the line starts."""
+    hint = b'"step":%d,' % step
+    for number in reversed(run.attempt_numbers()):
+        for line in records(run.attempt(number).steps):
+            record = StepRecord.from_line(line) if hint in line else None
+            if record is not None and record.step == step and record.log_offset is not None:
+                return number, record.log_offset
+    return None

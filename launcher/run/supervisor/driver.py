@@ -5,15 +5,17 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from launcher.record.process import ProcessId, kill_session, session_members
+import psutil
+
+from launcher.record.process import ProcessId, session_members
 
 PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs 4 to 5.5
 
 
-def spawn(argv: list[str], env: Mapping[str, str], cwd: Path, console: Path) -> "subprocess.Popen[bytes]":
+def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, console: Path) -> "subprocess.Popen[bytes]":
     """Starts the driver: own session, no terminal, output to a file.
 
     Never a pipe: its reader may die, and a driver that prints into a broken pipe dies with it.
@@ -54,6 +56,16 @@ def sweep(driver: ProcessId, patience: float = 3.0) -> list[str]:
         with contextlib.suppress(Exception):
             left.append(f"{process.pid} {process.name()}")
     return left
+
+
+def kill_session(leader: ProcessId, number: int = signal.SIGKILL) -> int:
+    """Sends a signal to every process of the session; returns how many got it."""
+    sent = 0
+    for process in session_members(leader):
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+            sent += 1
+    return sent
 
 
 def wait_gone(driver: ProcessId, patience: float) -> bool:

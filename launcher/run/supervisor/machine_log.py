@@ -4,17 +4,17 @@ import contextlib
 import math
 import time
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from launcher.files import append_lines, write_atomic
+from launcher.record.machine import MachineSample
 
 _FULL_RATE = 3600.0  # seconds of one sample a second
 _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
 
 
-class MemoryLog:
+class MachineLog:
     """Appends samples to gpu.jsonl."""
 
     def __init__(self, path: Path) -> None:
@@ -25,14 +25,14 @@ class MemoryLog:
         now = time.monotonic()  # the clock may be set
         return now - self._last >= (1.0 if now - self._started < _FULL_RATE else 10.0)
 
-    def add(self, sample: dict[str, Any]) -> None:
+    def add(self, sample: MachineSample) -> None:
         """Writes one sample; on a full disk it is no loss."""
         self._last = time.monotonic()
         with contextlib.suppress(OSError):
             self._append(sample)
 
-    def _append(self, sample: dict[str, Any]) -> None:
-        append_lines(self._path, [orjson.dumps(sample, option=orjson.OPT_APPEND_NEWLINE)])
+    def _append(self, sample: MachineSample) -> None:
+        append_lines(self._path, [orjson.dumps(sample.to_json(), option=orjson.OPT_APPEND_NEWLINE)])
         if self._path.stat().st_size > _MOST:
             lines = self._path.read_bytes().splitlines(keepends=True)
             half = len(lines) // 2

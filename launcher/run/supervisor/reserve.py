@@ -14,28 +14,28 @@ _ROOM = 1 << 17  # bytes; exit.json and state.json take a tenth of it
 _PAUSE = 1.0  # seconds between two tries
 
 
-class LastWords:
-    """Writes that must succeed. `gone` tells that nobody can read them any more."""
+class Reserve:
+    """Disk space for writes that must succeed. `gone` tells that nobody can read them any more."""
 
-    def __init__(self, reserve: Path, gone: Callable[[], bool]) -> None:
-        self._reserve, self._gone = reserve, gone
+    def __init__(self, file: Path, gone: Callable[[], bool]) -> None:
+        self._file, self._gone = file, gone
         with contextlib.suppress(OSError):
-            reserve.write_bytes(os.urandom(_ROOM))  # no file system makes that smaller
+            file.write_bytes(os.urandom(_ROOM))  # no file system makes that smaller
 
-    def insist(self, write: Callable[[], object]) -> None:
-        """Calls `write` until it raises no OSError."""
+    def retry(self, write: Callable[[], object]) -> None:
+        """Calls `write` until it raises no OSError, with the reserved space given back."""
         while not self._gone():
             try:
                 write()
                 return
             except OSError:
-                if not self.close():
+                if not self.release():
                     time.sleep(_PAUSE)
 
-    def close(self) -> bool:
+    def release(self) -> bool:
         """Gives the room back; whether there was any."""
         try:
-            self._reserve.unlink()
+            self._file.unlink()
         except OSError:
             return False
         return True

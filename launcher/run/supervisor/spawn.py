@@ -5,10 +5,10 @@ import sys
 import time
 
 from launcher.errors import UserError
-from launcher.files import write_json
 from launcher.preset.translate import Launch
+from launcher.record.attempt import LaunchRecord
 from launcher.record.layout import AttemptDir, RunDir
-from launcher.record.state import StateFile
+from launcher.record.state import RunState, StateFile, current
 
 PATIENCE = 20.0  # seconds for the supervisor's first sign of life
 
@@ -23,41 +23,18 @@ def write_launch(
     resume_step: int | None = None,
 ) -> None:
     """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written."""
-    write_json(
-        attempt.launch,
-        {
-            "schema": 1,
-            "argv": launch.argv,
-            "env": launch.env,
-            "unset": launch.unset,
-            "keys": launch.keys,
-            "cwd": str(run.path),
-            "created": created,
-            "run_created": run_created,
-            "resume_step": resume_step,
-        },
-    )
-    StateFile(run).write(
-        {
-            "state": "queued",
-            "outcome": None,
-            "attempt": attempt.number,
-            "created": run_created,
-            "started": created,
-            "phase": None,
-            "supervisor": None,
-            "driver": None,
-            "step": None,
-            "total": None,
-            "eta": None,
-            "verdict": "WARM",
-            "flags": [],
-            "checks": [],
-            "exit": None,
-            "error": None,
-            "stalled": False,
-        }
-    )
+    LaunchRecord(
+        argv=tuple(launch.argv),
+        env=launch.env,
+        unset=tuple(launch.unset),
+        keys=launch.keys,
+        cwd=str(run.path),
+        created=created,
+        run_created=run_created,
+        resume_step=resume_step,
+    ).write(attempt.launch)
+    queued = RunState("queued", attempt=attempt.number, created=run_created, started=created, verdict="WARM")
+    StateFile(run).write(queued)
 
 
 def spawn_supervisor(run: RunDir) -> None:
@@ -72,7 +49,7 @@ def spawn_supervisor(run: RunDir) -> None:
             cwd=run.path,
         )
     deadline = time.monotonic() + PATIENCE
-    while run.read_state().get("supervisor") is None:
+    while current(run, checks=False).supervisor is None:
         if process.poll() is not None or time.monotonic() > deadline:
             raise UserError(f"the supervisor of run {run.id} did not start: see {run.supervisor_log}")
         time.sleep(0.02)

@@ -1,7 +1,7 @@
 """The detached process beside a run: starts veRL, watches it, writes the truth down.
 
-`python -m launcher.run.supervisor.supervisor RUN_DIR` works on the newest attempt. It holds no screen, survives the
-terminal, and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
+`python -m launcher.run.supervisor RUN_DIR` works on the newest attempt. It holds no screen, survives the terminal,
+and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 """
 
 import contextlib
@@ -13,26 +13,25 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from launcher.errors import UserError
-from launcher.files import read_json, write_json
 from launcher.gpu import Sampler, visible
 from launcher.health.alerting import AlertSettings
-from launcher.health.verdict import Change
-from launcher.record.process import ProcessId, kill_session, session_members
 from launcher.record import control
-from launcher.record.events import EventLog, read_events
+from launcher.record.attempt import Exit
+from launcher.record.events import Action, Alert, DriverExit, EventLog, LevelChange, Note, StateChange, read_events
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.record.state import StateFile, ending
-from launcher.run.health import checklist_maker, earlier_steps, machine_sizes
-from launcher.run.reading import diagnosis as outcome
+from launcher.record.process import ProcessId, session_members
+from launcher.record.state import RunState, StateFile
+from launcher.run.reading.checklist import checklist_maker, machine_sizes
+from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
-from launcher.run.supervisor.machine_log import MemoryLog
-from launcher.run.supervisor.reserve import LastWords
+from launcher.run.supervisor.machine_log import MachineLog
+from launcher.run.supervisor.reserve import Reserve
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
@@ -48,19 +47,19 @@ class Supervisor:
         if attempt is None:
             raise FileNotFoundError(f"{run.attempts} holds no attempt")
         self.run, self.attempt = run, attempt
-        self.launch = read_json(attempt.launch)
+        self.launch = attempt.read_launch()
         self.events = EventLog(run.events, patient=True)
         info = run.read_info()
-        alerts = AlertSettings.read((info.get("preset") or {}).get("health") or {})
-        self.name = str(info.get("name"))
-        self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add("alert", text=text))
+        alerts = AlertSettings.read(info.health)
+        self.name = info.name
+        self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
-        self.sampler = Sampler(visible({**os.environ, **self.launch["env"]}))
-        self.memory = MemoryLog(run.memory)
-        self.last_words = LastWords(run.path / ".room", self._gone)
-        keys = self.launch["keys"]
+        self.sampler = Sampler(visible({**os.environ, **self.launch.env}))
+        self.machine = MachineLog(run.machine)
+        self.reserve = Reserve(run.path / ".room", self._gone)
+        keys = self.launch.keys
         # a replayed log tells of another machine's memory
-        sizes = {} if "replay_of" in info else machine_sizes(self.sampler)
+        sizes = {} if info.replay_of else machine_sizes(self.sampler)
         self.sink = DiskSink(attempt, self.events, self._alert, patient=True)
         self.monitor = Monitor(
             self.sink,
@@ -73,7 +72,7 @@ class Supervisor:
         self.process: subprocess.Popen[bytes] | None = None
         self.driver: ProcessId | None = None
         self.state = "queued"
-        self.exit: dict[str, Any] | None = None
+        self.exit: Exit | None = None
         self.requested_by: str | None = None
         self.stopping_since: float | None = None  # by a clock that nobody sets
         self.terminated = False  # by SIGTERM
@@ -108,14 +107,14 @@ class Supervisor:
 
     def _spawn(self) -> bool:
         """Starts the driver; a command that cannot be started ends the run as failed."""
-        env = {**os.environ, **self.launch["env"], "PPO_TUI_RUN": self.run.id}
-        for name in self.launch["unset"]:
+        env = {**os.environ, **self.launch.env, "PPO_TUI_RUN": self.run.id}
+        for name in self.launch.unset:
             env.pop(name, None)
         try:
-            self.process = driver.spawn(self.launch["argv"], env, Path(self.launch["cwd"]), self.attempt.console)
+            self.process = driver.spawn(self.launch.argv, env, Path(self.launch.cwd), self.attempt.console)
         except OSError as error:
             text = f"ppo-tui: the driver could not be started: {error}\n"
-            self.last_words.insist(lambda: self.attempt.console.write_text(text))
+            self.reserve.retry(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
         self.driver = ProcessId.of(self.process.pid) or ProcessId(self.process.pid, time.time())
@@ -124,28 +123,28 @@ class Supervisor:
 
     def _recall(self, _: float) -> None:
         """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
-        self.monitor.history(earlier_steps(self.run, self.attempt.number, self.launch.get("resume_step")))
+        self.monitor.history(earlier_steps(self.run, self.attempt.number, self.launch.resume_step))
         for event in read_events(self.run.events):  # what the user muted
-            if event.get("kind") == "action":
-                self._mute(event.get("verb"), event.get("rule"))
+            if isinstance(event.what, Action):
+                self._mute(event.what.verb, event.what.rule)
 
     def _look(self, now: float) -> None:
         self._guard(self._obey, now)
         self._guard(self._read, now)
-        if self.memory.due():
+        if self.machine.due():
             self._guard(self._sample, now)
         if self.state == "starting" and self.monitor.step is not None:
             self._enter("running")
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
-            kill_session(self.driver)
+            driver.kill_session(self.driver)
         self._write()
 
     def _obey(self, now: float) -> None:
         if self.terminated:
             self.stop("SIGTERM to the supervisor")
         for request in control.take(self.run):
-            self.events.add("action", now, verb=request.verb, by=request.by, rule=request.rule)
+            self.events.add(Action(request.verb, request.by, request.rule), now)
             if request.verb == "stop":
                 self.stop(request.by)
             else:
@@ -162,7 +161,7 @@ class Supervisor:
             pass
         return self.missed > _GONE
 
-    def _mute(self, verb: Any, rule: Any) -> None:
+    def _mute(self, verb: str, rule: str | None) -> None:
         if verb in ("mute", "unmute"):
             with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
                 self.monitor.mute(str(rule), verb == "mute")
@@ -177,7 +176,7 @@ class Supervisor:
                 with contextlib.suppress(OSError):
                     traceback.print_exc()
                 text = f"ppo-tui itself failed while reading the run ({error!r}): figures may be missing"
-                self.events.add("note", now, text=f"{text}; see {self.run.supervisor_log}")
+                self.events.add(Note(f"{text}; see {self.run.supervisor_log}"), now)
 
     def _read(self, now: float) -> None:
         """Takes in what was printed and logged since the last look.
@@ -193,19 +192,18 @@ class Supervisor:
             if chunk:
                 self.monitor.feed_console(chunk, now)
             self.monitor.feed_file(lines, now)
-        for record in self.monitor.settle(now):
-            levels = {row.rule: row.level for row in self.monitor.checklist.rows() if not row.muted}
+        for record in self.monitor.collect(now):
+            levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
             reason = self.stop_rule.due(levels, record.step)
             if reason and self.stop(reason):
-                self.events.add("action", now, verb="stop", by=reason, step=record.step)
+                self.events.add(Action("stop", reason, step=record.step), now)
 
-    def _alert(self, change: Change, t: float) -> None:
+    def _alert(self, change: LevelChange, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the user's command hears of it."""
-        muted = change.rule in self.monitor.checklist.muted
-        if change.after >= Level.WARN and change.after > change.before and not muted:
-            self._tell({"kind": "health", "t": t, **change.to_json()})
+        if change.rose and change.after >= Level.WARN and change.rule not in self.monitor.checklist.muted:
+            self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _tell(self, event: dict[str, object]) -> None:
         self.alert_command.send({"run": self.run.id, "name": self.name, "dir": str(self.run.path), **event})
 
     def _sample(self, now: float) -> None:
@@ -213,10 +211,10 @@ class Supervisor:
         if self.driver is not None and int(now) % 10 == 0:
             self.pids = [process.pid for process in session_members(self.driver)]
         sample = self.sampler.sample(self.pids, self.driver.pid if self.driver else None)
-        self.memory.add(sample)
-        gpus = [(g["used"], g["total"]) for g in sample["gpus"] if g["total"] and g["used"] is not None]
+        self.machine.add(sample)
+        gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
         fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
-        self.monitor.tick(now, fullest, (sample["host"]["used"], sample["host"]["total"]))
+        self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
 
     def _finish(self) -> None:
         """The driver ended, or the run was removed: clear its session, read the rest, write the exit down."""
@@ -226,60 +224,55 @@ class Supervisor:
             self.process.wait()
         left = [] if driver.wait_gone(self.driver, 2.0) else driver.sweep(self.driver)
         if left:
-            self.events.add("note", text=f"processes of the run that would not die: {', '.join(left)}")
+            self.events.add(Note(f"processes of the run that would not die: {', '.join(left)}"))
         self._guard(self._read, time.time())
         while self.behind and not self._gone():
             self._write()
             self._guard(self._read, time.time())
         self._guard(self.monitor.close, time.time())
-        self.memory.add(self.sampler.sample(session=self.driver.pid))  # shows that the memory came back
+        self.machine.add(self.sampler.sample(session=self.driver.pid))  # shows that the memory came back
         self._end(*driver.exit_status(self.process.returncode))
 
     def _end(self, code: int, name: str | None) -> None:
-        record = {"schema": 1, "code": code, "signal": name, "requested_by": self.requested_by, "t": time.time()}
-        self.last_words.insist(lambda: write_json(self.attempt.exit, record))
-        self.exit = record
+        self.exit = record = Exit(code, name, self.requested_by, time.time())
+        self.reserve.retry(lambda: record.write(self.attempt.exit))
         self.monitor.checklist.ended(code)
-        self.events.add("exit", code=code, signal=name, requested_by=self.requested_by)
-        ended = outcome.Outcome(ending(record))
+        self.events.add(DriverExit.of(record))
+        ended = Outcome(record.state)
         with contextlib.suppress(UserError):  # a log that cannot be read
-            ended = outcome.judge(self.attempt, record)
-        self.events.change(self.state, ended.state)
+            ended = outcome(self.attempt, record)
+        self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
-        self.last_words.insist(lambda: self._replace_state(error=ended.error, cause=ended.cause))
+        self.reserve.retry(lambda: self._replace_state(ended))
         if ended.state == "failed":
-            self._tell({"kind": "exit", "t": record["t"], "code": code, "error": ended.error})
+            self._tell({"kind": "exit", "t": record.t, "code": code, "error": ended.error})
         self.alert_command.close()
         for waiting in (self.sink, self.events):
-            self.last_words.insist(waiting.flush)
-        self.last_words.close()
+            self.reserve.retry(waiting.flush)
+        self.reserve.release()
 
     def _enter(self, state: str) -> None:
-        self.events.change(self.state, state)
+        self.events.add(StateChange(self.state, state))
         self.state = state
         self._write()
 
     def _write(self) -> None:
         with contextlib.suppress(OSError):  # a full disk: the next look tries again
-            self._replace_state()
+            self._replace_state(Outcome(self.state))
 
-    def _replace_state(self, **more: Any) -> None:
-        self.state_file.write(
-            {
-                "state": self.state,
-                "outcome": None,
-                "attempt": self.attempt.number,
-                "created": self.launch["run_created"],
-                "started": self.launch["created"],
-                "supervisor": _ME.to_json(),
-                "driver": self.driver.to_json() if self.driver else None,
-                "exit": self.exit,
-                "error": None,
-                "cause": None,
-                **self.monitor.to_json(time.time()),
-                **more,
-            }
+    def _replace_state(self, outcome: Outcome) -> None:
+        state = RunState(
+            outcome.state,
+            attempt=self.attempt.number,
+            created=self.launch.run_created,
+            started=self.launch.created,
+            supervisor=_ME,
+            driver=self.driver,
+            exit=self.exit,
+            error=outcome.error,
+            cause=outcome.cause,
         )
+        self.state_file.write(self.monitor.state(state, time.time()))
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())

@@ -1,0 +1,72 @@
+"""Continuing a run from its newest checkpoint."""
+
+import shutil
+import time
+from collections.abc import Sequence
+
+from launcher import verl_env
+from launcher.errors import UserError
+from launcher.health.alerting import check_health
+from launcher.preset.files import restore
+from launcher.record import control
+from launcher.record.events import Action, EventLog
+from launcher.record.layout import RunDir
+from launcher.record.lock import alone
+from launcher.record.state import RunState, current
+from launcher.run.actions.catch_up import catch_up
+from launcher.run.actions.start import Narrate, build_launch, note_force, silent
+from launcher.run.reading.checkpoints import checkpoint
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+
+
+def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = silent, *, force: bool = False) -> RunDir:
+    """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one.
+
+    Raises Refused as `start` does.
+    """
+    with alone(run):
+        return _resume(run, settings, narrate, force=force)
+
+
+def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, *, force: bool) -> RunDir:
+    from launcher.preflight.gate import admit
+
+    state = current(run)
+    if state.going:
+        raise UserError(f"run {run.id} is still going ({state.state}): stop it first")
+    if state.state == "imported":
+        raise UserError(f"run {run.id} was imported: it has no checkpoint of ours to resume from")
+    step, folder = checkpoint(run, None)
+    if state.state == "lost" and (last := run.last_attempt()):
+        catch_up(last)
+    info = run.read_info()
+    if info.preset is None:
+        raise UserError(f"run {run.id} was not started from a preset: there is nothing to resume it with")
+    loaded = restore(info.name, info.preset, settings)
+    check_health(loaded.preset.health)
+    env = verl_env.require(loaded.preset.python)
+    preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
+    attempt = run.add_attempt()
+    try:
+        launch = build_launch(loaded, env, run, attempt, resume_from=folder)
+        _refuse_complete(run, step, launch.keys.get("trainer.total_training_steps"), state, settings)
+    except BaseException:
+        shutil.rmtree(attempt.path, ignore_errors=True)
+        raise
+    control.take(run)  # what was asked of the attempt that ended is not meant for this one
+    write_launch(run, attempt, launch, created=time.time(), run_created=info.created or time.time(), resume_step=step)
+    note_force(run, preflight)
+    EventLog(run.events).add(Action("resume", step=step, settings=tuple(settings)))
+    narrate(f"resuming from step {step} in attempt {attempt.number}")
+    spawn_supervisor(run)
+    return run
+
+
+def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunState, settings: Sequence[str]) -> None:
+    """veRL would go through its whole start-up and end without a step."""
+    total = planned or (None if settings else state.total)  # settings may make the run longer
+    if total is not None and step >= total:
+        raise UserError(
+            f"run {run.id} is complete: its checkpoint is of step {step} of {total}; "
+            f"to train on, resume it with trainer.steps={2 * total} or more trainer.epochs"
+        )
