@@ -19,9 +19,9 @@ from textual.pilot import Pilot
 
 from launcher.run.directory import RunDir
 from launcher.run.process import ProcessId
+from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.plot import Plot
 from tui.drawing.rows import Row
-from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.widgets.banner import Banner
 from tui.widgets.header_line import HeaderLine

@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 from launcher.preflight.finding import Finding
 from launcher.preflight.gate import Refused
 from launcher.run.directory import RunDir
-from tui.actions.launch_plan import plan, settings_with
-from tui.screens.confirm import ConfirmScreen
+from tui.content.launch_plan import plan, settings_with
+from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
@@ -316,7 +316,7 @@ def test_looks(
     size: tuple[int, int],
 ) -> None:
     """With findings and a command of its own: the real ones depend on the machine."""
-    from tui.actions.launch_plan import Plan
+    from tui.content.launch_plan import Plan
 
     keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
     change = {"actor.ppo_mini_batch_size": 64}

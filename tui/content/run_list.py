@@ -12,7 +12,7 @@ from launcher.run.directory import RunDir, all_runs
 from launcher.run.scores import Scores
 from launcher.run.state import current
 from launcher.run.took import took
-from tui.matching import letters
+from tui.content.matching import letters
 from tui.words.run import is_live, verdict_word
 
 ORDERS = ("newest first", "best score first", "longest first", "by name")
