@@ -70,6 +70,7 @@ test: lint types pytest
 lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
+	@.venv/bin/lint-imports --no-cache --no-logo
 
 types: setup
 	@.venv/bin/mypy

@@ -124,8 +124,9 @@ def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = Non
     except typer.Abort:
         say("ppo-tui: nothing was done")
         code = 1
-    except SystemExit:
-        code = 0  # Typer's way out when the reader of our output has gone (`| head`), which is no error
+    except SystemExit as error:
+        # Typer's way out when the reader of our output has gone (`| head`), which is no error
+        code = 0 if isinstance(error.__context__, BrokenPipeError) else error.code
     except OSError as error:  # a full disk, a folder that is not ours
         place = f"{error.filename}: " if error.filename else ""
         say(f"ppo-tui: {place}{error.strerror or error}")

@@ -6,8 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from rich.segment import Segment
 from textual.app import App, SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
+from textual.color import Color
 from textual.events import DescendantFocus
 from textual.filter import LineFilter
 from textual.reactive import Reactive
@@ -16,10 +18,10 @@ from textual.screen import Screen
 from launcher.screen_request import ScreenRequest
 from tui import terminal
 from tui.actions.editing import edit_preset
-from tui.ascii import AsciiFilter
-from tui.glyphs import to_ascii
-from tui.keys import is_ours
-from tui.screens.dashboard import DashboardScreen
+from tui.drawing.glyphs import to_ascii
+from tui.keys import KEYS
+from tui.navigation import Navigation
+from tui.routes import Routes
 from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
 
@@ -32,17 +34,7 @@ class PpoTui(App[None]):
     COMPONENT_CLASSES = ROLE_CLASSES
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "help", "help", id="app.help", key_display="?", tooltip="Show every key and sign"),
-        Binding(
-            "ctrl+z",
-            "suspend_process",
-            "suspend",
-            id="app.suspend",
-            show=False,
-            tooltip="Back to the shell; fg returns",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["app"]]
 
     def __init__(self, request: ScreenRequest) -> None:
         colourless = "NO_COLOR" in os.environ
@@ -50,7 +42,7 @@ class PpoTui(App[None]):
         super().__init__(ansi_color=True if colourless else None)
         self.request = request
         settings = request.settings
-        self.marks: list[Path] = []  # runs to be compared
+        self.routes: Navigation = Routes(self)
         self.animation_level = settings.animations
         for theme in OWN:
             self.register_theme(theme)
@@ -73,15 +65,11 @@ class PpoTui(App[None]):
         if self.request.preset is not None:
             edit_preset(self, self.request.preset, self.request.field, read_only=read_only)
         elif self.request.run is not None:
-            self.push_screen(DashboardScreen(Path(self.request.run), read_only=read_only))
+            self.routes.show_run(Path(self.request.run), read_only=read_only)
         elif self.request.compare:
-            from tui.screens.compare import CompareScreen
-
-            self.push_screen(CompareScreen([Path(run) for run in self.request.compare]))
+            self.routes.compare([Path(run) for run in self.request.compare])
         else:
-            from tui.screens.runs import RunsScreen
-
-            self.push_screen(RunsScreen(read_only=read_only))
+            self.routes.show_runs(read_only=read_only)
         for complaint in self._complaints:
             self.notify(complaint, title="Keys", severity="warning", markup=False, timeout=20)
 
@@ -109,11 +97,12 @@ class PpoTui(App[None]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the keys of the screen do, once each, in the command palette; and the choice of a theme."""
-        told = set[tuple[str, str]]()
+        listed = set[tuple[str, str]]()
         for node, binding, enabled, tooltip in screen.active_bindings.values():
             what = binding.description.capitalize(), tooltip or binding.description
-            if enabled and is_ours(binding) and what not in told:
-                told.add(what)  # several keys may do it
+            ours = binding.description and (binding.show or binding.tooltip) and not binding.system
+            if enabled and ours and what not in listed:
+                listed.add(what)  # several keys may do it
                 yield SystemCommand(*what, partial(self.run_action, binding.action, node))
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
 
@@ -122,12 +111,21 @@ class PpoTui(App[None]):
         for screen in reversed(self.screen_stack):
             if (asks := getattr(screen, "asks_to_quit", None)) is not None and asks():
                 return
-        runs = (screen for screen in self.screen_stack if isinstance(screen, DashboardScreen) and screen.live)
-        run = next((screen.directory.name for screen in runs), "")
-        told = f"{run} goes on; 'ppo-tui attach {run}' shows it again, 'ppo-tui stop {run}' ends it"
-        self.exit(message=told if run else None)
+        run = next(filter(None, (getattr(screen, "live_run", "") for screen in self.screen_stack)), "")
+        farewell = f"{run} goes on; 'ppo-tui attach {run}' shows it again, 'ppo-tui stop {run}' ends it"
+        self.exit(message=farewell if run else None)
 
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))
+
+
+class AsciiFilter(LineFilter):
+    """`--ascii` for what Textual draws itself: borders, scrollbars, messages, dialogs, the palette."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            segment if segment.control or segment.text.isascii() else segment._replace(text=to_ascii(segment.text))
+            for segment in segments
+        ]

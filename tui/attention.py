@@ -1,20 +1,87 @@
-"""What an open dashboard does beside its picture: the terminal's title, toasts, bell, and the last look."""
+"""What an open dashboard does beside its picture: toasts, bell and notifications of what is new, the terminal's
+title, and the note when the run was looked at last."""
 
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from textual.app import App
 
-from launcher.run.reading.missed import Away, away, last_look, looked
+from launcher.errors import UserError
+from launcher.health.alerting import AlertSettings
+from launcher.record.levels import Level
+from launcher.run.reading.missed import Away, away, last_look, looked, rose
 from launcher.run.reading.reader import RunReader
-from tui.notices import Notices
+from launcher.text import clean
 from tui.terminal import notification, send
-from tui.words.run import state_words, verdict_words
+from tui.words.run import LEVELS, STATES, is_live, notice, state_words, verdict_words
 
 EVERY = 60.0  # seconds between two notes that somebody looks
 TOAST = 8.0  # seconds that a toast stays; a loud one twice as long
+Severity = Literal["information", "warning", "error"]
+_ENDS: dict[str, Severity] = {"failed": "error", "lost": "error"}
+_MOST = 3  # flags that get a notice each
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One thing to say; `loud` ones also ring and notify the desktop."""
+
+    text: str
+    severity: Severity
+    loud: bool
+
+
+class Notices:
+    """New flags and the end of a run, each once; not what was there when this was made."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self._reader = reader
+        self._events = reader.event_count
+        self._live = is_live(reader.state)
+        self.ways = notify_ways(reader.info)
+
+    def fresh(self) -> list[Notice]:
+        """New flags that reached WARN or CRITICAL, and the end of the run."""
+        reader = self._reader
+        muted = {check.get("rule") for check in reader.state.get("checks") or [] if check.get("muted")}
+        fresh = reader.events_since(self._events)
+        rises = [event for event in fresh if rose(event) and event["rule"] not in muted]
+        self._events = reader.event_count
+        rises.sort(key=lambda event: event["to"] != str(Level.CRITICAL))
+        found = [_flag(event) for event in rises[:_MOST]]
+        if len(rises) > _MOST:
+            found.append(Notice(f"and {len(rises) - _MOST} more flags: v lists them", "warning", False))
+        was_live, self._live = self._live, is_live(reader.state)
+        if was_live and not self._live:
+            found.append(_end(reader.name, reader.state))
+        return found
+
+
+def notify_ways(info: Mapping[str, Any]) -> frozenset[str]:
+    """`health.notify` of a run's preset; all ways for a run that has none."""
+    try:
+        return AlertSettings.read((info.get("preset") or {}).get("health") or {}).notify
+    except UserError:  # a run of a version that allowed other settings
+        return AlertSettings().notify
+
+
+def _flag(event: Mapping[str, Any]) -> Notice:
+    level = str(event["to"])
+    critical = level == str(Level.CRITICAL)
+    text = f"{LEVELS[level][0]} {level} {event['rule']} at step {event.get('step')}: {event.get('message')}"
+    return Notice(clean(text), "error" if critical else "warning", critical)
+
+
+def _end(name: str, state: Mapping[str, Any]) -> Notice:
+    word = str(state.get("state"))
+    ending = notice(state)
+    sign = STATES.get(word, ("", ""))[0]
+    text = f"{sign} {name} {ending[1] if ending else word}"
+    asked = (state.get("exit") or {}).get("requested_by") == "screen"
+    return Notice(clean(text), _ENDS.get(word, "information"), not asked)
 
 
 class Attention:
@@ -27,18 +94,18 @@ class Attention:
         self._read = time.time()
         self._noted = 0.0
 
-    def heed(self) -> None:
-        """After every look at the files: tells what is new, and notes now and then that somebody looks."""
+    def update(self) -> None:
+        """After every look at the files: announces what is new, and notes now and then that somebody looks."""
         self._read = time.time()
         self._app.title = title(self._reader.name, self._reader.state)
-        for notice in self._notices.fresh():
+        for each in self._notices.fresh():
             if "toast" in self._notices.ways:
-                stays = TOAST * (2 if notice.loud else 1)
-                self._app.notify(notice.text, severity=notice.severity, timeout=stays, markup=False)
-            if notice.loud and "bell" in self._notices.ways:
+                stays = TOAST * (2 if each.loud else 1)
+                self._app.notify(each.text, severity=each.severity, timeout=stays, markup=False)
+            if each.loud and "bell" in self._notices.ways:
                 self._app.bell()
-            if notice.loud and "osc9" in self._notices.ways:
-                send(self._app, notification(f"ppo-tui: {notice.text}"))
+            if each.loud and "osc9" in self._notices.ways:
+                send(self._app, notification(f"ppo-tui: {each.text}"))
         if self._read - self._noted >= EVERY:
             self.note()
 

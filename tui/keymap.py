@@ -1,26 +1,17 @@
-"""Every key of every screen by its id, and the user's own keys laid over them.
-
-Found by importing all screens and widgets, which takes a moment: only where a user has keys of his own, and
-for `ppo-tui keys`.
-"""
+"""The keys of the screen by their ids, and the user's own keys laid over them."""
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 import string
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from textual.binding import Binding, BindingsMap
-from textual.dom import DOMNode
 from textual.keys import Keys
-from textual.screen import Screen
 
 from launcher.settings import Key
 from launcher.text import clean, did_you_mean
+from tui.keys import KEYS, TOGETHER
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 
@@ -39,41 +30,20 @@ class Command:
         return {"id": self.id, "keys": list(self.keys), "default": list(self.default), "what": self.what}
 
 
-@functools.cache
-def owners() -> list[type[DOMNode]]:
-    """The app, screens and widgets of ours that have keys."""
-    import tui.screens
-    import tui.widgets
-    from tui.app import PpoTui
-
-    found: list[type[DOMNode]] = [PpoTui]
-    for package in (tui.screens, tui.widgets):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            for each in vars(importlib.import_module(module.name)).values():
-                mine = isinstance(each, type) and each.__module__ == module.name
-                if mine and issubclass(each, DOMNode) and "BINDINGS" in vars(each):
-                    found.append(each)
-    return found
-
-
-def bindings(owner: type[DOMNode]) -> Iterator[Binding]:
-    """The bindings that a class declares, one a key."""
-    for _, binding in BindingsMap(vars(owner)["BINDINGS"]):
-        yield binding
+def bindings(*pages: str) -> list[Binding]:
+    """The bindings of some pages of the table, one a key."""
+    return [binding for page in pages for _, binding in BindingsMap(KEYS[page])]
 
 
 def commands(keymap: Mapping[str, str] | None = None) -> dict[str, Command]:
     """All of them by id, with the keys that a keymap gives them."""
     found: dict[str, Command] = {}
-    for owner in owners():
-        for binding in bindings(owner):
-            if binding.id is None:
-                continue
-            what = binding.tooltip or binding.description
-            command = found.setdefault(binding.id, Command(binding.id, (), what, ()))
-            if binding.key not in command.default:
-                keys = (*command.default, binding.key)
-                found[binding.id] = replace(command, keys=keys, default=keys)
+    for binding in bindings(*KEYS):
+        name = str(binding.id)
+        command = found.setdefault(name, Command(name, (), binding.tooltip or binding.description, ()))
+        if binding.key not in command.default:
+            keys = (*command.default, binding.key)
+            found[name] = replace(command, keys=keys, default=keys)
     for name, asked in (keymap or {}).items():
         found[name] = replace(found[name], keys=tuple(asked.split(",")))
     return found
@@ -109,28 +79,16 @@ def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
 
 def _clash(keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
     """An id of the keymap, a key it asks for, and the id that has that key where both work."""
-    for group in _together():
+    for page in KEYS:
         holders: dict[str, set[str]] = {}
-        for binding in group:
-            name = binding.id or binding.action
-            for key in keymap.get(name, binding.key).split(","):
-                holders.setdefault(key, set()).add(name)
+        for binding in bindings("app", page, *TOGETHER.get(page, ())):
+            for key in keymap.get(str(binding.id), binding.key).split(","):
+                holders.setdefault(key, set()).add(str(binding.id))
         for key, names in holders.items():
             moved = sorted(name for name in names if key in keymap.get(name, "").split(","))
             if moved and len(names) > 1:
                 return moved[-1], key, min(names - {moved[-1]})
     return None
-
-
-def _together() -> Iterator[list[Binding]]:
-    """The bindings that can work at the same time: of a screen, of the widgets that it uses, of the app."""
-    app, *others = owners()
-    for owner in others:
-        used = {*owner.__mro__}
-        if issubclass(owner, Screen):
-            names = vars(sys.modules[owner.__module__]).values()
-            used |= {each for each in names if isinstance(each, type) and not issubclass(each, Screen)}
-        yield [binding for each in (app, *others) if each is app or each in used for binding in bindings(each)]
 
 
 def _name(key: str) -> str:

@@ -1,4 +1,4 @@
-"""What is said to the terminal beside the screen: title, bell, notification; and whether it is there.
+"""What is sent to the terminal beside the screen: title, notification, clipboard; and whether it is there.
 
 Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
 which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane
@@ -12,8 +12,11 @@ import os
 import select
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from launcher.files import write_atomic
+from launcher.paths import cache_dir
 from launcher.text import clean
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 LONGEST = 120  # characters of a title or notification
+LARGEST_COPY = 1 << 20  # characters
+_CLIPBOARD = 74_000  # characters that terminals take in one escape sequence
 _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show such escapes
 
 
@@ -49,6 +54,20 @@ def title(text: str) -> str:
 def notification(text: str) -> str:
     """The escape that shows a notification of the desktop."""
     return f"\x1b]9;{_one_line(text)}\x07"
+
+
+def copy(app: App[Any], name: str, text: str) -> Path:
+    """Sends text to the terminal's clipboard and to a file, for tmux may swallow the former.
+
+    Returns the file, `<cache>/copied/<name>.txt`; each copy replaces the one before. Raises OSError.
+    """
+    if len(text) <= _CLIPBOARD:
+        app.copy_to_clipboard(text)
+    folder = cache_dir() / "copied"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{name}.txt"
+    write_atomic(path, text.encode(errors="replace"))
+    return path
 
 
 def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:

@@ -14,9 +14,9 @@ import pytest
 
 from launcher.health.verdict import Row, sort
 from launcher.metrics.records import StepRecord, figures
-from launcher.record.process import ProcessId
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
+from launcher.record.process import ProcessId
 from launcher.run.reading.missed import looked
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings

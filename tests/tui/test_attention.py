@@ -18,8 +18,7 @@ from launcher.record.layout import RunDir
 from launcher.run.reading.missed import last_look, looked
 from launcher.run.reading.reader import RunReader
 from tui import terminal
-from tui.attention import title
-from tui.notices import Notices
+from tui.attention import Notices, title
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.events import EventsScreen
 from tui.widgets.away_panel import AwayPanel

@@ -127,7 +127,7 @@ async def test_c_on_the_dashboard_compares_with_the_run_before_or_the_marked_one
         await pilot.press("c")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
-        app.marks[:] = [runs[1], runs[0], runs[2]]
+        app.routes.marked[:] = [runs[1], runs[0], runs[2]]
         await pilot.press("c")
         await ready(pilot)
         assert app.screen.directories == [runs[0], runs[1], runs[2]]

@@ -17,11 +17,11 @@ from textual.app import App
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from launcher.record.process import ProcessId
 from launcher.record.layout import RunDir
+from launcher.record.process import ProcessId
+from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.plot import Plot
 from tui.drawing.rows import Row
-from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.widgets.banner import Banner
 from tui.widgets.header_line import HeaderLine

@@ -20,8 +20,8 @@ from launcher.record.layout import RunDir
 from launcher.screen_request import ScreenRequest
 from tui.actions.editing import edit_preset, edit_run
 from tui.app import PpoTui
-from tui.screens.ask import AskScreen
-from tui.screens.choose import ChooseScreen
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.choose import ChooseScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
 from tui.screens.runs import RunsScreen

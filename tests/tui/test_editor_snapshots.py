@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from tui.live import Live
 
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
-from tui.live import Live
 from tui.widgets.editor_side import EditorSide
 
 GIB = 1 << 30

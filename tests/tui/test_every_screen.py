@@ -9,17 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from owners import owners
 from textual.pilot import Pilot
 from textual.screen import Screen
 
 from launcher.preset.drafts import open_draft
 from launcher.record.layout import RunDir
-from tui.keymap import owners
-from tui.screens.ask import AskScreen
-from tui.screens.choose import ChooseScreen
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.choose import ChooseScreen
+from tui.dialogs.paste import PasteScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
-from tui.screens.paste import PasteScreen
 
 SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
 # How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,

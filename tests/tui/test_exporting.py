@@ -12,8 +12,8 @@ from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from tui.screens.ask import AskScreen
-from tui.screens.confirm import ConfirmScreen
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
 

@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 from textual.widgets import Static, TextArea
 
 from launcher.preset.files import load, users
-from tui.screens.ask import AskScreen
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.paste import PasteScreen
 from tui.screens.editor import EditorScreen
-from tui.screens.paste import PasteScreen
 from tui.screens.runs import RunsScreen
 
 HOME = (80, 24)

@@ -1,5 +1,6 @@
 """Keys: each has an id and words, none fights with the terminal, and a user may move them."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -7,33 +8,45 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from owners import owners, page_of, pages_beside
 from textual.binding import Binding
-from textual.dom import DOMNode
+from textual.screen import Screen
 
 from launcher.paths import settings_file
 from launcher.settings import Key
-from tui.app import PpoTui
-from tui.keymap import bindings, checked, commands, owners
+from tui.keymap import bindings, checked, commands
+from tui.keys import KEYS, TOGETHER
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.help import HelpScreen
 from tui.screens.log import LogScreen
 
 TERMINAL_KEYS = {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+q"}  # tmux, screen, flow control
-EVERY = [(owner, binding) for owner in owners() for binding in bindings(owner)]
-NAMES = [f"{owner.__name__} {binding.key} {binding.action}" for owner, binding in EVERY]
+EVERY = [(page, binding) for page in KEYS for binding in bindings(page)]
+NAMES = [f"{page} {binding.key} {binding.action}" for page, binding in EVERY]
 
 
 def asked(**keys: str) -> dict[str, Key]:
     return {name.replace("__", "."): Key(value, f"config.yaml, line 2: {name}") for name, value in keys.items()}
 
 
-def test_all_of_ours_are_found() -> None:
-    found = {owner.__name__ for owner in owners()}
-    assert {"PpoTui", "DashboardScreen", "LogScreen", "Items", "LogView", "HelpScreen"} <= found
+def test_the_table_has_the_keys_of_every_class_and_no_others() -> None:
+    assert sorted(map(page_of, owners())) == sorted(KEYS)
 
 
-@pytest.mark.parametrize(("owner", "binding"), EVERY, ids=NAMES)
-def test_a_key_has_an_id_and_words_and_leaves_the_terminal_its_own(owner: type[DOMNode], binding: Binding) -> None:
+def test_the_table_tells_which_keys_work_together() -> None:
+    screens = {page_of(owner): pages_beside(owner) for owner in owners() if issubclass(owner, Screen)}
+    assert {page: beside for page, beside in screens.items() if beside} == {k: set(v) for k, v in TOGETHER.items()}
+
+
+def test_each_key_has_an_action_of_its_owner() -> None:
+    for owner in owners():
+        for binding in bindings(page_of(owner)):
+            name = binding.action.partition("(")[0]
+            assert name.startswith("app.") or hasattr(owner, f"action_{name}"), (owner, name)
+
+
+@pytest.mark.parametrize(("page", "binding"), EVERY, ids=NAMES)
+def test_a_key_has_an_id_and_words_and_leaves_the_terminal_its_own(page: str, binding: Binding) -> None:
     assert binding.id, "an id, so that a user can move it"
     assert binding.tooltip, "a sentence for the help screen"
     assert binding.key not in TERMINAL_KEYS
@@ -41,12 +54,18 @@ def test_a_key_has_an_id_and_words_and_leaves_the_terminal_its_own(owner: type[D
     assert prefix.islower() and name and name == name.lower() and "_" not in name
 
 
-@pytest.mark.parametrize("owner", owners(), ids=lambda owner: owner.__name__)
-def test_one_key_does_one_thing_on_a_screen(owner: type[DOMNode]) -> None:
+@pytest.mark.parametrize("page", KEYS)
+def test_one_key_does_one_thing_on_a_page(page: str) -> None:
     """Two bindings of one key are two forms of one command: they have one id, and move together."""
     held: dict[str, str | None] = {}
-    for binding in bindings(owner):
+    for binding in bindings(page):
         assert held.setdefault(binding.key, binding.id) == binding.id
+
+
+def test_the_keys_are_known_without_any_screen() -> None:
+    script = "import sys, tui.keymap; tui.keymap.commands(); print([n for n in sys.modules if n.startswith('tui.')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert sorted(ast.literal_eval(done.stdout)) == ["tui.keymap", "tui.keys"]
 
 
 def test_good_keys_are_taken_as_textual_names_them() -> None:
@@ -134,7 +153,3 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
     log = found["dashboard.log"]
     assert (log["keys"], log["default"]) == (["o"], ["l"])
     assert "line 3: keys: dashboard.nothing: no such key id" in told.stderr
-
-
-def test_the_app_knows_no_key_twice() -> None:
-    assert {binding.id for binding in bindings(PpoTui)} == {"app.help", "app.suspend"}

@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 from launcher.preflight.finding import Finding
 from launcher.preflight.gate import Refused
 from launcher.record.layout import RunDir
-from tui.actions.launch_plan import plan, settings_with
-from tui.screens.confirm import ConfirmScreen
+from tui.content.launch_plan import plan, settings_with
+from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
@@ -66,7 +66,7 @@ def started(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Any]
         calls.append((Path(preset).stem, list(settings), force))
         return RunDir(make.run(hex_id=f"abc{len(calls)}"))
 
-    monkeypatch.setattr("launcher.run.actions.start.start", start)
+    monkeypatch.setattr("launcher.run.launch.start", start)
     return calls
 
 
@@ -241,7 +241,7 @@ async def test_what_the_start_finds_is_shown(
     def start(*_: Any, **__: Any) -> None:
         raise problems.pop(0)
 
-    monkeypatch.setattr("launcher.run.actions.start.start", start)
+    monkeypatch.setattr("launcher.run.launch.start", start)
     app = make.app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
@@ -316,7 +316,7 @@ def test_looks(
     size: tuple[int, int],
 ) -> None:
     """With findings and a command of its own: the real ones depend on the machine."""
-    from tui.actions.launch_plan import Plan
+    from tui.content.launch_plan import Plan
 
     keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
     change = {"actor.ppo_mini_batch_size": 64}

@@ -5,11 +5,8 @@ from types import SimpleNamespace
 import pytest
 from textual.screen import Screen
 
-from tui.widgets.answers import Answers
 from tui.widgets.form import FormLines
-from tui.widgets.line_table import LineTable
-from tui.widgets.metric_table import MetricTable
-from tui.widgets.run_table import RunTable
+from tui.widgets.line_table import LineTable, MetricTable, ResponseTable, RunTable
 
 KEYS = [str(number) for number in range(20)]
 MOVES = [("end", "19"), ("up", "18"), ("k", "17"), ("home", "0"), ("down", "1"), ("j", "2")]
@@ -19,7 +16,7 @@ PAGES = [("pagedown", "10"), ("pageup", "2")]
 @pytest.mark.parametrize(
     ("kind", "moves"),
     [(kind, MOVES + PAGES) for kind in (MetricTable, RunTable, FormLines)]
-    + [(Answers, [*MOVES, ("pagedown", "2"), ("pageup", "2")])],  # a page is one of the answer's text
+    + [(ResponseTable, [*MOVES, ("pagedown", "2"), ("pageup", "2")])],  # a page is one of the answer's text
 )
 async def test_the_cursor_moves(make: SimpleNamespace, kind: type[LineTable], moves: list[tuple[str, str]]) -> None:
     app, table = make.app(), kind(lambda key, columns: [(f" {key}", "text")], "nothing")

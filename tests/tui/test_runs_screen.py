@@ -16,14 +16,14 @@ from launcher.preset.files import Summary, users
 from launcher.preset.library import copy
 from launcher.record.layout import RunDir
 from tui.content.run_list import ORDERS, RunList
-from tui.screens.ask import AskScreen
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.compare import CompareScreen
-from tui.screens.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.launch import LaunchScreen
 from tui.screens.runs import RunsScreen
+from tui.widgets.line_table import RunTable
 from tui.widgets.lines import Lines
-from tui.widgets.run_table import RunTable
 
 until = partial(shown, looks=80)
 
@@ -240,7 +240,7 @@ async def test_delete_asks_refuses_what_goes_and_takes_the_mark_away(make: Simpl
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
         await until(pilot, lambda: f"run {runs['done']}" not in keys_of(app))
-        assert not runs["done"].exists() and runs["live"].exists() and app.marks == []
+        assert not runs["done"].exists() and runs["live"].exists() and app.routes.marked == []
 
 
 async def test_watching_deletes_nothing(make: SimpleNamespace) -> None:

@@ -16,7 +16,7 @@ from tui.content.samples import score_course, score_row
 from tui.content.word_diff import compare, flow, plain
 from tui.drawing.rows import width
 from tui.screens.sample_diff import SampleDiffScreen
-from tui.widgets.answers import Answers
+from tui.widgets.line_table import ResponseTable
 
 HOME = (80, 24)
 Compare = Callable[..., bool]
@@ -71,7 +71,7 @@ async def test_the_answers_of_all_steps_come_newest_first_and_differ_word_by_wor
         screen = await opened(pilot)
         where = [(each.dump.kind, each.dump.step) for each in screen.answers]
         assert where == [("validation", 30), ("rollout", 25), ("validation", 20), ("validation", 10)]
-        assert screen.query_one(Answers).cursor == "1"
+        assert screen.query_one(ResponseTable).cursor == "1"
         assert "4 answers to this prompt at 4 steps" in seen(pilot.app)
         assert "{+#### 6 #### 6+}" in seen(pilot.app)
         await settle(pilot, "left", "left")

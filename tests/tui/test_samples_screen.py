@@ -45,9 +45,9 @@ async def opened(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
 
 def shown(screen: SamplesScreen) -> list[str]:
     """The answers on the screen's list, in its order."""
-    from tui.widgets.answers import Answers
+    from tui.widgets.line_table import ResponseTable
 
-    return [screen.samples[int(key)].answer for key in screen.query_one(Answers).keys]
+    return [screen.samples[int(key)].answer for key in screen.query_one(ResponseTable).keys]
 
 
 def seen(pilot: Pilot[Any]) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tui.drawing.glyphs import to_ascii
 from tui.drawing.rows import Row
-from tui.glyphs import to_ascii
 from tui.widgets.checklist import Checklist, summary
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail

@@ -167,6 +167,13 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_an_exit_from_within_a_command_keeps_its_code() -> None:
+    """Only a reader that goes away is no error: whatever else ends the process early may be one."""
+    script = "import sys; from launcher.cli import main; main(lambda request: sys.exit(3))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 3
+
+
 def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
     ppo_tui("import", str(LOGS / "nan.log.gz"))
     screen, terminal = os.openpty()

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tui.glyphs import to_ascii
+from tui.drawing.glyphs import to_ascii
 
 ROOT = Path(__file__).parents[2]
 _READ = {"\xa0"}  # looked for in what people paste, never drawn

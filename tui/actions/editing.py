@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from launcher.errors import UserError
+from tui.navigation import navigation
 
 if TYPE_CHECKING:
     from textual.app import App
-
-    from launcher.preset.draft import Draft
 
 
 def edit_preset(
@@ -18,7 +17,7 @@ def edit_preset(
 ) -> bool:
     """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings as first changes.
 
-    What is in the way of it is told as a toast; whether it was opened.
+    What is in the way of it becomes a toast. Returns whether it was opened.
     """
     from launcher.preset.drafts import open_draft
 
@@ -27,7 +26,7 @@ def edit_preset(
     except UserError as error:
         app.notify(str(error), title="Preset", severity="error", markup=False, timeout=20)
         return False
-    _open(app, draft, field, read_only, settings)
+    navigation(app).edit(draft, field, settings, read_only=read_only)
     return True
 
 
@@ -40,13 +39,7 @@ def edit_run(app: App[Any], info: Mapping[str, Any], field: str | None = None, *
     except UserError as error:
         app.notify(str(error), title="Edit and relaunch", severity="warning", markup=False)
     else:
-        _open(app, draft, field, read_only)
-
-
-def _open(app: App[Any], draft: Draft, field: str | None, read_only: bool, settings: Sequence[str] = ()) -> None:
-    from tui.screens.editor import EditorScreen
-
-    app.push_screen(EditorScreen(draft, field=field, read_only=read_only, settings=settings))
+        navigation(app).edit(draft, field, (), read_only=read_only)
 
 
 def field_of(fixes: list[str]) -> tuple[str | None, str | None]:

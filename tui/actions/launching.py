@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher import paths
@@ -10,7 +11,8 @@ from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.record.layout import RunDir
 from tui.actions.preset_saving import save
-from tui.screens.choose import ChooseScreen
+from tui.dialogs.choose import ChooseScreen
+from tui.navigation import navigation
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
 
 async def launch_draft(app: App[Any], draft: Draft) -> None:
     """Opens the launch of a draft, and the dashboard when a run was started; fixes can come back from it."""
-    from tui.screens.dashboard import DashboardScreen
-    from tui.screens.launch import LaunchScreen
-
     try:
         loaded = draft.loaded()
         if draft.changed or (draft.is_new and draft.run):
@@ -38,16 +37,15 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
         app.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
         return
     earlier = RunDir(paths.runs_dir() / draft.run) if draft.run else None
-    launch = LaunchScreen(loaded, after=earlier)
-    run = await app.push_screen_wait(launch)
-    if run is not None:
-        app.switch_screen(DashboardScreen(run, read_only=False))
+    outcome = await navigation(app).launch(loaded, earlier)
+    if isinstance(outcome, Path):
+        navigation(app).show_run(outcome, read_only=False)
     else:
-        take(app, draft, launch.taken)
+        take(app, draft, outcome)
 
 
 def take(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
-    """Makes settings changes of a draft; what cannot be is told."""
+    """Makes settings changes of a draft; what cannot be made becomes a toast."""
     try:
         draft.take(settings)
     except UserError as error:

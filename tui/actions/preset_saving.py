@@ -13,8 +13,8 @@ from launcher.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, target
 from launcher.preset.edit import editor
 from launcher.preset.field_values import Where
-from tui.screens.ask import AskScreen
-from tui.screens.choose import ChooseScreen
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.choose import ChooseScreen
 
 if TYPE_CHECKING:
     from textual.app import App

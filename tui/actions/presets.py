@@ -14,8 +14,9 @@ from launcher.files import beside
 from launcher.text import clean, did_you_mean
 from tui.actions.editing import edit_preset
 from tui.actions.preset_saving import taken
-from tui.screens.ask import AskScreen
-from tui.screens.confirm import ConfirmScreen
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.confirm import ConfirmScreen
+from tui.dialogs.paste import PasteScreen
 
 _PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
 
@@ -55,7 +56,6 @@ async def delete_preset(app: App[Any], name: str) -> None:
 async def import_preset(app: App[Any]) -> None:
     """Asks for a veRL command or a script, makes a preset of it and opens that one."""
     from launcher.preset.library import add_script
-    from tui.screens.paste import PasteScreen
 
     said = "Paste a command or a script with veRL overrides, or type the path of one. Nothing of it is run."
     text = await app.push_screen_wait(PasteScreen("Import a preset", said, _no_script))

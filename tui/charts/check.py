@@ -7,13 +7,12 @@ from typing import Any
 from launcher.format import number
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.levels import Bound
-from tui import glyphs
 from tui.charts.figures import finite, trend
-from tui.charts.limits import bound_words, strictest
+from tui.drawing import glyphs
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.words.run import LEVELS, ORDER
+from tui.words.run import LEVELS, ORDER, bound_words, strictest
 
 NEAR = 3.0  # a limit this many times the curve's height away still gets onto its chart
 _RECENT = 40  # values whose trend the arrow tells

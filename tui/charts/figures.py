@@ -12,15 +12,14 @@ from launcher.format import number
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.levels import Bound
-from tui import glyphs
 from tui.charts.axes import TOKENS_KEY
-from tui.charts.limits import lines
-from tui.charts.marks import flag, marks
+from tui.charts.marks import flag, limit_lines, marks
 from tui.charts.validation import finite_last, validation, validation_points
+from tui.drawing import glyphs
+from tui.drawing.glyphs import WAITING
 from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.glyphs import WAITING
 from tui.words.run import is_live
 
 RECENT = 20  # values that "usual" is the median of
@@ -148,7 +147,7 @@ def plot(
     key, series = found
     chart.curves = [Curve(series)]
     chart.headline = headline(figure, series, store)
-    chart.limits = lines(bounds.get(key, ()))
+    chart.limits = limit_lines(bounds.get(key, ()))
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
     chart.marks = marks(lambda rule: figure is _chart_of(rule, figures), store, rises)
     if figure is REWARD:

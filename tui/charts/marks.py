@@ -1,13 +1,14 @@
-"""What health has to say on a chart: the worst flag, and where flags rose."""
+"""What health adds to a chart: the worst flag, where flags rose, and the limits of the rules."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from launcher.metrics.store import SeriesStore
-from tui import glyphs
-from tui.drawing.plot import Mark
+from launcher.record.levels import Bound
+from tui.drawing import glyphs
+from tui.drawing.plot import Limit, Mark
 from tui.drawing.rows import Span
-from tui.words.run import LEVELS, ORDER, level_sign
+from tui.words.run import LEVELS, ORDER, bound_side, level_sign, strictest
 
 Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
 Event = Mapping[str, Any]
@@ -38,3 +39,8 @@ def rises(events: Iterable[Event]) -> list[Event]:
 def _rose(event: Event) -> bool:
     before, after = (ORDER.get(str(event.get(side)), 0) for side in ("from", "to"))
     return isinstance(event.get("step"), int) and after > max(before, ORDER["OK"])
+
+
+def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
+    """The limits as lines where the curve comes near them, the worst first."""
+    return [Limit(bound.value, LEVELS[str(bound.level)][2], bound_side(bound)) for bound in reversed(strictest(bounds))]

@@ -8,10 +8,10 @@ from typing import Any
 from launcher.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
 from launcher.run.reading.machine_history import MemoryHistory
-from tui import glyphs
 from tui.charts.lens import Lens, cursor_headline
 from tui.charts.memory_axis import SampleAxis, SpentSamples
 from tui.content.memory import HOST, Device, device_name
+from tui.drawing import glyphs
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.scale import step_limit
 from tui.words.run import is_live

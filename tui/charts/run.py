@@ -11,7 +11,6 @@ from tui.charts import marks as chart_marks
 from tui.charts.check import check_plot
 from tui.charts.figures import Figure, plot
 from tui.charts.lens import Lens
-from tui.charts.limits import lines
 from tui.drawing.plot import Plot
 
 
@@ -51,7 +50,7 @@ class RunCharts:
         rules, bounds = self._rules_about(key), self._bounds.get(key, ())
         drawn = check_plot(key, reader.series, reader.state.get("total"), bounds if large else (), ())
         if not large:
-            drawn.limits = lines(bounds)
+            drawn.limits = chart_marks.limit_lines(bounds)
         drawn.flag = chart_marks.flag(rules.__contains__, reader.state)
         drawn.marks = chart_marks.marks(rules.__contains__, reader.series, self._risen())
         return self._look(drawn)

@@ -5,8 +5,8 @@ import statistics
 
 from launcher.health.keys import is_validation_score
 from launcher.metrics.store import Series, SeriesStore
+from tui.drawing.glyphs import WAITING
 from tui.drawing.plot import Curve
-from tui.glyphs import WAITING
 
 _FAR = 3.0  # times the height of the reward's curve that both together may be high
 

@@ -1,4 +1,4 @@
-"""Runs side by side: how each went as a line, their settings as a table, their figures as one chart."""
+"""Runs side by side: how each went as a line, their settings as a table."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -7,13 +7,9 @@ from launcher.format import SHORT_ID, duration, number
 from launcher.preset.yaml_text import shown
 from launcher.run.reading.compare import Compared, Difference, Facts
 from launcher.text import clean
-from tui.charts.figures import Figure
-from tui.charts.lens import Lens
-from tui.charts.view import STEP
 from tui.content.metrics import shorten
-from tui.drawing.plot import Curve, Plot
+from tui.drawing.glyphs import BAR
 from tui.drawing.rows import Row, fit, spread
-from tui.glyphs import BAR
 from tui.words.run import STATES, verdict_word
 
 ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order
@@ -81,22 +77,3 @@ def difference_lines(
     width = max(columns - 2, 8)
     rows += [[(f" {line}", "dim")] for note in notes for line in wrap(clean(note), width)]
     return rows
-
-
-def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared) -> Plot:
-    """One figure of all runs, as the lens shows it; `base` is the run whose steps the view moves over."""
-    chart, kinds = Plot(figure.title), []
-    for place, run in enumerate(runs):
-        found = run.store.first_of(*figure.keys)
-        if found is None:
-            continue
-        kinds.append(found[0])
-        series, role, across = found[1], ROLES[place], lens.view.across
-        axis = lens.axis(run.store, across) if across != STEP else None
-        chart.curves.append(Curve(series, role=role, sign=sign(place), axis=axis))
-        chart.headline.append([(f"{sign(place)} {number(series.last)}", role)])
-    if len(set(kinds)) > 1:
-        chart.title += " (of different kinds)"
-    if not chart.curves:
-        chart.note = "none of these runs logs it"
-    return lens.look(chart, base.store, None)

@@ -6,12 +6,12 @@ from typing import Any
 
 from launcher.format import gib
 from launcher.text import clean
+from tui.drawing.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
 from tui.drawing.rows import Row, fit, width
-from tui.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
-from tui.widgets.memory import FULL, TIGHT
 
 Device = Mapping[str, Any]
 HOST = "host"
+TIGHT, FULL = 0.93, 0.97  # shares of the memory from which a bar changes its role
 NEAR = 5  # °C below the limit from which a temperature is a warning
 _BAR, _LEAST_BAR = 30, 6  # cells
 _NAME = 16  # cells of a name

@@ -6,9 +6,9 @@ from launcher.format import number
 from launcher.metrics.glossary import describe
 from launcher.metrics.store import Series
 from launcher.text import clean
+from tui.drawing.glyphs import ELLIPSIS, PIN
 from tui.drawing.rows import Row, fit, put, spread
 from tui.drawing.spark import spark
-from tui.glyphs import ELLIPSIS, PIN
 
 _VALUE, _BOUND = 12, 8  # cells of the newest value with its unit, and of the lowest and the highest
 _SPARK, _NAME = 12, 54  # cells of the curve at least, of the name at most

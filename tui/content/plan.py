@@ -10,8 +10,8 @@ from launcher.format import gib
 from launcher.preset.flow import Flow, Updates
 from launcher.preset.yaml_text import shown
 from launcher.text import clean
+from tui.drawing.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
 from tui.drawing.rows import Row, crop, put
-from tui.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
 
 _LABEL = 11  # column behind the label of a line
 _PHASE = 20

@@ -17,9 +17,9 @@ from launcher.preset.layers import over
 from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
 from launcher.text import clean
+from tui.content.matching import letters
+from tui.drawing.glyphs import CRITICAL, NOTICE, OK
 from tui.drawing.rows import Row, crop, put
-from tui.glyphs import CRITICAL, NOTICE, OK
-from tui.matching import letters
 
 NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
 FREE = {"env": "Environment of veRL", "health": "Health rules", "overrides": "Other veRL keys"}

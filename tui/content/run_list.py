@@ -12,7 +12,7 @@ from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import current
 from launcher.run.reading.elapsed import took
 from launcher.run.reading.scores import Scores
-from tui.matching import letters
+from tui.content.matching import letters
 from tui.words.run import is_live, verdict_word
 
 ORDERS = ("newest first", "best score first", "longest first", "by name")

@@ -9,8 +9,8 @@ from launcher.format import number
 from launcher.run.reading.responses import Dump, Sample
 from tui.content.word_diff import compare, flow, plain
 from tui.drawing.fold import fold
+from tui.drawing.glyphs import ARROW, SPARK
 from tui.drawing.rows import Row
-from tui.glyphs import ARROW, SPARK
 
 BACK = "*"  # before the answer that others are compared with
 _COURSE = 24  # scores in one line

@@ -1,7 +1,7 @@
 """A grid of dots in braille cells: two dots wide, four dots high each."""
 
+from tui.drawing.glyphs import BRAILLE
 from tui.drawing.rows import Span
-from tui.glyphs import BRAILLE
 
 _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 

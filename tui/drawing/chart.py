@@ -9,10 +9,10 @@ from textwrap import wrap
 
 from tui.drawing import scale
 from tui.drawing.braille import Canvas
+from tui.drawing.glyphs import AXIS, BASE, DOT, DOWN, LIMIT, SEAM, UP
 from tui.drawing.plot import Curve, Limit, Plot
 from tui.drawing.rows import Row, Span, crop, fit, joined, spread, width
 from tui.drawing.trace import Window, trace
-from tui.glyphs import AXIS, BASE, DOT, DOWN, LIMIT, SEAM, UP
 
 GUTTER = scale.LABEL + 1  # label and axis
 _LEAST = 8  # columns of curve below which labels give way

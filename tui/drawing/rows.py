@@ -4,12 +4,25 @@ A row is a list of spans; a span is a text and the name of its role (`dim`, `war
 are in terminal cells, so that wide characters from a log keep their columns.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from rich.cells import cell_len, set_cell_size
 
-from tui.glyphs import ELLIPSIS
+from tui.drawing.glyphs import ELLIPSIS
 
 Span = tuple[str, str]
 Row = list[Span]
+
+
+class Item(NamedTuple):
+    """An entry of a list and what it is about; without a name it is a heading, which cannot be chosen.
+
+    The first cell of its first row is the cursor's.
+    """
+
+    name: str | None
+    rows: Sequence[Row]
 
 
 def width(row: Row) -> int:

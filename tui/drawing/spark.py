@@ -2,9 +2,9 @@
 
 import statistics
 
+from tui.drawing.glyphs import SPARK
 from tui.drawing.plot import Points
 from tui.drawing.rows import Row
-from tui.glyphs import SPARK
 
 
 def spark(points: Points, last: int, columns: int) -> Row:

@@ -4,7 +4,6 @@ from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from typing import Any
 
-from textual.binding import Binding
 from textual.screen import Screen
 
 from launcher.format import duration, number
@@ -13,34 +12,19 @@ from tui.charts.axes import TOKENS_KEY
 from tui.charts.lens import Lens
 from tui.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
 from tui.drawing.chart import GUTTER
+from tui.widgets.figures import TALL
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.view_line import ViewLine
 
 _PAN = 0.5  # of the window
-
-
-def chart_keys(*, shown: bool = False) -> list[Binding]:
-    """The bindings of a `ChartScreen`; `shown`: the footer has room for the first ones."""
-
-    def key(
-        keys: str, action: str, words: str, name: str, display: str, tooltip: str, *, footer: bool = False
-    ) -> Binding:
-        return Binding(keys, action, words, id=f"chart.{name}", show=footer, key_display=display, tooltip=tooltip)
-
-    point, zoom, pan = "Read the values at a step; esc ends it", "Fewer steps, more steps", "Earlier, later"
-    return [
-        key("left", "point(-1)", "values", "cursor-left", "←→", point, footer=shown),
-        key("right", "point(1)", "", "cursor-right", "←→", point),
-        key("plus,equals_sign", "zoom(0.5)", "zoom", "zoom-in", "+ -", zoom, footer=shown),
-        key("minus", "zoom(2)", "", "zoom-out", "+ -", zoom),
-        key("comma", "pan(-1)", "", "pan-left", ", .", pan),
-        key("full_stop", "pan(1)", "", "pan-right", ", .", pan),
-        key("w", "smooth", "smooth", "smooth", "w", "Curves as averages: not, 0.6, 0.9, 0.97", footer=shown),
-        key("y", "log_scale", "log scale", "log", "y", "A logarithmic value axis"),
-        key("t", "across", "x axis", "x-axis", "t", "Steps, training time or tokens on the x axis"),
-        key("f", "fit", "fit", "fit", "f", "To the newest step, or with room for the next ones"),
-        key("0,home", "usual_view", "usual charts", "usual", "0", "Charts as usual again"),
-    ]
+HEIGHTS: list[tuple[int, str]] | None = [
+    (0, "-sliver"),
+    (5, "-tiny"),
+    (9, "-low"),
+    (18, "-short"),
+    (24, "-home"),
+    (TALL, "-tall"),
+]
 
 
 class ChartScreen(Screen[None]):

@@ -4,17 +4,18 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from launcher.run.explain import Explainer
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
 
 from launcher.health.families import Explanation
-from launcher.run.explain import Explainer
 from launcher.run.reading.reader import RunReader
 from tui.actions.editing import edit_run, field_of
 from tui.charts.check import check_plot
+from tui.keys import KEYS
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.metric_chart import MetricChart
@@ -33,46 +34,7 @@ class CheckDetailScreen(Screen[None]):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape,backspace,q",
-            "dismiss",
-            "back",
-            id="check.back",
-            key_display="esc",
-            tooltip="Back to where you came from",
-        ),
-        Binding(
-            "left", "neighbour(-1)", "other checks", id="check.previous", key_display="←→", tooltip="Another check"
-        ),
-        Binding("right", "neighbour(1)", id="check.next", show=False, key_display="←→", tooltip="Another check"),
-        Binding("up,k", "scroll(-1)", "scroll", id="move.up", key_display="↑↓", tooltip="Up, down"),
-        Binding("down,j", "scroll(1)", id="move.down", show=False, key_display="↑↓", tooltip="Up, down"),
-        Binding(
-            "pageup",
-            "scroll(-8)",
-            id="move.page-up",
-            show=False,
-            key_display="pgup pgdn",
-            tooltip="A page up, a page down",
-        ),
-        Binding(
-            "pagedown",
-            "scroll(8)",
-            id="move.page-down",
-            show=False,
-            key_display="pgup pgdn",
-            tooltip="A page up, a page down",
-        ),
-        Binding(
-            "e",
-            "edit",
-            "edit",
-            id="check.edit",
-            tooltip="The run's settings as a new preset, at the first thing to try",
-        ),
-        Binding("m", "mute", "mute", id="check.mute", tooltip="Leave it out of this run's verdict, or in again"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["check"]]
 
     def __init__(self, reader: RunReader, explainer: Explainer, rule: str, *, read_only: bool) -> None:
         super().__init__()

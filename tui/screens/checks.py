@@ -2,19 +2,19 @@
 
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
+from tui.drawing.rows import Item
+from tui.keys import KEYS
 from tui.screens.explained import ExplainedList
-from tui.widgets.items import Item, Items
+from tui.widgets.items import Items
 from tui.words.check import check_rows
 
 
 class ChecksScreen(ExplainedList):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,h,q", "dismiss", "back", id="checks.back", key_display="h", tooltip="Back to the dashboard")
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]
 
     def show_items(self) -> None:
         checks = self.reader.state.get("checks") or []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.widgets import Footer
 
@@ -14,11 +14,12 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.run.reading.compare import Compared, differences, notes
 from tui.charts.figures import FIGURES
+from tui.charts.overlay import overlay
 from tui.charts.view import STEP
-from tui.content.compare import difference_lines, fact_lines, overlay
-from tui.keys import moves
-from tui.screens.charted import ChartScreen, chart_keys
-from tui.screens.dashboard import HEIGHTS
+from tui.content.compare import difference_lines, fact_lines
+from tui.keys import KEYS
+from tui.navigation import navigation
+from tui.screens.charted import HEIGHTS, ChartScreen
 from tui.widgets.lines import Lines
 from tui.widgets.metric_chart import MetricChart
 from tui.widgets.view_line import ViewLine
@@ -30,21 +31,7 @@ class CompareScreen(ChartScreen):
     """Follows the runs. Where there is no room for charts and settings, tab changes between them."""
 
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "tab", "page", "settings", id="compare.page", tooltip="The settings in which the runs differ, or the charts"
-        ),
-        *moves(up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"),
-        Binding(
-            "escape,c,backspace,q",
-            "leave",
-            "back",
-            id="compare.back",
-            key_display="c",
-            tooltip="Back to where you came from",
-        ),
-        *chart_keys(shown=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
 
     def __init__(self, runs: Sequence[Path]) -> None:
         super().__init__()
@@ -129,9 +116,7 @@ class CompareScreen(ChartScreen):
         if len(self.app.screen_stack) > 2:  # the app's own is the first
             self.dismiss()
         else:  # it was opened by `ppo-tui compare`
-            from tui.screens.runs import RunsScreen
-
-            self.app.switch_screen(RunsScreen(read_only=False))
+            navigation(self.app).show_runs(read_only=False)
 
 
 def _read(directories: Sequence[Path]) -> list[Compared]:

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
 from launcher.run.reading.reader import RunReader
-from tui.actions.stopping import ask_to_stop
 from tui.attention import Attention
 from tui.charts.run import RunCharts
-from tui.screens.charted import chart_keys
+from tui.keys import KEYS
+from tui.screens.charted import HEIGHTS
 from tui.screens.run_pages import RunPages
 from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
 from tui.widgets.checklist import Checklist
-from tui.widgets.figures import TALL, WIDE, Figures
+from tui.widgets.figures import WIDE, Figures
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
@@ -39,14 +39,6 @@ from tui.words.run import is_live
 POLL = 1.0  # seconds
 EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
 WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
-HEIGHTS: list[tuple[int, str]] | None = [
-    (0, "-sliver"),
-    (5, "-tiny"),
-    (9, "-low"),
-    (18, "-short"),
-    (24, "-home"),
-    (TALL, "-tall"),
-]
 
 
 class DashboardScreen(RunPages):
@@ -54,47 +46,7 @@ class DashboardScreen(RunPages):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter",
-            "explain",
-            "explain a check",
-            id="dashboard.explain",
-            show=False,
-            key_display="enter",
-            tooltip="Explain the chosen check, or the worst",
-        ),
-        Binding(
-            "down,j",
-            "choose(1)",
-            "choose a check",
-            id="dashboard.next-check",
-            show=False,
-            key_display="↑↓",
-            tooltip="Choose a check",
-        ),
-        Binding(
-            "up,k", "choose(-1)", id="dashboard.previous-check", show=False, key_display="↑↓", tooltip="Choose a check"
-        ),
-        Binding(
-            "escape", "calm", id="dashboard.calm", show=False, tooltip="Leave the note, the values, the chosen check"
-        ),
-        Binding(
-            "tab",
-            "page",
-            "pinned",
-            id="dashboard.page",
-            show=False,
-            tooltip="The pinned charts, or the four of every run",
-        ),
-        Binding("x", "stop", "stop", id="dashboard.stop", tooltip="Stop the run; asks first"),
-        Binding(
-            "x", "refuse", "read-only", id="dashboard.stop", tooltip="This is `ppo-tui watch`: it never stops a run"
-        ),
-        Binding("q", "leave", "leave running", id="dashboard.quit", tooltip="Close the screen; the run goes on"),
-        Binding("q", "app.quit", "quit", id="dashboard.quit", tooltip="Close the screen"),
-        *chart_keys(),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["dashboard"]]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__(directory, read_only=read_only)
@@ -134,7 +86,7 @@ class DashboardScreen(RunPages):
         self._show(EVERYTHING)
         self.call_after_refresh(self._judge)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
-        self.attention.heed()
+        self.attention.update()
         self.set_interval(POLL, self._poll)
 
     def _judge(self) -> None:
@@ -150,7 +102,7 @@ class DashboardScreen(RunPages):
         if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
             self._show(self._unshown)
             self._unshown = set()
-        self.attention.heed()
+        self.attention.update()
 
     def on_resize(self) -> None:
         self.show_charts()
@@ -221,6 +173,11 @@ class DashboardScreen(RunPages):
         state = self.reader.state if self.reader else {}
         return bool(state) and (is_live(state) or bool(state.get("driver_alive")))
 
+    @property
+    def live_run(self) -> str:
+        """The run that goes on when the screen closes; empty when none does."""
+        return self.directory.name if self.live else ""
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Two bindings share a key; the one that fits the run is shown and works."""
         if action == "stop":
@@ -240,8 +197,10 @@ class DashboardScreen(RunPages):
         self.notify("Watching only: this screen never stops a run. `ppo-tui attach` can.", severity="warning")
 
     def action_stop(self) -> None:
+        from tui.actions.runs import stop_run
+
         assert self.reader is not None
-        self.run_worker(ask_to_stop(self.app, self.reader), exclusive=True, group="stop")
+        self.run_worker(stop_run(self.app, self.reader), exclusive=True, group="stop")
 
     def action_choose(self, distance: int) -> None:
         self.query_one(Checklist).move(distance)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Footer, Input
@@ -19,8 +19,9 @@ from launcher.preset.kept import bring_back, forget, keep
 from tui.actions.launching import launch_draft, take
 from tui.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.content.preset_form import Form, best
+from tui.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.drawing.rows import Row
-from tui.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
+from tui.keys import KEYS
 from tui.widgets.editor_side import PAGES, EditorSide
 from tui.widgets.fields import open_field
 from tui.widgets.findings import Findings
@@ -41,46 +42,7 @@ class EditorScreen(Screen[None]):
     AUTO_FOCUS = "FormLines"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "page(1)", "pages", id="editor.pages", tooltip="Form, plan, findings, changes, command"),
-        Binding("shift+tab", "page(-1)", id="editor.page-back", show=False, tooltip="The page before"),
-        Binding(
-            "slash",
-            "find",
-            "find",
-            id="editor.find",
-            key_display="/",
-            priority=True,
-            tooltip="Look for a field by name, veRL key or meaning",
-        ),
-        Binding("u", "undo", "undo", id="editor.undo", show=False, tooltip="Take the last change back"),
-        Binding(
-            "U,ctrl+r", "redo", "redo", id="editor.redo", key_display="U", show=False, tooltip="Make the change again"
-        ),
-        Binding(
-            "c",
-            "against",
-            "compare",
-            id="editor.against",
-            show=False,
-            tooltip="Changes against the parent, or against the last run",
-        ),
-        Binding("o", "outside", "$EDITOR", id="editor.outside", show=False, tooltip="The text in your own editor"),
-        Binding("w", "save", "save", id="editor.save", tooltip="Write the file"),
-        Binding("W", "save_as", "save as", id="editor.save-as", show=False, tooltip="Write another file"),
-        Binding("r", "launch", "run", id="editor.run", tooltip="Start a run with these settings; asks first"),
-        Binding(
-            "enter", "to_field", "its field", id="editor.to-field", tooltip="The field that the chosen finding is about"
-        ),
-        Binding(
-            "escape,q",
-            "leave",
-            "back",
-            id="editor.leave",
-            key_display="esc",
-            tooltip="Back; asks when there are changes that are not saved",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["editor"]]
 
     def __init__(
         self, draft: Draft, *, field: str | None = None, read_only: bool = False, settings: Sequence[str] = ()
@@ -129,7 +91,7 @@ class EditorScreen(Screen[None]):
     def on_line_table_moved(self) -> None:
         self._tell()
 
-    def on_editor_side_judged(self) -> None:
+    def on_editor_side_checked(self) -> None:
         self._area.verl = self.query_one(EditorSide).verl or self._area.verl
         self._head()
 
@@ -166,7 +128,7 @@ class EditorScreen(Screen[None]):
         pages: Row = []
         for page in self._pages():
             count = f" {counts[page]}" if counts.get(page) else ""
-            if page == "findings" and not side.judged:
+            if page == "findings" and not side.checked:
                 count = f" {ELLIPSIS}"
             role = "critical" if page == "findings" and stops else "dim"
             here = page == self.page

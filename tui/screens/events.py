@@ -2,15 +2,16 @@
 
 from typing import ClassVar
 
+from launcher.run.explain import Explainer
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
-from launcher.run.explain import Explainer
 from launcher.run.reading.reader import RunReader
-from tui.drawing.rows import Row
+from tui.drawing.rows import Item, Row
+from tui.keys import KEYS
 from tui.screens.explained import ExplainedList
-from tui.widgets.items import Item, Items
+from tui.widgets.items import Items
 from tui.widgets.lines import Lines
 from tui.words.event import FILTERS, event_items
 
@@ -18,32 +19,7 @@ from tui.words.event import FILTERS, event_items
 class EventsScreen(ExplainedList):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape,backspace,v,q",
-            "dismiss",
-            "back",
-            id="events.back",
-            key_display="v",
-            tooltip="Back to the dashboard",
-        ),
-        Binding(
-            "right,f,tab",
-            "narrow(1)",
-            "narrow",
-            id="events.narrow",
-            key_display="←→",
-            tooltip="All events, or some kinds",
-        ),
-        Binding(
-            "left,shift+tab",
-            "narrow(-1)",
-            id="events.narrow-back",
-            show=False,
-            key_display="←→",
-            tooltip="All events, or some kinds",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["events"]]
 
     def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
         super().__init__(reader, explainer, read_only=read_only)

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container
 from textual.widgets import Footer
 
@@ -12,7 +12,8 @@ from launcher.run.reading.reader import RunReader
 from tui.charts.lens import Lens
 from tui.charts.memory import look, memory_plot, util_plot
 from tui.content.memory import devices
-from tui.screens.charted import ChartScreen, chart_keys
+from tui.keys import KEYS
+from tui.screens.charted import ChartScreen
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
 from tui.widgets.header_line import HeaderLine
@@ -33,10 +34,7 @@ class GpuScreen(ChartScreen):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,g,q", "back", "back", id="gpu.back", key_display="g", tooltip="Back to the dashboard"),
-        *(key for key in chart_keys(shown=True) if key.id != "chart.smooth"),  # samples are no steps
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["gpu"]]
 
     def __init__(self, reader: RunReader, lens: Lens, *, on_cpu: bool, read_only: bool) -> None:
         """`on_cpu`: the run wants no GPU, so none is missed."""

@@ -9,8 +9,9 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
-from tui import glyphs
+from tui.drawing import glyphs
 from tui.drawing.rows import Row
+from tui.keys import KEYS
 from tui.widgets.lines import Lines
 from tui.words.run import LEVELS, STATES
 
@@ -27,9 +28,7 @@ _LEVELS = {
 class HelpScreen(ModalScreen[None]):
     """Every key that works on the screen below, then what the signs mean."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "dismiss", "close", id="help.close", tooltip="Close the help")
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]
 
     def __init__(self, bindings: Sequence[ActiveBinding]) -> None:
         super().__init__()

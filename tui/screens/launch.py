@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
@@ -21,10 +21,13 @@ from launcher.preflight.finding import LEVELS, Finding, in_order
 from launcher.preset.files import LoadedPreset
 from launcher.record.layout import RunDir
 from launcher.text import clean
-from tui.actions.launch_plan import Plan, examine, plan, settings_with, without
+from tui.actions.editing import edit_preset
+from tui.content.launch_plan import Plan, examine, plan, settings_with, without
+from tui.dialogs.confirm import ConfirmScreen
+from tui.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.drawing.rows import Row, Span, spread
-from tui.glyphs import CRITICAL, OK, WAITING, WARN
-from tui.screens.confirm import ConfirmScreen
+from tui.keys import KEYS
+from tui.terminal import copy
 from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
@@ -33,31 +36,15 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
 
 
-class LaunchScreen(Screen[Path | None]):
-    """Answers with the directory of the run that was started, None when none was.
+class LaunchScreen(Screen[Path | list[str]]):
+    """Returns the directory of the run that was started; without one the fixes that the editor is to go on with.
 
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
     """
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "start", "start", id="launch.start", tooltip="Start the run; it outlives this screen"),
-        Binding(
-            "exclamation_mark",
-            "force",
-            "force",
-            id="launch.force",
-            key_display="!",
-            tooltip="Start it although the preflight finds an error; asks first",
-        ),
-        Binding("e", "edit", "edit", id="launch.edit", tooltip="Edit the preset, with what F has changed so far"),
-        Binding("c", "copy", "copy", id="launch.copy", tooltip="Copy the command"),
-        Binding("tab", "app.focus_next", "command", id="launch.command", tooltip="To the command, or back"),
-        Binding(
-            "escape,q", "cancel", "cancel", id="launch.cancel", key_display="esc", tooltip="Back; nothing is started"
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["launch"]]
 
     def __init__(
         self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
@@ -75,7 +62,6 @@ class LaunchScreen(Screen[Path | None]):
         self.starting = False
         self._round = 0  # what belongs to an earlier one is out of date
         self._edited = False
-        self.taken: list[str] = []  # fixes that the editor, which is below, is to go on with
         self._started: Path | None = None
         self._was_forceable = False
 
@@ -143,20 +129,15 @@ class LaunchScreen(Screen[Path | None]):
         self.run_worker(self._force(), exclusive=True, group="start")
 
     def action_edit(self) -> None:
-        from tui.actions.editing import edit_preset
-
         if self.starting:
             return
         if isinstance(self.preset, str):
             self._edited = edit_preset(self.app, self.preset, settings=self.fixes)
             self.fixes = [] if self._edited else self.fixes
         else:
-            self.taken = self.fixes
-            self.dismiss(None)  # the editor is below
+            self.dismiss(self.fixes)  # the editor is below, and goes on with them
 
     def action_copy(self) -> None:
-        from tui.actions.copying import copy
-
         try:
             file = copy(self.app, "command", self.plan.command)
         except OSError as error:
@@ -168,7 +149,7 @@ class LaunchScreen(Screen[Path | None]):
         if self.starting:
             self.notify("It is being started: x on its dashboard stops it.", severity="warning")
         else:
-            self.dismiss(None)
+            self.dismiss([])
 
     def _begin(self) -> None:
         """Reads and judges the preset anew."""

@@ -3,18 +3,19 @@
 import asyncio
 from typing import ClassVar
 
+from launcher.run.places import place_of_step
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
-from launcher.run.places import place_of_step
 from launcher.run.reading.reader import RunReader
 from launcher.text import clean
-from tui.actions.copying import LARGEST, copy
 from tui.drawing.rows import Row, spread
+from tui.keys import KEYS
+from tui.terminal import LARGEST_COPY, copy
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
@@ -29,47 +30,7 @@ _PROMPTS = {"search": "search for", "go": "step, or :line"}
 class LogScreen(Screen[None]):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l,q", "dismiss", "back", id="log.back", key_display="l", tooltip="Back to the dashboard"),
-        Binding("escape", "leave", "leave", id="log.leave", show=False, tooltip="End search or selection, or go back"),
-        Binding("f,end", "follow", "follow", id="log.follow", key_display="f", tooltip="Follow the newest line"),
-        Binding(
-            "slash",
-            "ask('search')",
-            "search",
-            id="log.search",
-            key_display="/",
-            priority=True,
-            tooltip="Search for a text",
-        ),
-        Binding("n", "again(True)", "next", id="log.next", tooltip="The next place where the text is"),
-        Binding("N", "again(False)", id="log.previous", show=False, tooltip="The place before"),
-        Binding("e", "error(True)", "error", id="log.next-error", tooltip="The next error"),
-        Binding("E", "error(False)", id="log.previous-error", show=False, tooltip="The error before"),
-        Binding("g", "ask('go')", "go to", id="log.go", priority=True, tooltip="Go to a step, or with : to a line"),
-        Binding("s", "source", "source", id="log.source", tooltip="Lines of all, the driver, workers, or the engine"),
-        Binding("space", "mark", "mark", id="log.mark", show=False, tooltip="Begin a selection to copy"),
-        Binding("c", "copy", "copy", id="log.copy", tooltip="Copy the chosen line, or from the mark to it"),
-        Binding(
-            "left_square_bracket",
-            "attempt(-1)",
-            "older",
-            id="log.older",
-            show=False,
-            key_display="[",
-            tooltip="The log of the attempt before",
-        ),
-        Binding(
-            "right_square_bracket",
-            "attempt(1)",
-            "newer",
-            id="log.newer",
-            show=False,
-            key_display="]",
-            tooltip="The log of the attempt after",
-        ),
-        Binding("p", "path", "path", id="log.path", show=False, tooltip="Tell the path of the log"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
 
     def __init__(self, reader: RunReader) -> None:
         super().__init__()
@@ -260,7 +221,7 @@ class LogScreen(Screen[None]):
         if view.pager is None or view.selected is None:
             return
         start, end = view.selected
-        lines, room = [], LARGEST
+        lines, room = [], LARGEST_COPY
         for line in view.pager.forward(start):
             if line.offset >= end or room < 0:
                 break

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
 from textual.widgets import Footer
 
-from launcher.metrics.pins import pinned
+from launcher.metrics.pins import pinned, toggle
 from launcher.metrics.store import SeriesStore
 from launcher.run.reading.reader import RunReader
-from tui.actions.pinning import pin
 from tui.charts.lens import Lens
 from tui.charts.run import RunCharts
 from tui.content.metrics import fact_rows, title
-from tui.screens.charted import ChartScreen, chart_keys
+from tui.keys import KEYS
+from tui.screens.charted import ChartScreen
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.metric_chart import MetricChart
@@ -27,22 +27,7 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class MetricScreen(ChartScreen):
     """Chart, figures and meaning; up and down show the other metrics of the list."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape,backspace,q,m",
-            "back",
-            "back",
-            id="metric.back",
-            key_display="esc",
-            tooltip="Back to where you came from",
-        ),
-        Binding(
-            "up,k", "neighbour(-1)", "other metrics", id="metric.previous", key_display="↑↓", tooltip="Another metric"
-        ),
-        Binding("down,j", "neighbour(1)", id="metric.next", show=False, key_display="↑↓", tooltip="Another metric"),
-        Binding("p", "pin", "pin", id="metric.pin", tooltip="Put the metric on the dashboard, or take it off"),
-        *chart_keys(shown=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric"]]
 
     def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str]) -> None:
         super().__init__(lens)
@@ -94,3 +79,14 @@ class MetricScreen(ChartScreen):
         if series:  # a resumed run may have forgotten its only value
             facts = fact_rows(self.key, series, pinned=self.key in pinned(), columns=self.size.width)
             self.query_one("#facts", Lines).show(facts)
+
+
+def pin(app: App[Any], key: str) -> None:
+    """Pins a metric, or takes it off the dashboard, and says so."""
+    try:
+        now = toggle(key)
+    except OSError as error:
+        app.notify(f"The layout cannot be written: {error.strerror}", severity="warning", markup=False)
+        return
+    where = "is on the dashboard; on a small screen tab shows it." if now else "is off the dashboard."
+    app.notify(f"{title(key)} {where}", markup=False)

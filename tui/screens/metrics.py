@@ -3,24 +3,23 @@
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from launcher.metrics.pins import pinned
 from launcher.run.reading.reader import RunReader
-from tui.actions.pinning import pin
 from tui.charts.lens import Lens
+from tui.content.matching import ranked
 from tui.content.metrics import column_heads, meaning_rows, metric_row, title
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.keys import moves
-from tui.matching import ranked
-from tui.screens.metric import MetricScreen
+from tui.keys import KEYS
+from tui.screens.metric import MetricScreen, pin
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.line_table import MetricTable
 from tui.widgets.lines import Lines
-from tui.widgets.metric_table import MetricTable
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 
@@ -28,24 +27,7 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class MetricsScreen(Screen[None]):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        # with priority: letters that came along with the key are for the filter, too
-        Binding(
-            "slash",
-            "filter",
-            "filter",
-            id="metrics.filter",
-            key_display="/",
-            priority=True,
-            tooltip="Look for a name, a unit, a meaning",
-        ),
-        Binding("p", "pin", "pin", id="metrics.pin", tooltip="Put the metric on the dashboard, or take it off"),
-        Binding("escape", "back", id="metrics.leave", show=False, tooltip="Empty the filter, or go back"),
-        Binding(
-            "m,backspace,q", "dismiss", "back", id="metrics.back", key_display="m", tooltip="Back to the dashboard"
-        ),
-        *moves(letters=False, up="move(-1)", down="move(1)"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metrics"]]
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
         """`lens` is that of the run's charts, for the page of a metric."""

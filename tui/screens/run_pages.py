@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import ActiveBinding, BindingType
 
 from launcher.metrics.store import SeriesStore
 from launcher.run.reading.reader import RunReader
+from tui.keys import KEYS
+from tui.navigation import navigation
 from tui.screens.charted import ChartScreen
 
 if TYPE_CHECKING:
@@ -23,71 +25,7 @@ LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit
 class RunPages(ChartScreen):
     """Opens them for the run that `reader` follows; `reader` is None until it has read the run."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("h", "checks", "checks", id="dashboard.checks", tooltip="All health checks, with their figures"),
-        Binding("v", "events", "events", id="dashboard.events", tooltip="What happened, with times"),
-        Binding("m", "metrics", "metrics", id="dashboard.metrics", tooltip="Every metric: find, chart, pin one"),
-        Binding(
-            "c",
-            "compare",
-            "compare",
-            id="dashboard.compare",
-            show=False,
-            tooltip="Beside the marked runs, or the one before",
-        ),
-        Binding(
-            "s",
-            "samples",
-            "samples",
-            id="dashboard.samples",
-            show=False,
-            tooltip="What the model answers, step by step",
-        ),
-        Binding("l", "log", "log", id="dashboard.log", tooltip="The console of the run, full screen"),
-        Binding(
-            "g",
-            "gpu",
-            "gpu",
-            id="dashboard.gpu",
-            show=False,
-            tooltip="GPU and host memory: now, who holds it, over the steps",
-        ),
-        Binding(
-            "e",
-            "edit",
-            "edit",
-            id="dashboard.edit",
-            show=False,
-            tooltip="Edit and relaunch: a new run out of this one's settings",
-        ),
-        Binding(
-            "E",
-            "export",
-            "export",
-            id="dashboard.export",
-            show=False,
-            tooltip="To csv, jsonl, parquet, TensorBoard events or svg",
-        ),
-        Binding("r", "runs", "runs", id="dashboard.runs", tooltip="The list of runs and presets"),
-        Binding(
-            "left_square_bracket",
-            "neighbour(1)",
-            "older run",
-            id="dashboard.older",
-            show=False,
-            key_display="[",
-            tooltip="The run before this one",
-        ),
-        Binding(
-            "right_square_bracket",
-            "neighbour(-1)",
-            "newer run",
-            id="dashboard.newer",
-            show=False,
-            key_display="]",
-            tooltip="The run after this one",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["run pages"]]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
         super().__init__()
@@ -149,7 +87,7 @@ class RunPages(ChartScreen):
             self.app.push_screen(MetricsScreen(self.reader, self.lens))
 
     def action_compare(self) -> None:
-        from tui.actions.comparing import compare_with_others
+        from tui.actions.runs import compare_with_others
 
         compare_with_others(self.app, self.directory)
 
@@ -179,15 +117,13 @@ class RunPages(ChartScreen):
             edit_run(self.app, self.reader.info, read_only=self.read_only)
 
     def action_export(self) -> None:
-        from tui.actions.exporting import export_run
+        from tui.actions.runs import export_run
 
         if self.reader is not None:
             self.run_worker(export_run(self.app, self.reader.dir), exclusive=True, group="export")
 
     def action_runs(self) -> None:
-        from tui.screens.runs import RunsScreen
-
-        self.app.switch_screen(RunsScreen(read_only=self.read_only, current=self.directory))
+        navigation(self.app).show_runs(read_only=self.read_only, current=self.directory)
 
     def action_neighbour(self, distance: int) -> None:
         from launcher.record.layout import all_runs
@@ -195,6 +131,6 @@ class RunPages(ChartScreen):
         runs = [run.path for run in all_runs()]
         at = runs.index(self.directory) + distance if self.directory in runs else 0
         if 0 <= at < len(runs):
-            self.app.switch_screen(type(self)(runs[at], read_only=self.read_only))
+            navigation(self.app).show_run(runs[at], read_only=self.read_only)
         else:
             self.notify("There is no newer run." if distance < 0 else "There is no older run.")

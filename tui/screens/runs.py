@@ -9,21 +9,24 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from launcher.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.text import clean
-from tui.actions.comparing import compare_marked, marks, toggle_mark
+from tui.actions.editing import edit_preset, edit_run
+from tui.actions.runs import compare_marked, delete_run, export_run, toggle_mark
 from tui.content.run_list import ORDERS, RunList, RunSummary, arranged, named
 from tui.content.runs import about_preset, about_run, preset_row, run_heading, run_row
 from tui.drawing.rows import Row, Span
+from tui.keys import KEYS
+from tui.navigation import navigation
 from tui.widgets.fields import open_field
+from tui.widgets.line_table import HEADING, RunTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
-from tui.widgets.run_table import HEADING, RunTable
 from tui.words.run import is_live
 
 if TYPE_CHECKING:
@@ -37,59 +40,7 @@ _RUNS, _NONE, _GAP, _PRESETS = (HEADING + name for name in ("runs", "none", "gap
 class RunsScreen(Screen[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "mark", "mark", id="runs.mark", tooltip="Mark a run for a comparison"),
-        Binding("c", "compare", "compare", id="runs.compare", tooltip="The marked runs side by side"),
-        Binding("e", "edit", "edit", id="runs.edit", tooltip="Edit the preset, or a new run out of the run's settings"),
-        Binding(
-            "slash",
-            "find",
-            "filter",
-            id="runs.filter",
-            key_display="/",
-            priority=True,
-            tooltip="Only runs and presets of a name, a state or a verdict",
-        ),
-        Binding(
-            "o", "order", "order", id="runs.order", show=False, tooltip="Newest, best score, longest first, by name"
-        ),
-        Binding(
-            "d",
-            "delete",
-            "delete",
-            id="runs.delete",
-            show=False,
-            tooltip="Delete a run with its checkpoints, or a preset of yours; asks first",
-        ),
-        Binding(
-            "E",
-            "export",
-            "export",
-            id="runs.export",
-            show=False,
-            tooltip="A run to csv, jsonl, parquet, TensorBoard events or svg",
-        ),
-        Binding("y", "preset('copy')", "copy", id="runs.copy", show=False, tooltip="Copy a preset"),
-        Binding(
-            "n",
-            "preset('rename')",
-            "rename",
-            id="runs.rename",
-            show=False,
-            tooltip="Give a preset of yours another name",
-        ),
-        Binding(
-            "i",
-            "import",
-            "import",
-            id="runs.import",
-            show=False,
-            tooltip="A preset out of a pasted veRL command or of a script",
-        ),
-        Binding("r", "back", "back", id="runs.back", tooltip="Back to the run you came from"),
-        Binding("escape", "leave", id="runs.leave", show=False, tooltip="All runs again, or back"),
-        Binding("q", "app.quit", "quit", id="runs.quit", tooltip="Close the screen; runs go on"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
         super().__init__()
@@ -205,8 +156,6 @@ class RunsScreen(Screen[None]):
         open_field(self.query_one(Input))
 
     def action_edit(self) -> None:
-        from tui.actions.editing import edit_preset, edit_run
-
         if self._chosen_run is not None:
             edit_run(self.app, RunDir(self._chosen_run).read_info(), read_only=self.read_only)
         elif self.table.cursor is not None:
@@ -233,8 +182,6 @@ class RunsScreen(Screen[None]):
             self.action_preset("delete")
 
     def action_export(self) -> None:
-        from tui.actions.exporting import export_run
-
         if self._chosen_run is not None:
             export = export_run(self.app, RunDir(self._chosen_run))
             self.run_worker(export, exclusive=True, group="export")
@@ -261,8 +208,6 @@ class RunsScreen(Screen[None]):
         await self._read_presets()
 
     async def _delete(self, run: RunDir) -> None:
-        from tui.actions.deleting import delete_run
-
         if await delete_run(self.app, run):
             if run.path == self.current:
                 self.current = None
@@ -270,17 +215,13 @@ class RunsScreen(Screen[None]):
             self._poll()
 
     def _show_run(self, run: Path) -> None:
-        from tui.screens.dashboard import DashboardScreen
-
-        self.app.switch_screen(DashboardScreen(run, read_only=self.read_only))
+        navigation(self.app).show_run(run, read_only=self.read_only)
 
     async def _start(self, preset: str) -> None:
         """Shows what the run comes to, and opens it once its supervisor lives."""
-        from tui.screens.launch import LaunchScreen
-
-        run = await self.app.push_screen_wait(LaunchScreen(preset))
-        if run is not None:
-            self._show_run(run)
+        outcome = await navigation(self.app).launch(preset)
+        if isinstance(outcome, Path):
+            self._show_run(outcome)
 
     @property
     def _chosen_run(self) -> Path | None:
@@ -299,7 +240,7 @@ class RunsScreen(Screen[None]):
 
     def _line(self, key: str, columns: int) -> Row:
         if run := self._shown.get(key):
-            marked = marks(self.app)
+            marked = navigation(self.app).marked
             mark = str(marked.index(run.path) + 1) if run.path in marked else ""
             return run_row(run, mark, columns, self._longest)
         if key.startswith(_PRESET):

@@ -4,7 +4,7 @@ import asyncio
 from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
@@ -14,9 +14,10 @@ from launcher.run.reading.responses import Dump, Sample, answers_to, dumps, prom
 from launcher.text import clean
 from tui.content.samples import answer_row, diff_rows, score_course
 from tui.drawing.rows import Row, crop
-from tui.screens.dashboard import HEIGHTS
-from tui.widgets.answers import Answers
+from tui.keys import KEYS
+from tui.screens.charted import HEIGHTS
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.line_table import ResponseTable
 from tui.widgets.lines import Lines
 
 MOST = 200  # answers that are listed
@@ -39,22 +40,7 @@ class SampleDiffScreen(Screen[None]):
     """
 
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(1)", "older", id="diff.older", key_display="←", tooltip="Against an older answer"),
-        Binding("right", "move(-1)", "newer", id="diff.newer", key_display="→", tooltip="Against a newer answer"),
-        Binding(
-            "pageup", "read(-1)", "read", id="diff.page-up", show=False, key_display="pgup pgdn", tooltip="Read on"
-        ),
-        Binding("pagedown", "read(1)", id="diff.page-down", show=False, key_display="pgup pgdn", tooltip="Read on"),
-        Binding(
-            "d,escape,backspace,q",
-            "dismiss",
-            "back",
-            id="diff.back",
-            key_display="d",
-            tooltip="Back to the answers of the step",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diff"]]
 
     def __init__(self, reader: RunReader, dump: Dump, place: int, sample: Sample) -> None:
         """`place` is that of the sample in its dump."""
@@ -68,7 +54,7 @@ class SampleDiffScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine()
         yield Lines(id="diff-state")
-        yield Answers(self._line, " looking for the prompt in other steps …")
+        yield ResponseTable(self._line, " looking for the prompt in other steps …")
         with VerticalScroll(can_focus=False):
             yield Lines(id="difference")
         yield Footer(show_command_palette=False)
@@ -76,7 +62,7 @@ class SampleDiffScreen(Screen[None]):
     def on_mount(self) -> None:
         reader = self.reader
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
-        self.query_one(Answers).focus()
+        self.query_one(ResponseTable).focus()
         self.run_worker(self._search(), exclusive=True)
 
     def on_resize(self) -> None:
@@ -88,7 +74,7 @@ class SampleDiffScreen(Screen[None]):
         self._show_difference()
 
     def action_move(self, distance: int) -> None:
-        self.query_one(Answers).action_move(distance)
+        self.query_one(ResponseTable).action_move(distance)
 
     def action_read(self, direction: int) -> None:
         scroll = self.query_one(VerticalScroll)
@@ -114,7 +100,7 @@ class SampleDiffScreen(Screen[None]):
 
     def _list(self) -> None:
         """Shows what was found so far; the cursor begins at the answer before the chosen one."""
-        table = self.query_one(Answers)
+        table = self.query_one(ResponseTable)
         table.show([str(n) for n in range(len(self.answers))])
         mine = next((n for n, each in enumerate(self.answers) if self._is_chosen(each)), None)
         if mine is not None and len(self.answers) > 1 and not self._placed:
@@ -143,7 +129,7 @@ class SampleDiffScreen(Screen[None]):
         self.query_one("#diff-state", Lines).show([row, told])
 
     def _show_difference(self) -> None:
-        key = self.query_one(Answers).cursor
+        key = self.query_one(ResponseTable).cursor
         other = self.answers[int(key)] if key is not None else self._chosen
         pair = [self._chosen, other]
         if (other.dump.step, other.dump.kind) < (self.dump.step, self.dump.kind):

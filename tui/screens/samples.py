@@ -4,7 +4,7 @@ import asyncio
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Input
@@ -14,9 +14,10 @@ from launcher.run.reading.responses import Dump, Sample, dumps, read, stamp
 from launcher.text import clean
 from tui.content.samples import ORDERS, about, matching, ordered, sample_page, sample_row, score_row
 from tui.drawing.rows import Row
-from tui.widgets.answers import Answers
+from tui.keys import KEYS
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.line_table import ResponseTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 
@@ -26,52 +27,7 @@ POLL = 2.0  # seconds
 class SamplesScreen(Screen[None]):
     """One step's answers with their scores, the chosen one in full below. It opens on the newest step."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "s,backspace,q", "dismiss", "back", id="samples.back", key_display="s", tooltip="Back to the dashboard"
-        ),
-        Binding("escape", "leave", id="samples.leave", show=False, tooltip="End the search, or go back"),
-        Binding(
-            "left",
-            "step(-1)",
-            "step",
-            id="samples.earlier",
-            key_display="←→",
-            tooltip="The step before, the step after",
-        ),
-        Binding(
-            "right",
-            "step(1)",
-            id="samples.later",
-            show=False,
-            key_display="←→",
-            tooltip="The step before, the step after",
-        ),
-        Binding(
-            "v", "kind", "rollout/validation", id="samples.kind", tooltip="Answers of training, or of the validation"
-        ),
-        Binding("o", "order", "order", id="samples.order", tooltip="As dumped, best, worst, longest first"),
-        Binding(
-            "d",
-            "diff",
-            "other steps",
-            id="samples.diff",
-            tooltip="The answers to this prompt at other steps, word by word",
-        ),
-        Binding(
-            "slash",
-            "find",
-            "find",
-            id="samples.find",
-            key_display="/",
-            priority=True,
-            tooltip="Only those that contain a text",
-        ),
-        Binding(
-            "pageup", "read(-1)", "read", id="samples.page-up", show=False, key_display="pgup pgdn", tooltip="Read on"
-        ),
-        Binding("pagedown", "read(1)", id="samples.page-down", show=False, key_display="pgup pgdn", tooltip="Read on"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
 
     def __init__(self, reader: RunReader) -> None:
         super().__init__()
@@ -86,14 +42,14 @@ class SamplesScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine()
         yield Lines(id="samples-state")
-        yield Answers(lambda key, columns: sample_row(self.samples[int(key)]), " no answers")
+        yield ResponseTable(lambda key, columns: sample_row(self.samples[int(key)]), " no answers")
         with VerticalScroll(can_focus=False):
             yield Lines(id="answer")
         yield Input(id="samples-find", placeholder="only those that contain", compact=True, classes=HIDDEN)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self.query_one(Answers).focus()
+        self.query_one(ResponseTable).focus()
         self._poll()
         self.set_interval(POLL, self._poll)
 
@@ -134,13 +90,13 @@ class SamplesScreen(Screen[None]):
 
     def action_order(self) -> None:
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        self.query_one(Answers).cursor = None
+        self.query_one(ResponseTable).cursor = None
         self._show()
 
     def action_diff(self) -> None:
         from tui.screens.sample_diff import SampleDiffScreen
 
-        key = self.query_one(Answers).cursor
+        key = self.query_one(ResponseTable).cursor
         if self.dump is not None and key is not None:
             place = int(key)
             self.app.push_screen(SampleDiffScreen(self.reader, self.dump, place, self.samples[place]))
@@ -159,7 +115,7 @@ class SamplesScreen(Screen[None]):
 
     def _close_find(self) -> None:
         self.query_one(Input).add_class(HIDDEN)
-        self.query_one(Answers).focus()
+        self.query_one(ResponseTable).focus()
 
     def _of_kind(self) -> list[Dump]:
         return [dump for dump in self.dumps if dump.kind == self.kind]
@@ -191,12 +147,12 @@ class SamplesScreen(Screen[None]):
 
     def _show(self) -> None:
         places = matching(self.samples, ordered(self.samples, self.order), self.word)
-        self.query_one(Answers).show([str(place) for place in places])
+        self.query_one(ResponseTable).show([str(place) for place in places])
         self.on_line_table_moved()
         self._tell()
 
     def _show_answer(self) -> None:
-        key = self.query_one(Answers).cursor
+        key = self.query_one(ResponseTable).cursor
         rows = sample_page(self.samples[int(key)], self.size.width - 1) if key is not None else []
         self.query_one("#answer", Lines).show(rows)
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launcher.text import clean
+from tui.drawing.glyphs import CURSOR
 from tui.drawing.rows import Row, fit, spread
-from tui.glyphs import CURSOR
 from tui.widgets.painted import Painted
 from tui.words.run import LEVELS, ORDER
 

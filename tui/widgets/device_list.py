@@ -9,16 +9,14 @@ from textual.message import Message
 
 from tui.content.memory import Device, device_row
 from tui.drawing.rows import Row
-from tui.keys import moves
+from tui.keys import KEYS
 from tui.widgets.painted import Painted
 
 
 class DeviceList(Painted, can_focus=True):
     """As high as it has devices; where there is less room, the ones around the chosen device."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *moves(up="move(-1)", down="move(1)", first="move(-1000)", last="move(1000)")
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["devices"]]
 
     class Moved(Message):
         """Another device was chosen."""

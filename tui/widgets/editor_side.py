@@ -18,8 +18,8 @@ from launcher.preset.field_values import Where
 from launcher.preset.flow import flow
 from tui.content.plan import difference_rows, flow_rows, memory_rows
 from tui.content.preset_form import Form, differences
+from tui.draft_checks import DraftChecks
 from tui.drawing.rows import Row
-from tui.live import Live
 from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
 from tui.widgets.lines import Lines
@@ -32,8 +32,8 @@ PAGES = ("plan", "findings", "changes", "command")
 class EditorSide(Vertical):
     """Shows one page, on a wide screen the plan above it. The checks run in a process of their own."""
 
-    class Judged(Message):
-        """The checks have answered."""
+    class Checked(Message):
+        """The checks have replied."""
 
     def __init__(self) -> None:
         super().__init__(id="editor-side")
@@ -41,11 +41,11 @@ class EditorSide(Vertical):
         self.differing = 0
         self._highest = 0  # rows of the plan
         self._compared: tuple[dict[Where, Any], str] | None = None
-        self._live = Live(self._hear)
+        self._checks = DraftChecks(self._on_reply)
         self._soon: Timer | None = None
         self._form: Form | None = None
         self._shown: tuple[Path, str] | None = None
-        self._answer: dict[str, Any] = {}
+        self._reply: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page-plan"):
@@ -58,10 +58,10 @@ class EditorSide(Vertical):
             yield CommandText(id="command")
 
     def on_mount(self) -> None:
-        self.run_worker(self._live.run(), exclusive=True)
+        self.run_worker(self._checks.run(), exclusive=True)
 
     def on_unmount(self) -> None:
-        self._live.close()
+        self._checks.close()
 
     def on_resize(self) -> None:
         self._draw()
@@ -96,27 +96,27 @@ class EditorSide(Vertical):
         self._draw()
 
     @property
-    def judged(self) -> bool:
-        """Whether the checks have answered once."""
-        return "findings" in self._answer
+    def checked(self) -> bool:
+        """Whether the checks have replied once."""
+        return "findings" in self._reply
 
     @property
     def verl(self) -> tuple[str, Path | None] | None:
         """Version and folder of the veRL that the checks found; None before."""
-        version, folder = self._answer.get("verl") or (None, None)
+        version, folder = self._reply.get("verl") or (None, None)
         return (version, Path(folder) if folder else None) if version else None
 
     def _ask(self) -> None:
         if self._shown is not None:
-            self._live.ask(*self._shown)
+            self._checks.ask(*self._shown)
 
-    def _hear(self, answer: dict[str, Any]) -> None:
-        self._answer |= answer
-        if "findings" in answer:
-            self.findings = [Finding(**{**each, "keys": tuple(each["keys"])}) for each in answer["findings"]]
+    def _on_reply(self, reply: dict[str, Any]) -> None:
+        self._reply |= reply
+        if "findings" in reply:
+            self.findings = [Finding(**{**each, "keys": tuple(each["keys"])}) for each in reply["findings"]]
         if self.is_mounted and self.query(Findings):  # a screen that closes loses them first
             self._draw()
-            self.post_message(self.Judged())
+            self.post_message(self.Checked())
 
     def _draw(self) -> None:
         """Draws what is in sight: a page that is not costs neither time nor a new layout."""
@@ -135,17 +135,17 @@ class EditorSide(Vertical):
             if not self.query_one(f"#page-{page}").has_class(HIDDEN):
                 self.query_one(f"#{page}", Lines).show(rows())
         if not self.query_one("#page-command").has_class(HIDDEN):
-            error = str(self._answer.get("error") or "")
-            told = error or str(self._answer.get("command") or "")
+            error = str(self._reply.get("error") or "")
+            told = error or str(self._reply.get("command") or "")
             self.query_one(CommandText).show(told, "critical" if error else "text")
-        quiet = "nothing found that would stop the run" if self.judged else ""
+        quiet = "nothing found that would stop the run" if self.checked else ""
         self.query_one(Findings).show(self.findings, quiet)
 
     def _plan(self, columns: int) -> list[Row]:
         """Never lower than before: what stands below it would be painted anew."""
         assert self._form is not None
-        rows = [[(" What it comes to", "title")], *flow_rows(flow(self._form.seen, self._answer.get("rows")), columns)]
-        if "machine" in self._answer:
-            rows += [[], *memory_rows(self._answer["memory"], self._answer["machine"], columns)]
+        rows = [[(" What it comes to", "title")], *flow_rows(flow(self._form.seen, self._reply.get("rows")), columns)]
+        if "machine" in self._reply:
+            rows += [[], *memory_rows(self._reply["memory"], self._reply["machine"], columns)]
         self._highest = max(self._highest, len(rows))
         return [*rows, *([] for _ in range(self._highest - len(rows)))]

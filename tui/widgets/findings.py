@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 
 from launcher.preflight.finding import Finding
 from launcher.text import clean
-from tui.drawing.rows import Row
-from tui.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
-from tui.keys import LIST_MOVES
-from tui.widgets.items import Item, Items
+from tui.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
+from tui.drawing.rows import Item, Row
+from tui.keys import KEYS
+from tui.widgets.items import Items
 
 LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role
     "error": (CRITICAL, "critical"),
@@ -27,12 +27,7 @@ _LEAST = 8  # cells of text, however narrow
 class Findings(Items, inherit_bindings=False):
     """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *LIST_MOVES,
-        Binding(
-            "F", "fix", "fix it", id="findings.fix", key_display="F", tooltip="Apply the change that the finding names"
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["findings"]]
 
     class FixWanted(Message):
         """The change of this finding is to be made."""

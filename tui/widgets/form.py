@@ -3,40 +3,19 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 
 from tui.content.preset_form import HEADING, NOTE, TEXT
 from tui.drawing.rows import Row
-from tui.keys import LIST_MOVES
+from tui.keys import KEYS
 from tui.widgets.line_table import LineTable
 
 
 class FormLines(LineTable):
     """Headings and notes are passed over by the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "choose", "edit", id="editor.edit", key_display="enter", tooltip="Type a value, or choose one"
-        ),
-        Binding(
-            "right,plus",
-            "step(True)",
-            "step",
-            id="editor.more",
-            key_display="←→",
-            tooltip="The value before or after on its scale; - and + too",
-        ),
-        Binding(
-            "left,minus",
-            "step(False)",
-            id="editor.less",
-            show=False,
-            key_display="←→",
-            tooltip="The value before or after on its scale; - and + too",
-        ),
-        *LIST_MOVES,
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["form lines"]]
 
     class Stepped(Message):
         """The value of the chosen field is to go a step up or down."""

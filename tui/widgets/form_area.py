@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container
 from textual.message import Message
 
@@ -23,8 +23,9 @@ from launcher.preset.steps import step
 from launcher.preset.versions import newest
 from launcher.text import did_you_mean
 from tui.content.preset_form import Form, value_column
+from tui.drawing.glyphs import DASH
 from tui.drawing.rows import Row
-from tui.glyphs import DASH
+from tui.keys import KEYS
 from tui.widgets.form import FormLines
 from tui.widgets.value_box import ROWS, ValueBox
 
@@ -34,21 +35,7 @@ _OFFERED = 200  # keys at most
 class FormArea(Container):
     """Changes the draft and says so with `Edited`; whoever hears it calls `show` with the new form."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "backspace,delete",
-            "reset",
-            "reset",
-            id="editor.reset",
-            key_display="del",
-            show=False,
-            tooltip="Reset: what the parent has, or the default",
-        ),
-        Binding(
-            "a", "add", "add", id="editor.add", show=False, tooltip="Add a veRL key that has no field, or env.NAME"
-        ),
-        Binding("m", "everything", "more", id="editor.everything", tooltip="All fields, or the essential ones"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["form"]]
 
     class Edited(Message):
         """The draft is another one now."""

@@ -1,36 +1,23 @@
 """A list of entries of one or more rows each, with a cursor."""
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.drawing.rows import Row
-from tui.glyphs import CURSOR
-from tui.keys import LIST_MOVES
+from tui.drawing.glyphs import CURSOR
+from tui.drawing.rows import Item, Row
+from tui.keys import KEYS
 from tui.widgets.painted import Painted
-
-
-class Item(NamedTuple):
-    """An entry and what it is about; without a name it is a heading, which cannot be chosen.
-
-    The first cell of its first row is the cursor's.
-    """
-
-    name: str | None
-    rows: Sequence[Row]
 
 
 class Items(Painted, can_focus=True):
     """Stands in a `VerticalScroll` and keeps its cursor in sight, on the same name when entries change."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "explain", id="checks.explain", key_display="enter", tooltip="Explain the check"),
-        *LIST_MOVES,
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["items"]]
 
     class Chosen(Message):
         """Enter was pressed on the entry of this name."""

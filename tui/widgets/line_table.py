@@ -1,21 +1,27 @@
-"""Named things, a line each: as many lines as there is room for, with a cursor."""
+"""Tables of named things, a line each: as many lines as there is room for, with a cursor."""
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
+from textual.binding import BindingType
 from textual.events import Click
 from textual.message import Message
 
+from tui.drawing.glyphs import CURSOR
 from tui.drawing.rows import Row
-from tui.glyphs import CURSOR
+from tui.keys import KEYS
 from tui.widgets.painted import Painted
+
+HEADING = "#"  # begins the keys of a `RunTable` that are only read
 
 
 class LineTable(Painted, can_focus=True):
     """Asks for the lines in sight alone: a thousand cost what a screenful does.
 
-    The first cell of a line is the cursor's. A click moves it, a second one chooses. Which keys do so is said
-    by what derives from it.
+    The first cell of a line is the cursor's. A click moves it, a second one chooses.
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["list"]]
 
     class Moved(Message):
         """The cursor is on another line."""
@@ -95,3 +101,24 @@ class LineTable(Painted, can_focus=True):
     def action_choose(self) -> None:
         if self.cursor is not None:
             self.post_message(self.Chosen(self.cursor))
+
+
+class MetricTable(LineTable):
+    """Metrics; enter opens the chart of one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric table"]]
+
+
+class RunTable(LineTable):
+    """The runs of this machine and the presets to start from, under headings."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["run table"]]
+
+    def choosable(self, key: str) -> bool:
+        return not key.startswith(HEADING)
+
+
+class ResponseTable(LineTable, inherit_bindings=False):
+    """Responses of the model. It has no keys for a page: these read on in the chosen response, which stands below."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["responses"]]

@@ -3,36 +3,22 @@
 import re
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Resize
 from textual.message import Message
 
 from launcher.console.pager import Entry, Keep, LogPager
 from launcher.console.search import is_trouble
+from tui.drawing.glyphs import AXIS, CURSOR, ELLIPSIS
 from tui.drawing.rows import Row, crop, spread
-from tui.glyphs import AXIS, CURSOR, ELLIPSIS
-from tui.keys import moves
+from tui.keys import KEYS
 from tui.widgets.painted import Painted
 
 
 class LogView(Painted, can_focus=True):
     """Holds only the entries on the screen; follows the end of the log until the cursor leaves it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *moves(up="move(-1)", down="move(1)", page_up="leaf(-1)", page_down="leaf(1)", first="first"),
-        Binding(
-            "left",
-            "sideways(-1)",
-            "sideways",
-            id="log.left",
-            show=False,
-            key_display="←→",
-            tooltip="Move long lines sideways",
-        ),
-        Binding(
-            "right", "sideways(1)", id="log.right", show=False, key_display="←→", tooltip="Move long lines sideways"
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log view"]]
 
     class Moved(Message):
         """Another line is chosen, or others are shown."""

@@ -7,12 +7,12 @@ from textual.geometry import Size
 
 from launcher.format import gib
 from launcher.text import clean
+from tui.content.memory import FULL, TIGHT
+from tui.drawing.glyphs import FILL, FILL_REST
 from tui.drawing.rows import Row
-from tui.glyphs import FILL, FILL_REST
 from tui.widgets.painted import HIDDEN, Painted
 
 NO_NVML = "no GPU figures"
-TIGHT, FULL = 0.93, 0.97  # shares of the memory from which a bar changes its role
 _BAR, _LEAST_BAR = 24, 4  # cells
 
 

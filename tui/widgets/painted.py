@@ -7,8 +7,8 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.drawing.glyphs import to_ascii
 from tui.drawing.rows import Row, change, fit, joined
-from tui.glyphs import to_ascii
 
 ROLES = (
     "text",

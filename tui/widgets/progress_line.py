@@ -6,8 +6,8 @@ from typing import Any
 
 from launcher.console.phases import ORDER
 from launcher.format import roughly
+from tui.drawing.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
 from tui.drawing.rows import Row, width
-from tui.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
 from tui.widgets.painted import Painted
 from tui.words.run import is_live, phase_sentence
 

@@ -3,8 +3,8 @@
 from launcher.format import number
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import OTHER, Split, last_split, usual_split
+from tui.drawing.glyphs import BAR, DOT, FILL, FILL_OTHERS, LIMIT
 from tui.drawing.rows import Row, width
-from tui.glyphs import BAR, DOT, FILL, FILL_OTHERS, LIMIT
 from tui.widgets.painted import HIDDEN, Painted
 
 _SIGNS: dict[str, tuple[str, str]] = {  # told apart without colours, too

@@ -5,14 +5,15 @@ from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
 from launcher.text import clean
+from tui.drawing.glyphs import CRITICAL, CURSOR
 from tui.drawing.rows import Row
-from tui.glyphs import CRITICAL, CURSOR
+from tui.keys import KEYS
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 
@@ -29,13 +30,7 @@ class ValueBox(Vertical):
     taken it waits.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "leave it", id="editor.leave-it", tooltip="Leave the value as it was"),
-        Binding("enter", "take", "take it", id="editor.take", priority=True, tooltip="Take the choice, else the text"),
-        Binding("tab", "complete", "complete", id="editor.complete", priority=True, tooltip="Fill in the choice"),
-        Binding("down", "choose(1)", "choose", id="editor.choose", key_display="↑↓", tooltip="One of what is offered"),
-        Binding("up", "choose(-1)", id="editor.choose", show=False, key_display="↑↓", tooltip="One of what is offered"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["value box"]]
 
     class Done(Message):
         """The text that was entered; None when it was left as it was."""

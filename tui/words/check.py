@@ -6,10 +6,9 @@ from typing import Any
 
 from launcher.health.families import FAMILIES, Explanation
 from launcher.text import clean
-from tui import glyphs
-from tui.charts.limits import bound_words, strictest
+from tui.drawing import glyphs
 from tui.drawing.rows import Row, put, spread, width
-from tui.words.run import LEVELS, ORDER
+from tui.words.run import LEVELS, ORDER, bound_words, strictest
 
 INDENT = 13  # cells before a question, and before the texts of a page
 _MOST_HISTORY = 6

@@ -7,9 +7,8 @@ from typing import Any
 
 from launcher.console.phases import PHASES
 from launcher.text import clean
-from tui import glyphs
-from tui.drawing.rows import Row, put
-from tui.widgets.items import Item
+from tui.drawing import glyphs
+from tui.drawing.rows import Item, Row, put
 from tui.words.run import LEVELS, STATES, by_whom
 
 FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events

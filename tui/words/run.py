@@ -1,13 +1,14 @@
 """How states, phases and levels are said: a sign, a word, and the role they are drawn in."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from launcher.console.phases import PHASES
-from launcher.format import duration
+from launcher.format import duration, number
 from launcher.health.verdict import TOO_SHORT
+from launcher.record.levels import Bound
 from launcher.record.state import ALIVE, shown_verdict
-from tui import glyphs
+from tui.drawing import glyphs
 from tui.drawing.rows import Row, Span
 
 STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
@@ -152,3 +153,25 @@ def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
         outcome = state.get("outcome") or "unknown how it ended"
         return "dim", f"imported: a run made elsewhere, {outcome}{at}" + (f": {error}" if error else "")
     return None
+
+
+def strictest(bounds: Iterable[Bound]) -> list[Bound]:
+    """Of the bounds of one level to one side, the one that is crossed first; mildest level first."""
+    found: dict[tuple[int, str], Bound] = {}
+    for bound in bounds:
+        side = bound.side[0]
+        known = found.get((bound.level, side))
+        if known is None or (bound.value < known.value if side == ">" else bound.value > known.value):
+            found[bound.level, side] = bound
+    return sorted(found.values(), key=lambda bound: (bound.level, bound.side))
+
+
+def bound_words(bound: Bound) -> str:
+    """`WARN > 0.151`."""
+    return f"{bound_side(bound)} {number(bound.value)}"
+
+
+def bound_side(bound: Bound) -> str:
+    """`WARN >`: a line that a curve is above of may be one that it must not fall below."""
+    side = {">=": "≥", "<=": "≤"}.get(bound.side, bound.side)
+    return f"{bound.level} {side}"

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from launcher.text import clean
+from tui.keys import KEYS
 
 _KEYS = "f2  go on    esc  leave it"
 
@@ -18,10 +19,7 @@ _KEYS = "f2  go on    esc  leave it"
 class PasteScreen(ModalScreen[str | None]):
     """Answers with the text, None when it was left. What `wrong` says about an answer stands below it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f2", "submit", "go on", id="paste.submit", priority=True, tooltip="Take the text"),
-        Binding("escape", "dismiss(None)", "leave it", id="paste.leave-it", priority=True, tooltip="Answer nothing"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["paste"]]
 
     def __init__(self, question: str, details: str, wrong: Callable[[str], str | None]) -> None:
         super().__init__()

@@ -4,23 +4,20 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from tui.keys import moves
+from tui.keys import KEYS
 
 
 class ChooseScreen(ModalScreen[str | None]):
     """Answers with the key of what was chosen, None when nothing was. The last answer has the focus."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave it", id="choose.leave-it", tooltip="Choose none of them"),
-        *moves(letters=False, up="scroll(-1)", down="scroll(1)"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["choose"]]
 
     def __init__(self, question: str, details: str, answers: Sequence[tuple[str, str]]) -> None:
         """`answers` are keys, one letter each, with their words. Texts are drawn without markup."""

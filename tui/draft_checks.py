@@ -1,4 +1,4 @@
-"""Asks the process that judges drafts (`launcher.preflight.live`), and hears its answers."""
+"""The process that checks drafts while they are edited (`launcher.preflight.live`), asked from the event loop."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from typing import Any
 
 import orjson
 
-Heard = Callable[[dict[str, Any]], None]
 _DIED = {"error": "the checks ended unexpectedly", "command": None}
 
 
-class Live:
-    """Only the newest text counts: what came while an answer was awaited is asked next, the last of it."""
+class DraftChecks:
+    """Only the newest text counts: of those that came while a reply was awaited, the last one is asked next."""
 
-    def __init__(self, heard: Heard) -> None:
-        self._heard = heard
+    def __init__(self, on_reply: Callable[[dict[str, Any]], None]) -> None:
+        self._on_reply = on_reply
         self._wanted: tuple[Path, str] | None = None
         self._asking = asyncio.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     def ask(self, path: Path, text: str) -> None:
-        """Judges the preset that the file `path` would be with this text."""
+        """Asks for the checks of the preset that the file `path` would be with this text."""
         self._wanted = path, text
         self._asking.set()
 
@@ -37,9 +36,9 @@ class Live:
             await self._asking.wait()
             self._asking.clear()
             if self._wanted is not None and not self._closed:
-                await self._judge(*self._wanted)
+                await self._check(*self._wanted)
 
-    async def _judge(self, path: Path, text: str) -> None:
+    async def _check(self, path: Path, text: str) -> None:
         process = self._alive()
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(OSError):
@@ -50,7 +49,7 @@ class Live:
             if self._closed:
                 return
             if self._wanted == (path, text):
-                self._heard(orjson.loads(line) if line else _DIED)
+                self._on_reply(orjson.loads(line) if line else _DIED)
             if not line:  # it died of this one
                 process.wait()
                 return
@@ -66,7 +65,7 @@ class Live:
         return self._process
 
     def close(self) -> None:
-        """Ends the process; who waits for its answer is told at once."""
+        """Ends the process, and with it the wait for its reply."""
         self._closed = True
         if self._process is not None:
             self._process.kill()  # it holds nothing

@@ -3,23 +3,19 @@
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from tui.keys import moves
+from tui.keys import KEYS
 
 
 class ConfirmScreen(ModalScreen[bool]):
     """Asks; answers True only for `y` or the button that says so. The safe button has the focus."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "yes", id="confirm.yes", tooltip="Do it"),
-        Binding("n,escape", "answer(False)", "no", id="confirm.no", tooltip="Leave everything as it is"),
-        *moves(letters=False, up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["confirm"]]
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  no") -> None:
         """`details` may be long: it scrolls. All texts are drawn as they are, without markup."""

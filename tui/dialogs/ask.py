@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from launcher.text import clean
+from tui.keys import KEYS
 
 _KEYS = "enter  do it    esc  leave it"
 
@@ -18,9 +19,7 @@ _KEYS = "enter  do it    esc  leave it"
 class AskScreen(ModalScreen[str | None]):
     """Answers with the text, None when it was left. Below stands what `wrong` says of it, else `note`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "leave it", id="ask.leave-it", tooltip="Answer nothing")
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["ask"]]
 
     def __init__(self, question: str, text: str, wrong: Callable[[str], str | None], note: str = "") -> None:
         super().__init__()

@@ -1,0 +1,44 @@
+"""The classes of the screen that have keys, found by importing all of its modules, and their parts of the table."""
+
+import functools
+import importlib
+import pkgutil
+import sys
+
+from textual.dom import DOMNode
+from textual.screen import Screen
+
+import tui
+from tui.keys import KEYS
+
+
+@functools.cache
+def owners() -> list[type[DOMNode]]:
+    """The app, screens, dialogs and widgets that declare keys."""
+    found: list[type[DOMNode]] = []
+    for module in pkgutil.walk_packages(tui.__path__, "tui."):
+        for each in vars(importlib.import_module(module.name)).values():
+            ours = isinstance(each, type) and issubclass(each, DOMNode) and each.__module__ == module.name
+            if ours and "BINDINGS" in vars(each):
+                found.append(each)
+    return found
+
+
+def page_of(owner: type[DOMNode]) -> str:
+    """The name of its part of the table."""
+    (found,) = [page for page, keys in KEYS.items() if keys == vars(owner)["BINDINGS"]]
+    return found
+
+
+def pages_of(owner: type[DOMNode]) -> set[str]:
+    """Its part of the table and those that it inherits."""
+    known = owners()
+    bases = owner.__mro__ if owner._inherit_bindings else (owner,)
+    return {page_of(each) for each in bases if each in known}
+
+
+def pages_beside(screen: type[Screen[object]]) -> set[str]:
+    """The parts of the table that work on a screen beside its own: of its bases, and of the widgets that it uses."""
+    names = vars(sys.modules[screen.__module__]).values()
+    used = [each for each in names if each in owners() and not issubclass(each, Screen)]
+    return set().union(pages_of(screen), *map(pages_of, used)) - {page_of(screen)}

@@ -1,0 +1,144 @@
+"""What is done to runs from several screens: marked, compared, stopped, exported, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launcher.errors import UserError
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.confirm import ConfirmScreen
+from tui.navigation import navigation
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from launcher.record.layout import RunDir
+    from launcher.run.reading.reader import RunReader
+
+_FORMATS = "The ending is the format: .csv, .jsonl, .parquet, .svg, .tfevents, or a folder for TensorBoard"
+
+
+def toggle_mark(app: App[Any], run: Path) -> None:
+    """Marks a run, or takes its mark away; says so when there are enough."""
+    from launcher.run.reading.compare import MOST
+
+    marked = navigation(app).marked
+    if run in marked:
+        marked.remove(run)
+    elif len(marked) < MOST:
+        marked.append(run)
+    else:
+        app.notify(f"At most {MOST} runs can be compared: space takes a mark away.", severity="warning")
+
+
+def compare_marked(app: App[Any], chosen: Path | None) -> None:
+    """Compares the marked runs; a single one with the chosen one."""
+    from launcher.run.reading.compare import FEWEST, MOST
+
+    runs = [run for run in navigation(app).marked if run.is_dir()]
+    if len(runs) < FEWEST and chosen is not None and chosen not in runs:
+        runs.append(chosen)
+    _compare(app, runs, f"Mark {FEWEST} to {MOST} runs with space: c compares them.")
+
+
+def compare_with_others(app: App[Any], run: Path) -> None:
+    """Compares a run with the marked ones, or with the one before it when none is marked."""
+    from launcher.record.layout import all_runs
+    from launcher.run.reading.compare import MOST
+
+    others = [other for other in navigation(app).marked if other != run and other.is_dir()][: MOST - 1]
+    if not others:
+        known = [each.path for each in all_runs()]
+        others = known[known.index(run) + 1 :][:1] if run in known else []
+    _compare(app, [run, *others], "There is no older run to compare with; space marks runs in the list (r).")
+
+
+def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
+    from launcher.run.reading.compare import FEWEST
+
+    if len(runs) < FEWEST:
+        app.notify(too_few)
+    else:
+        navigation(app).compare(runs)
+
+
+async def stop_run(app: App[Any], reader: RunReader) -> None:
+    """Asks, telling what would be lost, and stops the run when the reply is yes. Runs in a worker."""
+    from launcher.run.actions.start import stop
+    from launcher.run.reading.checkpoints import latest_checkpoint
+
+    run, step = reader.dir, reader.state.get("step")
+    kept = latest_checkpoint(run.checkpoints)
+    trained = "No step was finished yet." if step is None else f"{step} steps were trained."
+    lost = f"The last checkpoint is of step {kept[0]}." if kept else "There is no checkpoint to resume from."
+    details = (
+        f"{trained} {lost}\n\n"
+        "veRL is asked to end, and killed with all its processes when it takes longer than 6 seconds."
+    )
+    question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop it", "n  leave it running")
+    if await app.push_screen_wait(question):
+        try:
+            await asyncio.to_thread(stop, run, by="screen")
+        except OSError as error:  # a full disk, and no supervisor that could be signalled
+            app.notify(f"not stopped: {error}", severity="error", markup=False)
+        else:
+            app.notify("Asked the run to stop.")
+
+
+async def delete_run(app: App[Any], run: RunDir) -> bool:
+    """Asks, telling what it frees, and deletes the run; whether it is gone. A run that still goes stays."""
+    from launcher.format import gib
+    from launcher.run.actions.delete import check, delete, size
+
+    try:
+        check(run)
+        frees = await asyncio.to_thread(size, run)
+        what = "Steps, log, samples, checkpoints and merged models are gone then"
+        details = f"{run.path}\n\n{what}: {gib(frees)} GiB."
+        question = ConfirmScreen(f"Delete {run.id}?", details, "y  delete it", "n  keep it")
+        if not await app.push_screen_wait(question):
+            return False
+        await asyncio.to_thread(delete, run)
+    except UserError as error:
+        app.notify(str(error), title="Not deleted", severity="error", markup=False)
+        return False
+    if run.path in (marked := navigation(app).marked):
+        marked.remove(run.path)
+    app.notify(f"Deleted {run.id}.", markup=False)
+    return True
+
+
+async def export_run(app: App[Any], run: RunDir) -> None:
+    """Asks for the file, whose ending is the format, and before one is replaced. Runs in a worker."""
+    from launcher.export.formats import destination, export
+
+    def wrong(to: str) -> str | None:
+        try:
+            destination(to.strip() or ".")
+        except UserError as error:
+            return _without_option(error, to)
+        return None if to.strip() else _FORMATS
+
+    to = await app.push_screen_wait(AskScreen(f"Export {run.id} to", f"{run.id}.csv", wrong, _FORMATS))
+    if to is None:
+        return
+    to = to.strip()
+    try:
+        path, _ = destination(to)
+        exists = path.exists()
+        question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace it", "n  keep it")
+        if exists and not await app.push_screen_wait(question):
+            return
+        path = await asyncio.to_thread(export, run, to, force=exists)
+    except UserError as error:
+        app.notify(_without_option(error, to), title="Not exported", severity="error", markup=False)
+        return
+    app.notify(str(path.absolute()), title="Exported", markup=False)
+
+
+def _without_option(error: UserError, to: str) -> str:
+    """What the command `export` says of its option `--to`, without the option."""
+    return str(error).removeprefix(f"--to {to}: ")

@@ -1,0 +1,43 @@
+"""From one screen to another: all that screens and actions know of each other. `tui.routes` opens the screens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from launcher.preset.draft import Draft
+    from launcher.preset.files import LoadedPreset
+    from launcher.record.layout import RunDir
+
+
+class Navigation(Protocol):
+    """The screens by what they show. `marked` are the runs to be compared, in the order in which they were chosen."""
+
+    marked: list[Path]
+
+    def show_run(self, run: Path, *, read_only: bool) -> None:
+        """The dashboard of a run, in the place of the present screen."""
+
+    def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
+        """Runs and presets, in the place of the present screen; the way back is to the run `current`."""
+
+    def compare(self, runs: Sequence[Path]) -> None:
+        """Runs side by side, over the present screen."""
+
+    def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
+        """The form of a draft, over the present screen: at a field or veRL key, KEY=VALUE as first changes."""
+
+    async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
+        """Starts a preset, after a question, out of the run `after`; only in a worker.
+
+        Returns the directory of the new run; without one the KEY=VALUE that were changed for the launch.
+        """
+
+
+def navigation(app: App[Any]) -> Navigation:
+    """That of the application."""
+    return cast(Navigation, app.routes)  # type: ignore[attr-defined]  # PpoTui has them

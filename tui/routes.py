@@ -1,0 +1,55 @@
+"""Opens the screens. It alone knows them all, and imports each when it is wanted: the first frame is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.screen import Screen
+
+    from launcher.preset.draft import Draft
+    from launcher.preset.files import LoadedPreset
+    from launcher.record.layout import RunDir
+
+
+class Routes:
+    """The `Navigation` of the application."""
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self.marked: list[Path] = []
+
+    def show_run(self, run: Path, *, read_only: bool) -> None:
+        from tui.screens.dashboard import DashboardScreen
+
+        self._show(DashboardScreen(run, read_only=read_only))
+
+    def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
+        from tui.screens.runs import RunsScreen
+
+        self._show(RunsScreen(read_only=read_only, current=current))
+
+    def compare(self, runs: Sequence[Path]) -> None:
+        from tui.screens.compare import CompareScreen
+
+        self._app.push_screen(CompareScreen(runs))
+
+    def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
+        from tui.screens.editor import EditorScreen
+
+        self._app.push_screen(EditorScreen(draft, field=field, read_only=read_only, settings=settings))
+
+    async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
+        from tui.screens.launch import LaunchScreen
+
+        return await self._app.push_screen_wait(LaunchScreen(preset, after=after))
+
+    def _show(self, screen: Screen[None]) -> None:
+        """In the place of the present screen; the first one lies over Textual's own, which stays."""
+        if len(self._app.screen_stack) > 1:
+            self._app.switch_screen(screen)
+        else:
+            self._app.push_screen(screen)
