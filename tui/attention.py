@@ -3,7 +3,6 @@ title, and the note when the run was looked at last."""
 
 import contextlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +10,15 @@ from textual.app import App
 
 from launcher.errors import UserError
 from launcher.health.alerting import AlertSettings
+from launcher.record.events import LevelChange
+from launcher.record.info import RunInfo
 from launcher.record.levels import Level
-from launcher.run.reading.missed import Away, away, last_look, looked, rose
+from launcher.record.state import RunState
+from launcher.run.reading.missed import Missed, is_alarm, last_look, looked, missed
 from launcher.run.reading.reader import RunReader
 from launcher.text import clean
 from tui.terminal import notification, send
-from tui.words.run import LEVELS, STATES, is_live, notice, state_words, verdict_words
+from tui.words.run import STATES, level_sign, notice, state_words, verdict_words
 
 EVERY = 60.0  # seconds between two notes that somebody looks
 TOAST = 8.0  # seconds that a toast stays; a loud one twice as long
@@ -40,48 +42,47 @@ class Notices:
     def __init__(self, reader: RunReader) -> None:
         self._reader = reader
         self._events = reader.event_count
-        self._live = is_live(reader.state)
+        self._live = reader.state.live
         self.ways = notify_ways(reader.info)
 
     def fresh(self) -> list[Notice]:
         """New flags that reached WARN or CRITICAL, and the end of the run."""
         reader = self._reader
-        muted = {check.get("rule") for check in reader.state.get("checks") or [] if check.get("muted")}
-        fresh = reader.events_since(self._events)
-        rises = [event for event in fresh if rose(event) and event["rule"] not in muted]
+        fresh = (event.what for event in reader.events_since(self._events))
+        rises = [each for each in fresh if isinstance(each, LevelChange) and is_alarm(each)]
+        rises = [each for each in rises if each.rule not in reader.state.muted]
         self._events = reader.event_count
-        rises.sort(key=lambda event: event["to"] != str(Level.CRITICAL))
-        found = [_flag(event) for event in rises[:_MOST]]
+        rises.sort(key=lambda change: -change.after)
+        found = [_flag(change) for change in rises[:_MOST]]
         if len(rises) > _MOST:
             found.append(Notice(f"and {len(rises) - _MOST} more flags: v lists them", "warning", False))
-        was_live, self._live = self._live, is_live(reader.state)
+        was_live, self._live = self._live, reader.state.live
         if was_live and not self._live:
             found.append(_end(reader.name, reader.state))
         return found
 
 
-def notify_ways(info: Mapping[str, Any]) -> frozenset[str]:
+def notify_ways(info: RunInfo) -> frozenset[str]:
     """`health.notify` of a run's preset; all ways for a run that has none."""
     try:
-        return AlertSettings.read((info.get("preset") or {}).get("health") or {}).notify
+        return AlertSettings.read(info.health).notify
     except UserError:  # a run of a version that allowed other settings
         return AlertSettings().notify
 
 
-def _flag(event: Mapping[str, Any]) -> Notice:
-    level = str(event["to"])
-    critical = level == str(Level.CRITICAL)
-    text = f"{LEVELS[level][0]} {level} {event['rule']} at step {event.get('step')}: {event.get('message')}"
+def _flag(change: LevelChange) -> Notice:
+    critical = change.after == Level.CRITICAL
+    sign, _ = level_sign(change.after)
+    text = f"{sign} {change.after} {change.rule} at step {change.step}: {change.message}"
     return Notice(clean(text), "error" if critical else "warning", critical)
 
 
-def _end(name: str, state: Mapping[str, Any]) -> Notice:
-    word = str(state.get("state"))
+def _end(name: str, state: RunState) -> Notice:
     ending = notice(state)
-    sign = STATES.get(word, ("", ""))[0]
-    text = f"{sign} {name} {ending[1] if ending else word}"
-    asked = (state.get("exit") or {}).get("requested_by") == "screen"
-    return Notice(clean(text), _ENDS.get(word, "information"), not asked)
+    sign = STATES.get(state.state, ("", ""))[0]
+    text = f"{sign} {name} {ending[1] if ending else state.state}"
+    asked = state.exit is not None and state.exit.requested_by == "screen"
+    return Notice(clean(text), _ENDS.get(state.state, "information"), not asked)
 
 
 class Attention:
@@ -89,7 +90,7 @@ class Attention:
 
     def __init__(self, app: App[Any], reader: RunReader) -> None:
         self._app, self._reader = app, reader
-        self.missed: Away | None = away(reader.events, reader.state, last_look(reader.id))
+        self.missed: Missed | None = missed(reader.events, reader.state, last_look(reader.id))
         self._notices = Notices(reader)
         self._read = time.time()
         self._noted = 0.0
@@ -116,7 +117,7 @@ class Attention:
             looked(self._reader.id, self._read)
 
 
-def title(name: str, state: Mapping[str, Any]) -> str:
+def title(name: str, state: RunState) -> str:
     """`▲ WARNING KL-4 · running · toy-cpu`: changes with the verdict and the state alone."""
     verdict = "".join(text for text, _ in verdict_words(state)[:2])
     return f"{verdict} · {state_words(state)[0][0].partition(' ')[2]} · {name}"

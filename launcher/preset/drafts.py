@@ -13,6 +13,7 @@ from launcher.preset.draft import Draft
 from launcher.preset.files import find
 from launcher.preset.schema import Preset
 from launcher.preset.yaml_text import text_of
+from launcher.record.info import RunInfo
 
 _MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
 _SHADOW = "# Yours: lies over the shipped preset of this name.\nextends: {}\n"
@@ -33,17 +34,16 @@ def open_draft(name_or_path: str) -> Draft:
     return Draft(path, text, on_disk=text)
 
 
-def draft_of_run(info: Mapping[str, Any]) -> Draft:
+def draft_of_run(info: RunInfo) -> Draft:
     """The draft of a new preset with exactly the settings of a run, from its run.yaml.
 
     Raises UserError for a run that no preset of ours started.
     """
-    preset, run = info.get("preset"), str(info.get("id") or "")
-    if not isinstance(preset, Mapping):
-        raise UserError(f"run {run} was made elsewhere: there is no preset to start from")
-    name = _MARK.sub("", str(info.get("name") or "run"))
-    path = paths.presets_dir() / f"{name}-{run[:SHORT_ID]}.yaml"
-    return Draft(path, dump(preset, f"# The settings of run {run}."), on_disk=None, run=run)
+    if info.preset is None:
+        raise UserError(f"run {info.id} was made elsewhere: there is no preset to start from")
+    name = _MARK.sub("", info.name or "run")
+    path = paths.presets_dir() / f"{name}-{info.id[:SHORT_ID]}.yaml"
+    return Draft(path, dump(info.preset, f"# The settings of run {info.id}."), on_disk=None, run=info.id)
 
 
 def dump(preset: Mapping[str, Any], heading: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from launcher.errors import UserError
@@ -10,6 +10,9 @@ from tui.navigation import navigation
 
 if TYPE_CHECKING:
     from textual.app import App
+
+    from launcher.record.check import Suggestion
+    from launcher.record.info import RunInfo
 
 
 def edit_preset(
@@ -30,7 +33,7 @@ def edit_preset(
     return True
 
 
-def edit_run(app: App[Any], info: Mapping[str, Any], field: str | None = None, *, read_only: bool = False) -> None:
+def edit_run(app: App[Any], info: RunInfo, field: str | None = None, *, read_only: bool = False) -> None:
     """Opens the editor on a new preset with the settings of a run, given its run.yaml."""
     from launcher.preset.drafts import draft_of_run
 
@@ -42,13 +45,13 @@ def edit_run(app: App[Any], info: Mapping[str, Any], field: str | None = None, *
         navigation(app).edit(draft, field, (), read_only=read_only)
 
 
-def field_of(fixes: list[str]) -> tuple[str | None, str | None]:
+def field_of(fixes: Sequence[Suggestion]) -> tuple[Suggestion | None, str | None]:
     """The first of some fixes that is about a field of a preset: the fix and the field; None without one."""
     from launcher.preset.edit import field_named
 
     for fix in fixes:
         try:
-            return fix, field_named(fix.partition(" ")[0])
+            return fix, field_named(fix.key or "")
         except UserError:
             continue
     return None, None

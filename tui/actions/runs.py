@@ -67,10 +67,10 @@ def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
 
 async def stop_run(app: App[Any], reader: RunReader) -> None:
     """Asks, telling what would be lost, and stops the run when the reply is yes. Runs in a worker."""
-    from launcher.run.actions.start import stop
+    from launcher.run.actions.stop import stop
     from launcher.run.reading.checkpoints import latest_checkpoint
 
-    run, step = reader.dir, reader.state.get("step")
+    run, step = reader.dir, reader.state.step
     kept = latest_checkpoint(run.checkpoints)
     trained = "No step was finished yet." if step is None else f"{step} steps were trained."
     lost = f"The last checkpoint is of step {kept[0]}." if kept else "There is no checkpoint to resume from."

@@ -1,28 +1,28 @@
 """The charts of one health check: the series it judges, with its limits as they are now."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from launcher.format import number
 from launcher.metrics.store import Series, SeriesStore
-from launcher.record.levels import Bound
+from launcher.record.events import LevelChange
+from launcher.record.levels import Bound, Level
 from tui.charts.figures import finite, trend
 from tui.drawing import glyphs
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.words.run import LEVELS, ORDER, bound_words, strictest
+from tui.words.run import LEVELS, bound_words, level_sign, strictest
 
 NEAR = 3.0  # a limit this many times the curve's height away still gets onto its chart
 _RECENT = 40  # values whose trend the arrow tells
 
 
 def check_plot(
-    key: str, store: SeriesStore, total: Any, bounds: Sequence[Bound], events: Sequence[Mapping[str, Any]]
+    key: str, store: SeriesStore, total: int | None, bounds: Sequence[Bound], changes: Sequence[LevelChange]
 ) -> Plot:
-    """One metric of a check. `bounds` are limits on it, `events` the check's own rises and releases."""
-    chart = Plot(key, last=step_limit(store.last_step or 0, total if isinstance(total, int) else None))
+    """One metric of a check. `bounds` are limits on it, `changes` the check's own rises and releases."""
+    chart = Plot(key, last=step_limit(store.last_step or 0, total))
     series = store.get(key)
     if series is None or series.last is None:
         chart.note = "not logged"
@@ -32,7 +32,7 @@ def check_plot(
     chart.headline = [[*value, (f" {trend(finite(series.values[-_RECENT:])) or ' '}", "dim")]]
     chart.curves = [Curve(series)]
     chart.limits = _limits(series, bounds)
-    chart.marks = [Mark(step, glyphs.SEAM, "text") for step in store.seams] + _marks(events)
+    chart.marks = [Mark(step, glyphs.SEAM, "text") for step in store.seams] + _marks(changes)
     return chart
 
 
@@ -52,13 +52,6 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
     ]
 
 
-def _marks(events: Sequence[Mapping[str, Any]]) -> list[Mark]:
+def _marks(changes: Sequence[LevelChange]) -> list[Mark]:
     """Where the check rose, and where it was clear again."""
-    found = []
-    for event in events:
-        level = str(event.get("to"))
-        rose = ORDER.get(level, 0) > max(ORDER.get(str(event.get("from")), 0), ORDER["OK"])
-        if isinstance(event.get("step"), int) and level in LEVELS and (rose or level == "OK"):
-            sign, _, role = LEVELS[level]
-            found.append(Mark(event["step"], sign, role))
-    return found
+    return [Mark(each.step, *level_sign(each.after)) for each in changes if each.rose or each.after == Level.OK]

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
 
 from launcher.format import number
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
+from launcher.record.events import LevelChange
 from launcher.record.levels import Bound
+from launcher.record.state import RunState
 from tui.charts.axes import TOKENS_KEY
 from tui.charts.marks import flag, limit_lines, marks
 from tui.charts.validation import finite_last, validation, validation_points
@@ -20,7 +21,6 @@ from tui.drawing.glyphs import WAITING
 from tui.drawing.plot import Curve, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.words.run import is_live
 
 RECENT = 20  # values that "usual" is the median of
 
@@ -127,8 +127,8 @@ ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
 def plot(
     figure: Figure,
     store: SeriesStore,
-    state: Mapping[str, Any],
-    rises: Sequence[Mapping[str, Any]],
+    state: RunState,
+    rises: Sequence[LevelChange],
     *,
     figures: Sequence[Figure] = FIGURES,
     bounds: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
@@ -139,7 +139,7 @@ def plot(
     the reward: that is what they put at risk. `bounds` are lasting limits, by metric.
     """
     found = store.first_of(*figure.keys)
-    chart = Plot(figure.title, last=step_limit(store.last_step or 0, _total(state)))
+    chart = Plot(figure.title, last=step_limit(store.last_step or 0, state.total))
     if found is None:
         trained = store.first_of("actor/pg_loss", *names.SCORE, *names.ENTROPY)
         chart.note = figure.missing if trained else _waiting(state)
@@ -202,13 +202,8 @@ def trend(values: Sequence[float]) -> str:
     return glyphs.UP if now > before else glyphs.DOWN
 
 
-def _total(state: Mapping[str, Any]) -> int | None:
-    total = state.get("total")
-    return total if isinstance(total, int) else None
-
-
-def _waiting(state: Mapping[str, Any]) -> str:
-    return "no step yet" if is_live(state) else "no step was reached"
+def _waiting(state: RunState) -> str:
+    return "no step yet" if state.live else "no step was reached"
 
 
 def _concerns(figure: Figure, rule: str) -> bool:

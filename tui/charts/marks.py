@@ -1,44 +1,36 @@
 """What health adds to a chart: the worst flag, where flags rose, and the limits of the rules."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from launcher.metrics.store import SeriesStore
-from launcher.record.levels import Bound
+from launcher.record.events import Event, LevelChange
+from launcher.record.levels import Bound, Level
+from launcher.record.state import RunState
 from tui.drawing import glyphs
 from tui.drawing.plot import Limit, Mark
 from tui.drawing.rows import Span
-from tui.words.run import LEVELS, ORDER, bound_side, level_sign, strictest
+from tui.words.run import LEVELS, bound_side, level_sign, strictest
 
 Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
-Event = Mapping[str, Any]
 
 
-def flag(concerns: Concerns, state: Mapping[str, Any]) -> Span | None:
+def flag(concerns: Concerns, state: RunState) -> Span | None:
     """The sign of the worst check about a chart; None while all is fine."""
-    levels = [str(check.get("level")) for check in state.get("checks") or [] if concerns(str(check.get("rule")))]
-    worst = max(levels, key=lambda level: ORDER.get(level, 0), default="OK")
-    return level_sign(worst) if ORDER.get(worst, 0) >= ORDER["NOTICE"] else None
+    worst = max((check.level for check in state.checks if concerns(check.rule)), default=Level.OK)
+    return level_sign(worst) if worst > Level.OK else None
 
 
-def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[Event]) -> list[Mark]:
+def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[LevelChange]) -> list[Mark]:
     """Where attempts began, and where a flag about a chart rose; the worse sign covers the milder."""
     found = [Mark(step, glyphs.SEAM, "text") for step in store.seams]
-    mine = [event for event in rises if concerns(str(event.get("rule")))]
-    for event in sorted(mine, key=lambda event: ORDER[str(event["to"])]):
-        sign, _, role = LEVELS[str(event["to"])]
-        found.append(Mark(event["step"], sign, role))
+    for change in sorted((each for each in rises if concerns(each.rule)), key=lambda each: each.after):
+        found.append(Mark(change.step, *level_sign(change.after)))
     return found
 
 
-def rises(events: Iterable[Event]) -> list[Event]:
-    """The events of flags that rose."""
-    return [event for event in events if event.get("kind") == "health" and _rose(event)]
-
-
-def _rose(event: Event) -> bool:
-    before, after = (ORDER.get(str(event.get(side)), 0) for side in ("from", "to"))
-    return isinstance(event.get("step"), int) and after > max(before, ORDER["OK"])
+def rises(events: Iterable[Event]) -> list[LevelChange]:
+    """The flags that rose."""
+    return [event.what for event in events if isinstance(event.what, LevelChange) and event.what.rose]
 
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:

@@ -2,19 +2,17 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
-from typing import Any
 
 from launcher.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
-from launcher.run.reading.machine_history import MemoryHistory
+from launcher.record.state import RunState
+from launcher.run.reading.machine_history import MachineHistory
 from tui.charts.lens import Lens, cursor_headline
 from tui.charts.memory_axis import SampleAxis, SpentSamples
 from tui.content.memory import HOST, Device, device_name
 from tui.drawing import glyphs
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.scale import step_limit
-from tui.words.run import is_live
 
 _TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
 _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
@@ -37,11 +35,11 @@ class Held:
         return self._series.columns(first, last, count)
 
 
-def memory_plot(history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device | None) -> Plot:
+def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device | None) -> Plot:
     """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged."""
     if device is None:
         return _logged(store)
-    index, host = device.get("index"), device.get("index") == HOST
+    index, host = device.index, device.index == HOST
     plot = _plot(f"{device_name(device)} memory, GiB", history, store, state)
     used = history.series("host") if host else history.series("used", index)
     run = history.series("rss") if host else history.series("run_used", index)
@@ -53,16 +51,16 @@ def memory_plot(history: MemoryHistory, store: SeriesStore, state: Mapping[str, 
             plot.headline.append([(f"peak {number(peak.high)}", "dim")])
     if run is not None:
         plot.curves.append(Curve(Held(run), role="curve-2", label="this run", sign=glyphs.FILL))
-    if total := device.get("total"):
+    if total := device.total:
         plot.limits.append(Limit(total / GIB, label=f"{total / GIB:.0f} GiB"))
     if not plot.curves:
         plot.note = "this device does not tell its memory"
     return plot
 
 
-def util_plot(history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any], device: Device) -> Plot | None:
+def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device) -> Plot | None:
     """Utilisation in per cent; None when nothing measures it."""
-    series = history.series("util", device.get("index", HOST))
+    series = history.series("util", device.index)
     if series is None:
         return None
     plot = _plot(f"{device_name(device)} utilisation, %", history, store, state)
@@ -75,7 +73,7 @@ def util_plot(history: MemoryHistory, store: SeriesStore, state: Mapping[str, An
     return plot
 
 
-def look(plot: Plot, lens: Lens, store: SeriesStore, total: Any) -> Plot:
+def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
     """A plot of this page as the run's other charts are looked at: their stretch, x axis, cursor, scale.
 
     When all is shown it has a place for the step that goes on, too, whose samples come before its figures.
@@ -89,7 +87,7 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: Any) -> Plot:
     spent = lens.frame(plot, store, total)
     plot.axis = SpentSamples(samples, spent) if spent else samples
     if spent is None and view.window is None and not view.fitted:
-        planned = total if isinstance(total, int) else None
+        planned = total
         plot.last = max(plot.last, step_limit(min(reached, planned or reached), planned))
     step = view.cursor
     if step is not None and (sample := samples.sample_of(step)) is not None:
@@ -100,13 +98,13 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: Any) -> Plot:
     return plot
 
 
-def _plot(title: str, history: MemoryHistory, store: SeriesStore, state: Mapping[str, Any]) -> Plot:
+def _plot(title: str, history: MachineHistory, store: SeriesStore, state: RunState) -> Plot:
     last = store.last_step
     if last is None:
         seconds = int(history.times[-1] - history.times[0]) + 1 if history.times else 1
         axis, end = SampleAxis(history.times, [], []), step_limit(seconds, None)
         return Plot(f"{title}, since the start", last=end, axis=axis)
-    live = is_live(state)
+    live = state.live
     axis = SampleAxis(history.times, store.steps, store.times, math.inf if live else max(last, 1))
     seams = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
     marks = [Mark(sample, glyphs.SEAM, "text") for sample in seams if sample is not None]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from launcher.errors import UserError
-from launcher.files import read_json
+from launcher.record.events import LevelChange
 from launcher.record.levels import Bound
 from launcher.run.reading.reader import RunReader
 from tui.charts import marks as chart_marks
@@ -17,26 +17,26 @@ from tui.drawing.plot import Plot
 class RunCharts:
     """Makes plots from what a reader has read; cheap to ask again.
 
-    Without `judge` they lack the limits of the rules, and metrics their flags.
+    Without `learn_limits` they lack the limits of the rules, and metrics their flags.
     """
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
         self.reader, self.lens = reader, lens
         self._bounds: Mapping[str, Sequence[Bound]] = {}
         self._rules_about: Callable[[str], frozenset[str]] = lambda key: frozenset()
-        self._rises: list[chart_marks.Event] = []
+        self._rises: list[LevelChange] = []
         self._seen = -1  # events that the rises were found in
 
-    def judge(self) -> None:
+    def learn_limits(self) -> None:
         """Learns which rules and limits there are, with the settings of the run."""
         from launcher.health.about import lasting_bounds, rules_about
 
         reader = self.reader
-        attempt, preset = reader.dir.last_attempt(), reader.info.get("preset")
-        config = read_json(attempt.launch).get("keys") if attempt else None
+        attempt = reader.dir.last_attempt()
+        config = attempt.read_launch().keys if attempt else None
         self._rules_about = rules_about
         with suppress(UserError):  # an old run may have settings that are unknown now
-            self._bounds = lasting_bounds(config, preset.get("health") if isinstance(preset, dict) else None)
+            self._bounds = lasting_bounds(config, reader.info.health)
 
     def figure(self, figure: Figure, figures: Sequence[Figure]) -> Plot:
         """One of the figures on the screen."""
@@ -48,7 +48,7 @@ class RunCharts:
         """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
         reader = self.reader
         rules, bounds = self._rules_about(key), self._bounds.get(key, ())
-        drawn = check_plot(key, reader.series, reader.state.get("total"), bounds if large else (), ())
+        drawn = check_plot(key, reader.series, reader.state.total, bounds if large else (), ())
         if not large:
             drawn.limits = chart_marks.limit_lines(bounds)
         drawn.flag = chart_marks.flag(rules.__contains__, reader.state)
@@ -56,9 +56,9 @@ class RunCharts:
         return self._look(drawn)
 
     def _look(self, drawn: Plot) -> Plot:
-        return self.lens.look(drawn, self.reader.series, self.reader.state.get("total"))
+        return self.lens.look(drawn, self.reader.series, self.reader.state.total)
 
-    def _risen(self) -> list[chart_marks.Event]:
+    def _risen(self) -> list[LevelChange]:
         if self._seen != self.reader.event_count:
             self._seen = self.reader.event_count
             self._rises = chart_marks.rises(self.reader.events)

@@ -1,15 +1,14 @@
 """Devices and who holds their memory, in rows of text. A device is a GPU of a sample, or the host."""
 
-from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Any
 
 from launcher.format import gib
+from launcher.record.machine import GpuSample, MachineSample
 from launcher.text import clean
 from tui.drawing.glyphs import CURSOR, DOT, FILL, FILL_OTHERS, FILL_REST, WARN
 from tui.drawing.rows import Row, fit, width
 
-Device = Mapping[str, Any]
+Device = GpuSample
 HOST = "host"
 TIGHT, FULL = 0.93, 0.97  # shares of the memory from which a bar changes its role
 NEAR = 5  # °C below the limit from which a temperature is a warning
@@ -19,46 +18,48 @@ _HIDDEN = 1 << 30  # bytes in use from which an empty list of processes cannot b
 _WHOSE = {"run": ("this run", "live"), "others": ("others", "warn"), "unknown": ("unknown", "dim")}
 
 
-def devices(sample: Mapping[str, Any] | None) -> list[Device]:
+def devices(sample: MachineSample | None) -> list[Device]:
     """The GPUs of a sample, and at the end the host as a device of the same shape."""
     if sample is None:
         return []
-    host, run = sample.get("host") or {}, sample.get("run") or {}
-    host_device = {"index": HOST, "used": host.get("used"), "total": host.get("total"), "run_used": run.get("rss")}
-    return [*(sample.get("gpus") or []), host_device]
+    host = sample.host
+    return [*sample.gpus, GpuSample(HOST, used=host.used, total=host.total, run_used=sample.run.rss)]
 
 
-def fullest(sample: Mapping[str, Any] | None) -> Device | None:
+def fullest(sample: MachineSample | None) -> Device | None:
     """The GPU with the least room left; the host where there is no GPU."""
     found = devices(sample)
-    gpus = [device for device in found[:-1] if device.get("total") and device.get("used") is not None]
-    return max(gpus, key=lambda gpu: gpu["used"] / gpu["total"], default=found[-1] if found else None)
+    gpus = [device for device in found[:-1] if device.total and device.used is not None]
+    return max(gpus, key=used_share, default=found[-1] if found else None)
+
+
+def used_share(device: Device) -> float:
+    """0 to 1; 0 where it is not known."""
+    return min(device.used / device.total, 1.0) if device.used is not None and device.total else 0.0
 
 
 def device_name(device: Device) -> str:
     """`GPU 0`, `GPU 1:0` for a slice, `host`."""
-    index = device.get("index")
-    return HOST if index == HOST else f"GPU {clean(str(index))}"
+    return HOST if device.index == HOST else f"GPU {clean(str(device.index))}"
 
 
 def short_name(device: Device) -> str:
     """`RTX 4090`."""
-    return clean(str(device.get("name") or "")).removeprefix("NVIDIA ").removeprefix("GeForce ")
+    return clean(device.name).removeprefix("NVIDIA ").removeprefix("GeForce ")
 
 
 def device_row(device: Device, columns: int, chosen: bool) -> Row:
     """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`; what does not fit is left out."""
-    used, total = device.get("used"), device.get("total")
-    memory = f"{gib(used):>5}/{gib(total)} GiB"
+    memory = f"{gib(device.used):>5}/{gib(device.total)} GiB"
     row: Row = [(CURSOR if chosen else " ", "live"), (f"{device_name(device):<8}", "title" if chosen else "text")]
     named = columns >= len(memory) + 64
     if named:
         row.append((f"{short_name(device)[:_NAME]:<{_NAME + 1}}", "dim"))
     row.append((f"{memory:<16}", "text"))
     hot = _hot(device)
-    for key, unit, role in (("util", "%", "text"), ("temp", "°C", "warn" if hot else "text"), ("power", "W", "text")):
-        value = device.get(key)
-        said = f"{value:>5.0f} {unit}" if isinstance(value, (int, float)) else " " * (6 + len(unit))
+    figures = ((device.util, "%", "text"), (device.temp, "°C", "warn" if hot else "text"), (device.power, "W", "text"))
+    for value, unit, role in figures:
+        said = " " * (6 + len(unit)) if value is None else f"{value:>5} {unit}"
         if width(row) + len(said) + _LEAST_BAR + 4 <= columns:
             row.append((said, role))
     sign: Row = [(f" {WARN}", "warn")] if hot or _held_back(device) else [("  ", "text")]
@@ -68,10 +69,10 @@ def device_row(device: Device, columns: int, chosen: bool) -> Row:
 def share_bar(device: Device, room: int) -> Row:
     """The run's part, what others hold, what is free."""
     cells = min(room, _BAR)
-    used, total, run = device.get("used"), device.get("total"), device.get("run_used")
-    if cells < _LEAST_BAR or not isinstance(used, (int, float)) or not total:
+    used, total, run = device.used, device.total, device.run_used
+    if cells < _LEAST_BAR or used is None or not total:
         return []
-    share = min(used / total, 1.0)
+    share = used_share(device)
     full = round(share * cells)
     ours = full if run is None else min(round(run / total * cells), full)
     role = "critical" if share >= FULL else "warn" if share >= TIGHT else "bar"
@@ -85,13 +86,13 @@ def share_bar(device: Device, room: int) -> Row:
 
 def split_row(device: Device) -> Row:
     """`▓ run 17.2  ▒ others 1.1  ░ free 5.7 of 24.0 GiB`."""
-    used, total, run = device.get("used"), device.get("total"), device.get("run_used")
-    if not isinstance(used, (int, float)) or not total:
+    used, total, run = device.used, device.total, device.run_used
+    if used is None or not total:
         return [("its memory cannot be asked for", "dim")]
     free = f"free {gib(total - used)} of {gib(total)} GiB"
     if run is None:
         return [(f"{FILL} ", "bar"), (f"used {gib(used)}  ", "text"), (f"{FILL_REST} ", "bar-rest"), (free, "text")]
-    others = "others and shared" if device.get("index") == HOST else "others and driver"
+    others = "others and shared" if device.index == HOST else "others and driver"
     return [
         (f"{FILL} ", "bar"),
         (f"run {gib(min(run, used))}  ", "text"),
@@ -105,59 +106,59 @@ def split_row(device: Device) -> Row:
 def state_words(device: Device) -> list[tuple[str, str]]:
     """Utilisation, power and temperature beside their limits, as far as the driver tells them."""
     said = []
-    if (util := device.get("util")) is not None:
+    if (util := device.util) is not None:
         said.append((f"{util} % busy", "text"))
-    if (power := device.get("power")) is not None:
-        limit = device.get("power_limit")
+    if (power := device.power) is not None:
+        limit = device.power_limit
         said.append((f"{power} of {limit} W" if limit else f"{power} W", "text"))
-    if (temp := device.get("temp")) is not None:
-        limit = device.get("slow_at")
+    if (temp := device.temp) is not None:
+        limit = device.slow_at
         words = f"{temp} °C" + (f", slows down at {limit}" if limit else "")
         said.append((words, "warn" if _hot(device) else "text"))
-    if slowed := device.get("slowed"):
-        words = f"slowed by {', '.join(clean(str(word)) for word in slowed)}"
+    if slowed := device.slowed:
+        words = f"slowed by {', '.join(clean(word) for word in slowed)}"
         said.append((f"{WARN} {words}", "warn") if _held_back(device) else (words, "dim"))
     return said
 
 
 def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
     """Who holds the memory of a GPU, the largest first, in at most `room` rows."""
-    holders: Sequence[Mapping[str, Any]] | None = device.get("holders")
+    holders = device.holders
     if not holders:
         return [[(f"  {line}", "dim")] for line in wrap(_nobody(device), max(columns - 3, 8))[:room]]
-    ranked = sorted(holders, key=lambda each: -(each.get("used") or 0))
+    ranked = sorted(holders, key=lambda each: -(each.used or 0))
     shown = ranked if len(ranked) <= room else ranked[: max(room - 1, 0)]
     rows = []
     for each in shown:
-        whose, role = _WHOSE.get(str(each.get("whose")), _WHOSE["unknown"])
-        name = clean(str(each.get("name") or "not visible from here"))
-        user = clean(str(each.get("user") or ""))
-        row: Row = [(f"  {whose:<9}", role), (f"{gib(each.get('used')):>6} GiB  ", "text")]
-        row += [*fit([(name, "text")], 22), (f"{user[:14]:<15}", "dim"), (f"pid {each.get('pid')}", "dim")]
+        whose, role = _WHOSE.get(each.whose, _WHOSE["unknown"])
+        name = clean(each.name or "not visible from here")
+        user = clean(each.user or "")
+        row: Row = [(f"  {whose:<9}", role), (f"{gib(each.used):>6} GiB  ", "text")]
+        row += [*fit([(name, "text")], 22), (f"{user[:14]:<15}", "dim"), (f"pid {each.pid}", "dim")]
         rows.append(row)
     if len(shown) < len(ranked) and room:
         rest = ranked[len(shown) :]
-        held = gib(sum(each.get("used") or 0 for each in rest))
+        held = gib(sum(each.used or 0 for each in rest))
         rows.append([(f"  {len(rest)} more, together {held} GiB", "dim")])
     return rows
 
 
 def _nobody(device: Device) -> str:
-    if device.get("holders") is None:
+    if device.holders is None:
         return "the driver does not tell which processes hold the memory"
-    if (device.get("used") or 0) > _HIDDEN:
+    if (device.used or 0) > _HIDDEN:
         return "which processes hold it cannot be seen from here: a container shows only its own"
     return "no process holds memory here"
 
 
 def _hot(device: Device) -> bool:
-    temp, limit = device.get("temp"), device.get("slow_at")
+    temp, limit = device.temp, device.slow_at
     return temp is not None and limit is not None and temp >= limit - NEAR
 
 
 def _held_back(device: Device) -> bool:
     """Whether something other than its ordinary power limit slows a GPU."""
-    return any(word != "power limit" for word in device.get("slowed") or [])
+    return any(word != "power limit" for word in device.slowed)
 
 
 def detail_rows(device: Device, columns: int, rows: int, missing: str | None) -> list[Row]:
@@ -169,7 +170,7 @@ def detail_rows(device: Device, columns: int, rows: int, missing: str | None) ->
         drawn.append(split)
     else:
         drawn += [[(head, "title")], [("  ", "text"), *split_row(device)]]
-    if device.get("index") == HOST:
+    if device.index == HOST:
         return drawn + [[(f"  {line}", "dim")] for line in wrap(missing or "", max(columns - 3, 8))]
     words: Row = [("  ", "text")]
     for text, role in state_words(device):

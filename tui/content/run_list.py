@@ -5,19 +5,17 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from launcher import paths
 from launcher.record.layout import RunDir, all_runs
-from launcher.record.state import current
-from launcher.run.reading.elapsed import took
+from launcher.record.state import RunState, current
+from launcher.run.reading.elapsed import elapsed
 from launcher.run.reading.scores import Scores
 from tui.content.matching import letters
-from tui.words.run import is_live, verdict_word
+from tui.words.run import verdict_word
 
 ORDERS = ("newest first", "best score first", "longest first", "by name")
 _TURN = 0.1  # seconds of reading scores between two looks at the screen
-_UNSHOWN = ("heartbeat", "checks")  # of state.json: what changes for nothing, and what is large
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class RunSummary:
     """What the list shows of a run. `scores` are read later than the rest."""
 
     path: Path
-    state: dict[str, Any]
+    state: RunState
     seconds: float | None  # that it took
     written: int  # when state.json was written, in nanoseconds
     scores: Scores = field(compare=False)
@@ -73,13 +71,13 @@ class RunList:
 
     def _summary(self, run: RunDir, before: RunSummary | None) -> RunSummary:
         written = _written(run.state)
-        if before is not None and before.written == written and not is_live(before.state):
+        if before is not None and before.written == written and not before.state.live:
             return before
-        state = {key: value for key, value in current(run).items() if key not in _UNSHOWN}
+        state = current(run, checks=False)
         scores = before.scores if before is not None else Scores(run)
-        if before is None or before.state.get("step") != state.get("step"):
+        if before is None or before.state.step != state.step:
             self._unread[run.path] = scores
-        seconds = took(run, state, now=state.get("updated"))
+        seconds = elapsed(run, state, now=state.updated)
         return RunSummary(run.path, state, seconds, written, scores)
 
 
@@ -103,9 +101,9 @@ def named(names: Collection[str], query: str) -> list[str]:
 
 def _fits(run: RunSummary, word: str) -> bool:
     """Whether a word is a state or a verdict, in part, or letters of the name."""
-    state, verdict = run.state, run.state.get("verdict")
-    told = (run.id, state["state"], state.get("outcome"), verdict, verdict_word(state["state"], verdict)[1])
-    return any(word in str(each).lower() for each in told) or letters(run.name.lower(), word) > 0
+    state = run.state
+    words = (run.id, state.state, state.outcome, state.verdict, verdict_word(state.state, state.verdict)[1])
+    return any(word in str(each).lower() for each in words) or letters(run.name.lower(), word) > 0
 
 
 def _written(path: Path) -> int:

@@ -11,7 +11,7 @@ from tui.content.run_list import RunSummary
 from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
 from tui.drawing.spark import spark
-from tui.words.run import is_live, notice, state_words, verdict_word
+from tui.words.run import notice, state_words, verdict_word
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -48,8 +48,8 @@ def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
     """
     widths, state, series = _widths(columns, longest), run.state, run.scores.series
     word, role = state_words(state)[0]
-    level_sign, verdict, level_role = verdict_word(state["state"], state.get("verdict"))
-    step, total = state.get("step"), state.get("total")
+    level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
+    step, total = state.step, state.total
     short = f" · {run.id[:SHORT_ID]}"
     named = [(shorten(run.name, widths.name - _ID), "text"), (short, "dim")]
     best, last = number(run.scores.best), number(series.last)
@@ -62,7 +62,7 @@ def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
         *([spread([], [(last, "text")], _SCORE)] if widths.more else []),
         *([_curve(run, widths.spark)] if widths.spark else []),
         spread([], [(_took(run), "dim")], _TIME),
-        *([[(f" {_when(state.get('created'))}", "dim")]] if widths.more else []),
+        *([[(f" {_when(state.created)}", "dim")]] if widths.more else []),
     ]
     row: Row = [(" ", "text"), (mark or " ", "live")]
     for cell in cells:
@@ -110,15 +110,14 @@ def _curve(run: RunSummary, cells: int) -> Row:
     series = run.scores.series
     if not series.steps:
         return [(" " * cells, "text")]
-    total = run.state.get("total")
-    last = step_limit(series.steps[-1], total if isinstance(total, int) else None)
+    last = step_limit(series.steps[-1], run.state.total)
     return fit(spark(series, last, cells), cells)
 
 
 def _took(run: RunSummary) -> str:
     """In whole minutes while the run lives, so that it seldom repaints."""
     seconds = run.seconds
-    if seconds is None or not is_live(run.state):
+    if seconds is None or not run.state.live:
         return duration(seconds)
     return duration(seconds - seconds % 60).removesuffix(" 00s") if seconds >= 60 else "<1m"
 

@@ -17,7 +17,6 @@ class ChecksScreen(ExplainedList):
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]
 
     def show_items(self) -> None:
-        checks = self.reader.state.get("checks") or []
-        items = [Item(str(check.get("rule")), check_rows(check, self.size.width - 2)) for check in checks]
+        items = [Item(check.rule, check_rows(check, self.size.width - 2)) for check in self.reader.state.checks]
         nothing = Item(None, [[(" no check has been judged yet", "dim")]])
         self.query_one(Items).show(items or [nothing])

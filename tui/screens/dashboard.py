@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -15,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
+from launcher.record.state import RunState
 from launcher.run.reading.reader import RunReader
 from tui.attention import Attention
 from tui.charts.run import RunCharts
@@ -34,10 +34,9 @@ from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
-from tui.words.run import is_live
 
 POLL = 1.0  # seconds
-EVERYTHING = frozenset({"state", "steps", "events", "memory", "log"})
+EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
 WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
 
@@ -53,7 +52,7 @@ class DashboardScreen(RunPages):
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
         self._was_live = self._was_roomy = False
-        self._told: object = None
+        self._charted: object = None
         self._unshown: set[str] = set()
         self._pins = pinned()
 
@@ -84,15 +83,15 @@ class DashboardScreen(RunPages):
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
-        self.call_after_refresh(self._judge)
+        self.call_after_refresh(self._show_limits)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.update()
         self.set_interval(POLL, self._poll)
 
-    def _judge(self) -> None:
+    def _show_limits(self) -> None:
         """Adds what the rules say to the charts, after the first frame: their import takes a while."""
         if self.charts is not None:
-            self.charts.judge()
+            self.charts.learn_limits()
             self.show_charts()
 
     def _poll(self) -> None:
@@ -146,20 +145,20 @@ class DashboardScreen(RunPages):
         now = _latest(reader)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
         self.query_one(ProgressLine).show(state, now, on_cpu=self.on_cpu)
-        told = _told(state)
-        charts = bool(changed & {"steps", "events"}) or told != self._told
+        charted = _charted(state)
+        charts = bool(changed & {"steps", "events"}) or charted != self._charted
         if charts:
-            self._told = told
+            self._charted = charted
             self.show_charts()
             self.show_view()
         if "state" in changed:
             self.query_one(Banner).show(state)
-            self.query_one(Checklist).show(state.get("checks") or [])
+            self.query_one(Checklist).show(state.checks)
             if self.live != self._was_live:  # the footer paints itself whole
                 self._was_live = self.live
                 self.refresh_bindings()
-        if "memory" in changed:
-            self.query_one(Memory).show(reader.memory.latest, on_cpu=self.on_cpu)
+        if "machine" in changed:
+            self.query_one(Memory).show(reader.machine.latest, on_cpu=self.on_cpu)
             if not charts:
                 self._show_memory_chart()
         if "steps" in changed:
@@ -170,8 +169,7 @@ class DashboardScreen(RunPages):
     @property
     def live(self) -> bool:
         """Whether there is something left to stop."""
-        state = self.reader.state if self.reader else {}
-        return bool(state) and (is_live(state) or bool(state.get("driver_alive")))
+        return self.reader is not None and self.reader.state.going
 
     @property
     def live_run(self) -> str:
@@ -220,22 +218,20 @@ class DashboardScreen(RunPages):
         if self.query_one(AwayPanel).missed is not None:
             self.action_calm()
             self.action_events()
-        elif self.reader is not None and self.explainer is not None and rule is not None:
-            screen = CheckDetailScreen(self.reader, self.explainer, rule, read_only=self.read_only)
-            self.app.push_screen(screen)
+        elif self.reader is not None and rule is not None:
+            self.app.push_screen(CheckDetailScreen(self.reader, rule, read_only=self.read_only))
 
     def action_page(self) -> None:
         self.toggle_class("-pins")
 
 
-def _told(state: Mapping[str, Any]) -> object:
+def _charted(state: RunState) -> object:
     """What charts tell of the state. The rest changes each second, and six charts take 10 ms."""
-    levels = [(check.get("rule"), check.get("level")) for check in state.get("checks") or []]
-    return state.get("state"), state.get("total"), levels
+    return state.state, state.total, [(check.rule, check.level) for check in state.checks]
 
 
 def _latest(reader: RunReader) -> float | None:
     """The latest time that the supervisor wrote down; samples come each second, state when it changes."""
-    times = [float(reader.state["updated"])] if reader.state.get("updated") else []
-    times += reader.memory.times[-1:]
+    times = [reader.state.updated] if reader.state.updated else []
+    times += reader.machine.times[-1:]
     return max(times, default=None)

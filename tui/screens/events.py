@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from launcher.run.explain import Explainer
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
+from launcher.record.events import Action, LevelChange
 from launcher.run.reading.reader import RunReader
 from tui.drawing.rows import Item, Row
 from tui.keys import KEYS
@@ -21,8 +21,8 @@ class EventsScreen(ExplainedList):
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["events"]]
 
-    def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
-        super().__init__(reader, explainer, read_only=read_only)
+    def __init__(self, reader: RunReader, *, read_only: bool) -> None:
+        super().__init__(reader, read_only=read_only)
         self._only = "all"
         self._shown = (-1, -1, "")
 
@@ -30,8 +30,8 @@ class EventsScreen(ExplainedList):
         yield Lines(id="filters")
 
     def rule_of(self, name: str) -> str | None:
-        rule = self.reader.events[int(name)].get("rule")
-        return rule if isinstance(rule, str) else None
+        what = self.reader.events[int(name)].what
+        return what.rule if isinstance(what, LevelChange | Action) else None
 
     def action_narrow(self, distance: int) -> None:
         names = list(FILTERS)

@@ -5,7 +5,6 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from launcher.run.explain import Explainer
 from launcher.run.reading.reader import RunReader
 from tui.screens.check_detail import CheckDetailScreen
 from tui.widgets.header_line import HeaderLine
@@ -17,9 +16,9 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class ExplainedList(Screen[None]):
     """Its `Items` follow the run."""
 
-    def __init__(self, reader: RunReader, explainer: Explainer, *, read_only: bool) -> None:
+    def __init__(self, reader: RunReader, *, read_only: bool) -> None:
         super().__init__()
-        self.reader, self.explainer, self.read_only = reader, explainer, read_only
+        self.reader, self.read_only = reader, read_only
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -52,8 +51,7 @@ class ExplainedList(Screen[None]):
     def on_items_chosen(self, event: Items.Chosen) -> None:
         rule = self.rule_of(event.name)
         if rule is not None:
-            screen = CheckDetailScreen(self.reader, self.explainer, rule, read_only=self.read_only)
-            self.app.push_screen(screen)
+            self.app.push_screen(CheckDetailScreen(self.reader, rule, read_only=self.read_only))
 
     def _show(self) -> None:
         reader = self.reader

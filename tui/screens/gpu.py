@@ -1,6 +1,6 @@
 """GPUs and host memory of one run: now, who holds it, and over the steps."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -67,27 +67,27 @@ class GpuScreen(ChartScreen):
         if not self.drop_cursor():
             self.dismiss()
 
-    def charted(self) -> tuple[SeriesStore, Any]:
+    def charted(self) -> tuple[SeriesStore, int | None]:
         return self.reader.series, None
 
     def show_charts(self) -> None:
         reader, device = self.reader, self.query_one(DeviceList).chosen
-        memory, store, state = reader.memory, reader.series, reader.state
-        plot = memory_plot(memory, store, state, device)
+        machine, store, state = reader.machine, reader.series, reader.state
+        plot = memory_plot(machine, store, state, device)
         self.query_one("#memory-chart", MetricChart).show(look(plot, self.lens, store, None))
         util = self.query_one("#util-chart", MetricChart)
-        used = util_plot(memory, store, state, device) if device is not None else None
+        used = util_plot(machine, store, state, device) if device is not None else None
         util.set_class(used is None, HIDDEN)
         self.query_one("#memory-charts").set_class(used is None, "-single")
         if used is not None:
             util.show(look(used, self.lens, store, None))
 
     def _show(self) -> None:
-        reader, memory = self.reader, self.reader.memory
+        reader, latest = self.reader, self.reader.machine.latest
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
         listed = self.query_one(DeviceList)
-        listed.show(devices(memory.latest))
-        missing = None if self.on_cpu else (memory.latest or {}).get("missing")
+        listed.show(devices(latest))
+        missing = latest.missing if latest and not self.on_cpu else None
         self.query_one(DeviceDetail).show(listed.chosen, missing)
         self.show_charts()
         self.show_view()

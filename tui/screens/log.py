@@ -3,7 +3,6 @@
 import asyncio
 from typing import ClassVar
 
-from launcher.run.places import place_of_step
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -12,6 +11,7 @@ from textual.widgets import Footer, Input
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
 from launcher.run.reading.reader import RunReader
+from launcher.run.reading.steps import place_of_step
 from launcher.text import clean
 from tui.drawing.rows import Row, spread
 from tui.keys import KEYS

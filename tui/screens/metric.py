@@ -33,7 +33,7 @@ class MetricScreen(ChartScreen):
         super().__init__(lens)
         self.reader, self.key, self.keys = reader, key, keys
         self.charts = RunCharts(reader, self.lens)
-        self.charts.judge()
+        self.charts.learn_limits()
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -63,7 +63,7 @@ class MetricScreen(ChartScreen):
             self.dismiss()
 
     def charted(self) -> tuple[SeriesStore, Any]:
-        return self.reader.series, self.reader.state.get("total")
+        return self.reader.series, self.reader.state.total
 
     def show_charts(self) -> None:
         drawn = self.charts.metric(self.key, large=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from textual.binding import ActiveBinding, BindingType
 
@@ -13,10 +13,6 @@ from launcher.run.reading.reader import RunReader
 from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.screens.charted import ChartScreen
-
-if TYPE_CHECKING:
-    from launcher.run.explain import Explainer
-
 
 ROOMY = 110  # columns from which the footer has room for every page
 LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit")}
@@ -32,10 +28,9 @@ class RunPages(ChartScreen):
         self.directory = directory
         self.read_only = read_only
         self.reader: RunReader | None = None
-        self._explainer: Explainer | None = None
 
-    def charted(self) -> tuple[SeriesStore, Any] | None:
-        return (self.reader.series, self.reader.state.get("total")) if self.reader else None
+    def charted(self) -> tuple[SeriesStore, int | None] | None:
+        return (self.reader.series, self.reader.state.total) if self.reader else None
 
     @property
     def roomy(self) -> bool:
@@ -55,30 +50,21 @@ class RunPages(ChartScreen):
         }
 
     @property
-    def explainer(self) -> Explainer | None:
-        """Made when it is needed: a fifth of the way to the first frame would be the import of all rules."""
-        if self._explainer is None and self.reader is not None:
-            from launcher.run.explain import Explainer
-
-            self._explainer = Explainer(self.reader.dir)
-        return self._explainer
-
-    @property
     def on_cpu(self) -> bool:
         """Whether the run trains without a GPU, and means to."""
-        return self.reader is not None and "trainer.device=cpu" in (self.reader.info.get("argv") or [])
+        return self.reader is not None and self.reader.info.on_cpu
 
     def action_checks(self) -> None:
         from tui.screens.checks import ChecksScreen
 
-        if self.reader is not None and self.explainer is not None:
-            self.app.push_screen(ChecksScreen(self.reader, self.explainer, read_only=self.read_only))
+        if self.reader is not None:
+            self.app.push_screen(ChecksScreen(self.reader, read_only=self.read_only))
 
     def action_events(self) -> None:
         from tui.screens.events import EventsScreen
 
-        if self.reader is not None and self.explainer is not None:
-            self.app.push_screen(EventsScreen(self.reader, self.explainer, read_only=self.read_only))
+        if self.reader is not None:
+            self.app.push_screen(EventsScreen(self.reader, read_only=self.read_only))
 
     def action_metrics(self) -> None:
         from tui.screens.metrics import MetricsScreen

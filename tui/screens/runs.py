@@ -27,7 +27,6 @@ from tui.widgets.fields import open_field
 from tui.widgets.line_table import HEADING, RunTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
-from tui.words.run import is_live
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -272,7 +271,7 @@ class RunsScreen(Screen[None]):
         )
 
     def _preselect(self) -> None:
-        live = (run.path for run in self.list.runs if is_live(run.state))
+        live = (run.path for run in self.list.runs if run.state.live)
         newest = self.list.runs[0].path if self.list.runs else None
         wanted = f"{_RUN}{self.current or next(live, newest)}"
         if wanted in self._shown:

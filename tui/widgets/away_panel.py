@@ -3,11 +3,11 @@
 from textual.geometry import Size
 
 from launcher.format import duration
-from launcher.run.reading.missed import Away
+from launcher.run.reading.missed import Missed
 from launcher.text import clean
 from tui.drawing.rows import Row, spread
 from tui.widgets.painted import HIDDEN, Painted
-from tui.words.run import LEVELS, STATES
+from tui.words.run import STATES, level_sign
 
 FEW, MANY = 2, 5  # flags that get a row of their own, in a low terminal and in a high one
 _HIGH = 36  # rows
@@ -16,10 +16,10 @@ _HIGH = 36  # rows
 class AwayPanel(Painted):
     """Hidden when nothing was missed."""
 
-    missed: Away | None = None
+    missed: Missed | None = None
     now = 0.0
 
-    def show(self, missed: Away | None, now: float) -> None:
+    def show(self, missed: Missed | None, now: float) -> None:
         self.missed, self.now = missed, now
         self.set_class(missed is None, HIDDEN)
         self.refresh(layout=True)
@@ -43,8 +43,8 @@ class AwayPanel(Painted):
             sign, role = STATES.get(missed.end, ("", "dim"))
             title.append((f"{sign} {missed.end}", role))
         drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
-        for event in missed.rises[: rows - 1]:
-            sign, _, role = LEVELS[event["to"]]
-            told = f"  step {event.get('step')}  {event.get('message') or ''}"
-            drawn.append([(f" {sign} {event['to']:<9} {event['rule']:<8}", role), (clean(told), "text")])
+        for change in missed.rises[: rows - 1]:
+            sign, role = level_sign(change.after)
+            words = f"  step {change.step}  {change.message}"
+            drawn.append([(f" {sign} {change.after!s:<9} {clean(change.rule):<8}", role), (clean(words), "text")])
         return drawn

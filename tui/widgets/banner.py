@@ -1,11 +1,10 @@
 """How a run ended, or why it stands still, in a sentence over its charts."""
 
-from collections.abc import Mapping
 from textwrap import wrap
-from typing import Any
 
 from textual.geometry import Size
 
+from launcher.record.state import RunState
 from launcher.text import clean
 from tui.drawing.rows import Row
 from tui.widgets.painted import HIDDEN, Painted
@@ -17,9 +16,9 @@ MOST = 3  # lines
 class Banner(Painted):
     """Hidden while all goes on; else as many lines as its sentence takes, three at most."""
 
-    state: Mapping[str, Any] = {}
+    state = RunState("queued")
 
-    def show(self, state: Mapping[str, Any]) -> None:
+    def show(self, state: RunState) -> None:
         changed = notice(state) != notice(self.state)
         self.state = state
         self.set_class(notice(state) is None, HIDDEN)

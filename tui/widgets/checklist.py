@@ -1,43 +1,36 @@
 """The health checks, worst first."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from launcher.record.check import Check
+from launcher.record.levels import Level
 from launcher.text import clean
 from tui.drawing.glyphs import CURSOR
 from tui.drawing.rows import Row, fit, spread
 from tui.widgets.painted import Painted
-from tui.words.run import LEVELS, ORDER
+from tui.words.run import level_sign
 
-_ON = ORDER["NOTICE"]
 HINT = "↑↓ enter explains "
 _BOTH = 70  # columns from which a row holds a question and its answer
 
 
-def check_row(check: Mapping[str, Any], question: int, chosen: bool = False) -> Row:
+def check_row(check: Check, question: int, chosen: bool = False) -> Row:
     """`▲ WARN  Is the drift buying reward?  KL rose by 0.10 ...`.
 
     `question` is the width of its column; 0 leaves room for one of the two: what is wrong, else the question.
     """
-    level = str(check.get("level"))
-    sign, _, role = LEVELS.get(level, LEVELS["N-A"])
-    quiet = ORDER.get(level, 0) < _ON
-    mark: Row = [(CURSOR if chosen else " ", "live")]
-    asked, told = clean(str(check.get("question", ""))), clean(str(check.get("message") or ""))
+    sign, role = level_sign(check.level)
+    level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
+    asked, message = clean(check.question), clean(check.message)
     if not question:
-        return [*mark, (f"{sign} {level:<9}", role), (asked if quiet or not told else told, "text")]
-    return [
-        *mark,
-        (f"{sign} {level:<9}", role),
-        *fit([(asked, "text")], question),
-        (f" {told}", "dim" if quiet else "text"),
-    ]
+        return [*level, (message if check.on and message else asked, "text")]
+    return [*level, *fit([(asked, "text")], question), (f" {message}", "text" if check.on else "dim")]
 
 
-def summary(checks: Sequence[Mapping[str, Any]]) -> str:
+def summary(checks: Sequence[Check]) -> str:
     """`26 more fine · 3 warming up · 2 not applicable`, of the checks that are not shown."""
-    counts = Counter("muted" if check.get("muted") else str(check.get("level")) for check in checks)
+    counts = Counter("muted" if check.muted else str(check.level) for check in checks)
     words = {
         "CRITICAL": "more critical",
         "WARN": "more warnings",
@@ -53,18 +46,18 @@ def summary(checks: Sequence[Mapping[str, Any]]) -> str:
 class Checklist(Painted):
     """As many checks as fit, in the order in which they come, and one line about the rest."""
 
-    checks: Sequence[Mapping[str, Any]] = ()
+    checks: Sequence[Check] = ()
     cursor: str | None = None  # the rule that was chosen; None: nobody chose
 
     @property
     def chosen(self) -> str | None:
         """The rule that is meant: the chosen one, else the worst."""
-        rules = [str(check.get("rule")) for check in self.checks if _judged(check)]
+        rules = [check.rule for check in self.checks if _judged(check)]
         return self.cursor if self.cursor in rules else rules[0] if rules else None
 
     def move(self, distance: int) -> None:
         """Chooses the check so many rows further; the first move chooses the worst."""
-        rules = [str(check.get("rule")) for check in self.checks if _judged(check)]
+        rules = [check.rule for check in self.checks if _judged(check)]
         if self.cursor in rules:
             at = rules.index(self.cursor) + distance
             self.cursor = rules[min(max(at, 0), len(rules) - 1)]
@@ -77,7 +70,7 @@ class Checklist(Painted):
         self.cursor = None
         self.redraw()
 
-    def show(self, checks: Sequence[Mapping[str, Any]]) -> None:
+    def show(self, checks: Sequence[Check]) -> None:
         self.checks = checks
         self.redraw()
 
@@ -86,12 +79,12 @@ class Checklist(Painted):
             return [[(" · no check has been judged yet", "dim")]]
         judged = [check for check in self.checks if _judged(check)]
         room = len(judged) if len(self.checks) <= rows else max(rows - 1, 1)
-        at = next((i for i, check in enumerate(judged) if check.get("rule") == self.cursor), 0)
+        at = next((i for i, check in enumerate(judged) if check.rule == self.cursor), 0)
         first = max(at - room + 1, 0)
         shown = judged[first : first + room]
-        longest = max((len(str(check.get("question", ""))) for check in shown), default=0)
+        longest = max((len(check.question) for check in shown), default=0)
         question = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
-        drawn = [check_row(check, question, check.get("rule") == self.cursor) for check in shown]
+        drawn = [check_row(check, question, check.rule == self.cursor) for check in shown]
         others = [check for check in self.checks if not _judged(check)]
         rest = summary([*judged[:first], *judged[first + room :], *others])
         if not rest or len(drawn) >= rows:
@@ -99,5 +92,5 @@ class Checklist(Painted):
         return [*drawn, spread([(f"   {rest}", "dim")], [(HINT, "dim")] if columns >= _BOTH else [], columns)]
 
 
-def _judged(check: Mapping[str, Any]) -> bool:
-    return ORDER.get(str(check.get("level")), 0) >= ORDER["OK"] and not check.get("muted")
+def _judged(check: Check) -> bool:
+    return check.level >= Level.OK and not check.muted

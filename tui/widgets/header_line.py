@@ -1,10 +1,9 @@
 """The first line: which run, what it does, how it is."""
 
-from collections.abc import Mapping
 from textwrap import wrap
-from typing import Any
 
 from launcher.format import SHORT_ID
+from launcher.record.state import RunState
 from launcher.text import clean
 from tui.drawing.rows import Row, crop, put, spread, width
 from tui.widgets.painted import Painted
@@ -20,13 +19,13 @@ class HeaderLine(Painted):
     room for nothing else, it gets all lines and says the same in a sentence.
     """
 
-    state: Mapping[str, Any] = {}
+    state = RunState("queued")
     run_name = ""
     run_id = ""
     now: float | None = None
     read_only = False
 
-    def show(self, name: str, run_id: str, state: Mapping[str, Any], now: float | None) -> None:
+    def show(self, name: str, run_id: str, state: RunState, now: float | None) -> None:
         self.run_name, self.run_id, self.state, self.now = clean(name), clean(run_id), state, now
         self.redraw()
 
@@ -56,6 +55,6 @@ class HeaderLine(Painted):
         def said(row: Row) -> str:
             return "".join(text for text, _ in row)
 
-        step, total = self.state.get("step"), self.state.get("total")
+        step, total = self.state.step, self.state.total
         at = "" if step is None else f", step {step}/{total or '?'}"
         return f"{said(state_words(self.state)[:1])}{at}, {said(verdict_words(self.state))}; {self.run_name}"

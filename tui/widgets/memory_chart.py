@@ -17,9 +17,9 @@ class MemoryChart(Painted):
 
     def show(self, reader: RunReader, lens: Lens) -> None:
         """The memory of a run, through the lens of its charts."""
-        memory, store, state = reader.memory, reader.series, reader.state
-        plot = memory_plot(memory, store, state, fullest(memory.latest))
-        self.plot = look(plot, lens, store, state.get("total"))
+        machine, store, state = reader.machine, reader.series, reader.state
+        plot = memory_plot(machine, store, state, fullest(machine.latest))
+        self.plot = look(plot, lens, store, state.total)
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:

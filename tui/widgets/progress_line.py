@@ -1,15 +1,14 @@
 """The second line: how far the run is, or how far its start is."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from launcher.console.phases import ORDER
 from launcher.format import roughly
+from launcher.record.state import RunState
 from tui.drawing.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
 from tui.drawing.rows import Row, width
 from tui.widgets.painted import Painted
-from tui.words.run import is_live, phase_sentence
+from tui.words.run import phase_sentence
 
 START = ("config", "ray", "data", "model", "engine", "validate-first")  # phases of a start
 _LEAST_BAR = 6
@@ -18,19 +17,19 @@ _LEAST_BAR = 6
 class ProgressLine(Painted):
     """`step 212/1160  18 %  14.2 s/step  ETA 3h 44m  ━━━╸──────`; at first how the start goes."""
 
-    state: Mapping[str, Any] = {}
+    state = RunState("queued")
     now: float | None = None
     on_cpu = False
 
-    def show(self, state: Mapping[str, Any], now: float | None, *, on_cpu: bool) -> None:
+    def show(self, state: RunState, now: float | None, *, on_cpu: bool) -> None:
         self.state, self.now, self.on_cpu = state, now, on_cpu
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        step, total = self.state.get("step"), self.state.get("total")
-        if not isinstance(step, int):
+        step, total = self.state.step, self.state.total
+        if step is None:
             return self._start()
-        if not isinstance(total, int) or total <= 0:
+        if total is None or total <= 0:
             return [[(f" step {step}", "title"), *self._pace(eta=False)]]
         share = min(step / total, 1.0)
         told: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
@@ -42,18 +41,18 @@ class ProgressLine(Painted):
 
     def _pace(self, eta: bool) -> Row:
         words = ""
-        seconds, left = self.state.get("step_seconds"), self.state.get("eta")
-        if isinstance(seconds, (int, float)):
+        seconds, left = self.state.step_seconds, self.state.eta
+        if seconds is not None:
             words += f"  {seconds:.1f} s/step"
-        if eta and is_live(self.state) and isinstance(left, (int, float)):
+        if eta and self.state.live and left is not None:
             words += f"  ETA {roughly(left)}"
         return [(words, "dim")]
 
     def _start(self) -> list[Row]:
         """What happens now, and in a second line which phases are behind and ahead."""
-        if not is_live(self.state):
+        if not self.state.live:
             return [[(" no step was reached", "dim")]]
-        at = _place(str(self.state.get("phase")))
+        at = _place(self.state.phase or "")
         phases: Row = [(" ", "text")]
         for name in START:
             place, word = _place(name), name.removesuffix("-first")

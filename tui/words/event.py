@@ -1,15 +1,16 @@
 """Events of a run as rows: when, at which step, a sign with its word, and what happened."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from textwrap import wrap
-from typing import Any
 
 from launcher.console.phases import PHASES
+from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
+from launcher.record.levels import Level
 from launcher.text import clean
 from tui.drawing import glyphs
 from tui.drawing.rows import Item, Row, put
-from tui.words.run import LEVELS, STATES, by_whom
+from tui.words.run import STATES, by_whom, level_sign
 
 FILTERS: dict[str, frozenset[str]] = {  # what the list can be narrowed to -> kinds of events
     "all": frozenset({"state", "phase", "health", "alert", "action", "exit", "note"}),
@@ -21,10 +22,10 @@ MOST = 500  # events in the list; older ones stay in their file
 _SIGN, _TEXT = 18, 31  # columns
 
 
-def event_items(events: Sequence[Mapping[str, Any]], only: str, columns: int) -> list[Item]:
-    """The newest events first, a heading for each day. Those about a check carry its position as name."""
+def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:
+    """The newest events first, a heading for each day. Each carries its position as name."""
     kinds = FILTERS[only]
-    found = [(index, event) for index, event in enumerate(events) if event.get("kind") in kinds]
+    found = [(index, event) for index, event in enumerate(events) if event.what.kind in kinds]
     items: list[Item] = []
     day = ""
     for index, event in reversed(found[-MOST:]):
@@ -38,12 +39,12 @@ def event_items(events: Sequence[Mapping[str, Any]], only: str, columns: int) ->
     return items
 
 
-def event_rows(event: Mapping[str, Any], columns: int) -> list[Row]:
+def event_rows(event: Event, columns: int) -> list[Row]:
     """` 14:03:22    57  ▲ WARN      KL-4 KL rose by 0.12 ...`, as many rows as the text takes."""
-    when, step = _time(event), event.get("step")
-    sign, word, role, text = _told(event)
+    when, step = _time(event), getattr(event.what, "step", None)
+    sign, word, role, text = _words(event.what)
     first: Row = [(f" {when:%H:%M:%S}" if when else " --:--:--", "dim")]
-    first.append((f"{step if isinstance(step, int) else '':>7}", "text"))
+    first.append((f"{'' if step is None else step:>7}", "text"))
     first = put(first, _SIGN, [(f"{sign} {word}", role)])
     quiet = role in ("dim", "ok")
     lines = wrap(clean(text), max(columns - _TEXT - 1, 16), max_lines=4, placeholder=" …") or [""]
@@ -51,47 +52,40 @@ def event_rows(event: Mapping[str, Any], columns: int) -> list[Row]:
     return rows + [[(" " * _TEXT + line, "dim" if quiet else "text")] for line in lines[1:]]
 
 
-def _told(event: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _words(what: What) -> tuple[str, str, str, str]:
     """Sign, word, role and text of an event."""
-    kind = event.get("kind")
-    if kind == "health":
-        level = str(event.get("to"))
-        sign, _, role = LEVELS.get(level, LEVELS["N-A"])
-        before = f" (was {event.get('from')})" if event.get("from") not in ("OK", "WARM", "N-A") else ""
-        return sign, level, role, f"{event.get('rule')}  {event.get('message') or ''}{before}"
-    if kind == "state":
-        state = str(event.get("to"))
-        sign, role = STATES.get(state, (glyphs.NONE, "dim"))
-        return sign, state, role, f"was {event.get('from')}"
-    if kind == "phase":
-        phase = PHASES.get(str(event.get("phase")))
-        return (glyphs.NONE, str(event.get("phase")).removesuffix("-first"), "dim", phase.label if phase else "")
-    if kind == "exit":
-        return _exit(event)
-    if kind == "action":
-        return glyphs.DASH, str(event.get("verb")), "notice", _action(event)
-    return glyphs.WARN, str(kind), "warn", str(event.get("text") or "")
+    match what:
+        case LevelChange():
+            sign, role = level_sign(what.after)
+            before = f" (was {what.before})" if what.before > Level.OK else ""
+            return sign, str(what.after), role, f"{what.rule}  {what.message}{before}"
+        case StateChange():
+            sign, role = STATES.get(what.after, (glyphs.NONE, "dim"))
+            return sign, what.after, role, f"was {what.before}"
+        case PhaseChange():
+            phase = PHASES.get(what.phase)
+            return glyphs.NONE, what.phase.removesuffix("-first"), "dim", phase.label if phase else ""
+        case DriverExit():
+            return _exit(what)
+        case Action():
+            parts = (what.rule or "", by_whom(what.by), " ".join(what.settings))
+            return glyphs.DASH, what.verb, "notice", " ".join(part for part in parts if part)
+        case Alert() | Note():
+            return glyphs.WARN, what.kind, "warn", what.text
 
 
-def _exit(event: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    code, by = event.get("code"), event.get("requested_by")
+def _exit(what: DriverExit) -> tuple[str, str, str, str]:
+    code, by = what.code, what.requested_by
     text = "the driver was ended" if code is None else f"the driver left with code {code}"
-    text += f" ({event['signal']})" if event.get("signal") else ""
+    text += f" ({what.signal})" if what.signal else ""
     text += f", asked {by_whom(by)}" if by else ""
     role = "ok" if code == 0 else "dim" if by else "critical"
     return glyphs.FINISHED if code == 0 else glyphs.STOPPED if by else glyphs.FAILED, "exit", role, text
 
 
-def _action(event: Mapping[str, Any]) -> str:
-    by = by_whom(event.get("by"))
-    settings = " ".join(map(str, event.get("settings") or []))
-    return " ".join(part for part in (str(event.get("rule") or ""), by, settings) if part)
-
-
-def _time(event: Mapping[str, Any]) -> datetime | None:
-    """Local time."""
-    t = event.get("t")
+def _time(event: Event) -> datetime | None:
+    """Local time; None for a time that no calendar has."""
     try:
-        return datetime.fromtimestamp(t) if isinstance(t, (int, float)) else None
+        return datetime.fromtimestamp(event.t)
     except (OverflowError, OSError, ValueError):
         return None

@@ -1,19 +1,17 @@
 """How states, phases and levels are said: a sign, a word, and the role they are drawn in."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from launcher.console.phases import PHASES
 from launcher.format import duration, number
-from launcher.health.verdict import TOO_SHORT
-from launcher.record.levels import Bound
-from launcher.record.state import ALIVE, shown_verdict
+from launcher.health.verdict import TOO_SHORT, shown
+from launcher.record.levels import Bound, Level
+from launcher.record.state import RunState
 from tui.drawing import glyphs
 from tui.drawing.rows import Row, Span
 
 STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
     "queued": (glyphs.WAITING, "dim"),
-    "preflight": (glyphs.WAITING, "live"),
     "starting": (glyphs.WAITING, "live"),
     "running": (glyphs.RUNNING, "live"),
     "stopping": (glyphs.STOPPED, "warn"),
@@ -33,49 +31,41 @@ LEVELS: dict[str, tuple[str, str, str]] = {  # level -> sign, verdict of a run, 
     "WARN": (glyphs.WARN, "WARNING", "warn"),
     "CRITICAL": (glyphs.CRITICAL, "CRITICAL", "critical"),
 }
-ORDER = {level: index for index, level in enumerate(LEVELS)}
 
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
 
 
-def is_live(state: Mapping[str, Any]) -> bool:
-    """Whether the run has not ended: it may be stopped, and its figures still move."""
-    return state.get("state", "queued") in ALIVE
-
-
-def state_words(state: Mapping[str, Any], now: float | None = None) -> Row:
+def state_words(state: RunState, now: float | None = None) -> Row:
     """`● running · rollout 96/128`; with `now` also how long, `rollout 20s of ~31s`."""
-    name = str(state.get("state", "queued"))
+    name = state.state
     sign, role = STATES.get(name, (glyphs.LOST, "dim"))
-    if state.get("stalled") and name in ("starting", "running"):
+    if state.stalled and name in ("starting", "running"):
         sign, role, name = glyphs.WARN, "warn", "stalled"
-    outcome = state.get("outcome")
-    word = f"{name} · {outcome}" if name == "imported" and outcome else name
+    word = f"{name} · {state.outcome}" if name == "imported" and state.outcome else name
     if name in ("running", "stalled") and (doing := _doing(state, now)):
         return [(f"{sign} {word}", role), (f" · {doing}", "dim")]
     return [(f"{sign} {word}", role)]
 
 
-def _doing(state: Mapping[str, Any], now: float | None) -> str:
-    phase = str(state.get("phase") or "").removesuffix("-first")
-    rollout = state.get("rollout")
-    if isinstance(rollout, dict) and rollout.get("total"):
-        phase = f"{phase or 'rollout'} {rollout.get('finished', 0)}/{rollout['total']}"
-    since, usual = state.get("phase_since"), state.get("phase_usual")
-    if now is None or not isinstance(since, (int, float)) or not usual or usual < _SLOW:
+def _doing(state: RunState, now: float | None) -> str:
+    phase = (state.phase or "").removesuffix("-first")
+    if state.rollout is not None and state.rollout.total:
+        phase = f"{phase or 'rollout'} {state.rollout.finished}/{state.rollout.total}"
+    since, usual = state.phase_since, state.phase_usual
+    if now is None or since is None or not usual or usual < _SLOW:
         return phase
     return f"{phase} {duration(max(0, now - since) // 5 * 5)} of ~{duration(usual)}"
 
 
 def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
     """Sign, word and role of a run's verdict."""
-    return LEVELS.get(shown_verdict(state, verdict), LEVELS["N-A"])
+    return LEVELS.get(shown(state, verdict), LEVELS["N-A"])
 
 
-def verdict_words(state: Mapping[str, Any]) -> Row:
+def verdict_words(state: RunState) -> Row:
     """`▲ WARNING KL-4 +1`: the verdict, the worst flag, how many more are on."""
-    sign, word, role = verdict_word(str(state.get("state", "queued")), state.get("verdict"))
-    flags = state.get("flags") or []
+    sign, word, role = verdict_word(state.state, state.verdict)
+    flags = state.flags
     row: Row = [(f"{sign} {word}", role)]
     if flags:
         row.append((f" {flags[0]}", role))
@@ -84,36 +74,35 @@ def verdict_words(state: Mapping[str, Any]) -> Row:
     return row
 
 
-def level_sign(level: str) -> Span:
+def level_sign(level: Level) -> Span:
     """The sign of a level in its role."""
-    sign, _, role = LEVELS.get(level, LEVELS["N-A"])
+    sign, _, role = LEVELS[str(level)]
     return sign, role
 
 
-def uptime(state: Mapping[str, Any], now: float | None) -> str:
+def uptime(state: RunState, now: float | None) -> str:
     """`up 52m`, `ran 3h 04m`; in whole minutes while the run lives, so that it seldom repaints.
 
     A run that ended tells the time of all its attempts, as the list of runs does.
     `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
     up any more does not seem to go on.
     """
-    if not is_live(state) and isinstance(state.get("took"), (int, float)):
-        return f"ran {duration(state['took'])}"
-    started = state.get("started")
-    last = now if is_live(state) else state.get("ended") or (state.get("exit") or {}).get("t") or now
-    if not isinstance(started, (int, float)) or not isinstance(last, (int, float)) or last < started:
+    if not state.live and state.seconds is not None:
+        return f"ran {duration(state.seconds)}"
+    last = now if state.live else state.ended or (state.exit and state.exit.t) or now
+    if state.started is None or last is None or last < state.started:
         return ""
-    seconds = last - started
-    if not is_live(state):  # the log of an imported run may tell no time
+    seconds = last - state.started
+    if not state.live:  # the log of an imported run may tell no time
         return f"ran {duration(seconds)}" if seconds else ""
     return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
 
 
-def phase_sentence(state: Mapping[str, Any], now: float | None, on_cpu: bool) -> str:
+def phase_sentence(state: RunState, now: float | None, on_cpu: bool) -> str:
     """`loading the models, 10s, usually 15–180 s`: what a run that has no step yet does, to five seconds."""
-    phase, since = PHASES.get(str(state.get("phase"))), state.get("phase_since")
+    phase, since = PHASES.get(state.phase or ""), state.phase_since
     parts = [phase.label if phase else "starting"]
-    if isinstance(since, (int, float)) and now is not None and now - since >= 5:
+    if since is not None and now is not None and now - since >= 5:
         parts.append(duration((now - since) // 5 * 5))
     if phase:
         least, most = phase.cpu if on_cpu else phase.gpu
@@ -121,36 +110,34 @@ def phase_sentence(state: Mapping[str, Any], now: float | None, on_cpu: bool) ->
     return ", ".join(parts)
 
 
-def by_whom(by: object) -> str:
+def by_whom(by: str | None) -> str:
     """Who asked for something: `from the screen`, `by user`, `by stop_on: NUM-1 is CRITICAL`."""
     return "from the screen" if by == "screen" else f"by {by}"
 
 
-def notice(state: Mapping[str, Any]) -> tuple[str, str] | None:
+def notice(state: RunState) -> tuple[str, str] | None:
     """Role and sentence of the banner: why a run stands still, or how it ended. None while all goes on."""
-    name = state.get("state", "queued")
-    if is_live(state):
-        if minutes := state.get("silent_minutes"):
+    name, error, step, total = state.state, state.error, state.step, state.total
+    if state.live:
+        if minutes := state.silent_minutes:
             return "warn", f"the supervisor has written nothing for {minutes} min: what you see is old"
-        return ("warn", str(state["stall"])) if state.get("stall") else None
-    error = state.get("error")
-    step, total = state.get("step"), state.get("total")
+        return ("warn", state.stall) if state.stall else None
     at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before its first step"
     if name == "failed":
-        advice = " (what to try: ppo-tui diagnose)" if state.get("cause") else ""
+        advice = " (what to try: ppo-tui diagnose)" if state.cause else ""
         return "critical", f"failed{at}: {error}{advice}" if error else f"failed{at}; l shows the log"
     if name == "lost" and error:
         return "critical", f"lost: {error}"
     if name == "lost":
-        alive = "veRL still trains on: x stops it" if state.get("driver_alive") else "veRL is gone too"
+        alive = "veRL still trains on: x stops it" if state.driver_alive else "veRL is gone too"
         return "critical", f"lost{at}: the supervisor ended without a record; {alive}"
     if name == "stopped":
-        by = (state.get("exit") or {}).get("requested_by")
+        by = state.exit and state.exit.requested_by
         return "dim", f"stopped{at}" + (f" {by_whom(by)}" if by else "") + (f": {error}" if error else "")
     if name == "finished":
         return "ok", f"finished{at}"
     if name == "imported":
-        outcome = state.get("outcome") or "unknown how it ended"
+        outcome = state.outcome or "unknown how it ended"
         return "dim", f"imported: a run made elsewhere, {outcome}{at}" + (f": {error}" if error else "")
     return None
 
