@@ -12,11 +12,16 @@ from typing import Any
 
 import pytest
 
-from launcher.health.verdict import Row, sort
+from launcher.health.verdict import sort
 from launcher.metrics.records import StepRecord, figures
+from launcher.record.check import Check
+from launcher.record.events import Event, LevelChange
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
+from launcher.record.machine import GpuSample, HostSample, MachineSample, ProcessesSample
 from launcher.record.process import ProcessId
+from launcher.record.state import Rollout, RunState
 from launcher.run.reading.missed import looked
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings
@@ -87,53 +92,45 @@ def made_up(count: int, **values: Any) -> list[StepRecord]:
     ]
 
 
-def checks(**levels: tuple[str, str]) -> list[dict[str, Any]]:
+def checks(**levels: tuple[str, str]) -> tuple[Check, ...]:
     """Rows of the checklist: OK but for those named (`KL_4=("WARN", "KL rose ...")`) and two without data."""
     rows = []
     for rule, question in QUESTIONS.items():
-        level, message = levels.get(rule.replace("-", "_"), ("OK", FIGURES.get(rule, "")))
+        word, message = levels.get(rule.replace("-", "_"), ("OK", FIGURES.get(rule, "")))
+        level = Level[word]
         if rule in ("KL-3", "STALE-1"):
-            level, message = "N-A", "not logged by this run"
-        since = 60 if level in ("NOTICE", "WARN", "CRITICAL") else None
-        rank = Level[level.replace("-", "_")]
-        rows.append(Row(rule, question, rank, message, since, cleared=None, was=None, family="", muted=False))
-    return [row.to_json() for row in sort(rows)]
+            level, message = Level.N_A, "not logged by this run"
+        rows.append(Check(rule, question, level, message, since=60 if level > Level.OK else None))
+    return tuple(sort(rows))
 
 
-def running(**more: Any) -> dict[str, Any]:
-    """state.json of a live run; its supervisor is this test's own process."""
+def running(**more: Any) -> RunState:
+    """The state of a live run; its supervisor is this test's own process."""
     me = ProcessId.of(os.getpid())
-    assert me is not None
-    return {
-        "schema": 1,
+    known: dict[str, Any] = {
         "state": "running",
-        "outcome": None,
         "phase": "rollout",
         "phase_since": START + 200,
         "attempt": 1,
-        "supervisor": me.to_json(),
-        "driver": me.to_json(),
+        "supervisor": me,
+        "driver": me,
         "step": 62,
         "total": 80,
         "eta": 38.0,
         "step_seconds": 2.1,
-        "rollout": {"finished": 24, "failed": 0, "total": 32},
-        "stalled": False,
+        "rollout": Rollout(finished=24, total=32),
         "verdict": "OK",
-        "flags": [],
         "checks": checks(),
         "created": START,
         "started": START,
         "updated": START + 200,
         "heartbeat": time.time(),
-        "exit": None,
-        "error": None,
-        **more,
     }
+    return RunState(**known | more)
 
 
-def ended(state: str, **more: Any) -> dict[str, Any]:
-    """state.json of a run that is over."""
+def ended(state: str, **more: Any) -> RunState:
+    """The state of a run that is over."""
     return running(**{"state": state, "phase": "final", "rollout": None, "eta": None, **more})
 
 
@@ -143,22 +140,22 @@ def write_run(
     name: str = "toy-cpu",
     hex_id: str = "7f3a1c",
     attempts: Sequence[Sequence[StepRecord]] = (),
-    state: dict[str, Any] | None = None,
-    events: Sequence[dict[str, Any]] = (),
-    memory: Sequence[dict[str, Any]] = (),
+    state: RunState | None = None,
+    events: Sequence[Event] = (),
+    machine: Sequence[MachineSample] = (),
     log: str = "",
-    argv: Sequence[str] = ("python", "-u", "-m", "verl.trainer.main_ppo"),
+    **info: Any,
 ) -> Path:
-    """A whole run directory; returns its path."""
+    """A whole run directory; returns its path. `info` are further fields of run.yaml."""
     run = RunDir(home / "runs" / f"{hex_id}-{name}")
     run.attempts.mkdir(parents=True)
     run.control.mkdir()
     state = state or running()
-    created = state["created"]
-    run.write_info({"id": run.id, "name": name, "created": created, "argv": list(argv), "overrides": []})
-    run.state.write_text(json.dumps(state))
-    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
-    run.memory.write_text("".join(json.dumps(sample) + "\n" for sample in memory))
+    argv = ("python", "-u", "-m", "verl.trainer.main_ppo")
+    RunInfo(**{"id": run.id, "name": name, "created": state.created, "argv": argv, **info}).write(run.run_yaml)
+    state.write(run.state)
+    run.events.write_bytes(b"".join(event.to_line() for event in events))
+    write_samples(run, machine)
     for records in attempts or [[]]:
         attempt = run.add_attempt()
         attempt.steps.write_bytes(b"".join(record.to_line() for record in records))
@@ -167,42 +164,38 @@ def write_run(
     return run.path
 
 
-def host_sample(**more: Any) -> dict[str, Any]:
-    """One line of gpu.jsonl of a machine without a GPU."""
-    memory = {"host": {"used": 9.2 * GIB, "total": 31.0 * GIB}, "run": {"rss": 3.4 * GIB}}
-    return {"t": START + 200, **memory, "gpus": [], **more}
+def write_samples(run: RunDir, samples: Sequence[MachineSample]) -> None:
+    """Replaces gpu.jsonl."""
+    run.machine.write_text("".join(json.dumps(sample.to_json()) + "\n" for sample in samples))
 
 
-def gpu_sample(count: int) -> dict[str, Any]:
-    """One line of gpu.jsonl with `count` GPUs."""
+def host_sample(**more: Any) -> MachineSample:
+    """A sample of a machine without a GPU."""
+    host, run = HostSample(int(9.2 * GIB), 31 * GIB), ProcessesSample(int(3.4 * GIB))
+    return MachineSample(**{"t": START + 200, "host": host, "run": run, **more})
+
+
+def gpu_sample(count: int) -> MachineSample:
+    """A sample of a machine with `count` GPUs."""
     gpus = [
-        {
-            "index": i,
-            "name": "NVIDIA GeForce RTX 4090",
-            "used": int((19.4 + 0.3 * i) * GIB),
-            "total": 24 * GIB,
-            "util": 97 - i,
-            "power": 312 + i,
-            "temp": 71 - i,
-            "run_used": 19 * GIB,
-        }
+        GpuSample(
+            i,
+            "NVIDIA GeForce RTX 4090",
+            used=int((19.4 + 0.3 * i) * GIB),
+            total=24 * GIB,
+            util=97 - i,
+            power=312 + i,
+            temp=71 - i,
+            run_used=19 * GIB,
+        )
         for i in range(count)
     ]
-    return host_sample(gpus=gpus)
+    return host_sample(gpus=tuple(gpus))
 
 
-def rise(step: int, rule: str, to: str, message: str) -> dict[str, Any]:
-    """A health rule that rose."""
-    return {
-        "schema": 1,
-        "t": START + step,
-        "kind": "health",
-        "step": step,
-        "rule": rule,
-        "from": "OK",
-        "to": to,
-        "message": message,
-    }
+def rise(step: int, rule: str, to: str, message: str, before: str = "OK") -> Event:
+    """A health rule that rose, or with `before` went from another level."""
+    return Event(START + step, LevelChange(step, rule, Level[before], Level[to], message))
 
 
 TASK = "\x1b[36m(TaskRunnerV1 pid=3018)\x1b[0m"
@@ -251,9 +244,9 @@ def warned(make: SimpleNamespace) -> Path:
     message = "KL rose by 0.12 in 20 steps while the reward changed by 0.01"
     path: Path = make.run(
         attempts=[recorded(62)],
-        state=running(verdict="WARN", flags=["KL-4"], checks=checks(KL_4=("WARN", message))),
+        state=running(verdict="WARN", flags=("KL-4",), checks=checks(KL_4=("WARN", message))),
         events=[rise(57, "KL-4", "WARN", message)],
-        memory=[gpu_sample(1)],
+        machine=[gpu_sample(1)],
         log=LAST_WORDS,
     )
     return path

@@ -38,7 +38,7 @@ def test_failed(snap_compare: Compare, make: SimpleNamespace, size: tuple[int, i
                 MEM_1=("WARN", "23.9 of 24.0 GB reserved, growing"),
             ),
         ),
-        memory=[make.gpus(8)],
+        machine=[make.gpus(8)],
         log=make.log,
     )
     assert snap_compare(make.app(run), terminal_size=size, run_before=ready)
@@ -48,7 +48,7 @@ def test_starting(snap_compare: Compare, make: SimpleNamespace) -> None:
     state = make.running(
         state="starting", phase="model", phase_since=make.start + 185, step=None, checks=[], verdict="WARM"
     )
-    run = make.run(state=state, memory=[make.gpus(1)], log=make.log)
+    run = make.run(state=state, machine=[make.gpus(1)], log=make.log)
     assert snap_compare(make.app(run), terminal_size=(80, 24), run_before=ready)
 
 
@@ -56,7 +56,7 @@ def test_cpu_run_that_finished(snap_compare: Compare, make: SimpleNamespace) -> 
     run = make.run(
         attempts=[make.recorded(80)],
         state=make.ended("finished", step=80),
-        memory=[make.host()],
+        machine=[make.host()],
         log=make.log,
         argv=["python", "-u", "-m", "verl.trainer.main_ppo", "trainer.device=cpu"],
     )
@@ -67,7 +67,7 @@ def test_without_kl(snap_compare: Compare, make: SimpleNamespace) -> None:
     steps = make.recorded(62)
     for record in steps:
         record.data.pop("actor/kl_loss", None)
-    run = make.run(attempts=[steps], memory=[make.gpus(2)], log=make.log)
+    run = make.run(attempts=[steps], machine=[make.gpus(2)], log=make.log)
     assert snap_compare(make.app(run), terminal_size=(80, 24), run_before=ready)
 
 

@@ -33,7 +33,7 @@ def long(make: SimpleNamespace) -> Path:
         perf__throughput=lambda step: 1700 + 100 * math.sin(step / 37),
     )
     state = make.running(step=10_000, total=20_000, checks=make.checks())
-    return Path(make.run(attempts=[steps], state=state, memory=[make.gpus(1)], log=make.log))
+    return Path(make.run(attempts=[steps], state=state, machine=[make.gpus(1)], log=make.log))
 
 
 def diverged(make: SimpleNamespace) -> Path:
@@ -42,7 +42,7 @@ def diverged(make: SimpleNamespace) -> Path:
     found = ("CRITICAL", "critic/score/mean is nan since step 1")
     state = make.running(step=30, verdict="CRITICAL", flags=["NUM-1"], checks=make.checks(NUM_1=found))
     steps = make.made_up(30, **dict.fromkeys(names, math.nan))
-    return Path(make.run(attempts=[steps], state=state, memory=[make.gpus(1)], log=make.log))
+    return Path(make.run(attempts=[steps], state=state, machine=[make.gpus(1)], log=make.log))
 
 
 def empty(make: SimpleNamespace) -> Path:
@@ -56,7 +56,7 @@ def failed(make: SimpleNamespace) -> Path:
     why = "the model Qwen/Qwen2.5-0.5B-Instruct was not found: download it, or give a folder in model.path"
     log = "(TaskRunnerV1) loading\nTraceback (most recent call last):\nOSError: not found\n"
     state = make.ended("failed", step=None, error=why, checks=[], verdict="WARM")
-    return Path(make.run(state=state, memory=[make.host()], log=log))
+    return Path(make.run(state=state, machine=[make.host()], log=log))
 
 
 @pytest.mark.parametrize(("size", "theme"), itertools.product(SIZES, THEMES))

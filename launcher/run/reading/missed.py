@@ -62,7 +62,6 @@ def is_alarm(change: LevelChange) -> bool:
 
 
 def _end(state: RunState) -> float:
-    """When a run ended; of a lost one, its last sign of life."""
-    if state.exit is not None and state.exit.t is not None:
-        return state.exit.t
-    return max(state.updated or 0.0, state.heartbeat or 0.0)
+    """When a run ended; of a lost one, the last change that its supervisor wrote down."""
+    ended = state.exit.t if state.exit else None
+    return (state.updated or 0.0) if ended is None else ended
