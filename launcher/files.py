@@ -28,7 +28,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Replaces a JSON file atomically."""
-    write_atomic(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    write_atomic(path, orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def read_json(path: Path) -> dict[str, Any]:

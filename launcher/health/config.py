@@ -68,7 +68,7 @@ class RunConfig:
 
     @property
     def group_based(self) -> bool | None:
-        """Whether advantages compare several answers to one prompt."""
+        """Whether advantages compare several responses to one prompt."""
         return None if self.estimator is None else self.estimator.startswith(_GROUP_BASED)
 
     @property

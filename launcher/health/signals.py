@@ -11,7 +11,7 @@ from launcher.health.series import Ema, median, sigma
 class Reward:
     """The score, its noise, its range and its best so far.
 
-    `span` is the usual distance between the best and the worst answer of a step: the unit in which the
+    `span` is the usual distance between the best and the worst response of a step: the unit in which the
     reward rules measure. A new `best` of the smoothed score (from the 5th value on) must beat the old one
     by 0.005 span.
     """

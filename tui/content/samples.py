@@ -22,7 +22,7 @@ def ordered(samples: Sequence[Sample], order: str) -> list[int]:
     """The places of the samples in one of ORDERS; those without a score come last."""
     places = list(range(len(samples)))
     if order == "longest first":
-        places.sort(key=lambda place: -len(samples[place].answer))
+        places.sort(key=lambda place: -len(samples[place].response))
     elif order != "as dumped":
         sign = -1 if order == "best first" else 1
         scores = {place: sign * sample.score for place, sample in enumerate(samples)}
@@ -38,15 +38,15 @@ def matching(samples: Sequence[Sample], places: Sequence[int], word: str) -> lis
 
 def sample_row(sample: Sample) -> Row:
     """`  1.0  answer`, on one line."""
-    answer = " ".join(sample.answer[:400].split())
+    answer = " ".join(sample.response[:400].split())
     return [("  ", "text"), (f"{_score(sample):>7}  ", "title"), (answer or "(none)", "text" if answer else "dim")]
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
     """Prompt, answer and ground truth, wrapped."""
-    figures = [_scored(sample), f"{len(sample.answer):,} characters", *sample.parts]
+    figures = [_scored(sample), f"{len(sample.response):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
-    for title, text in (("Answer", sample.answer), ("Ground truth", sample.truth), ("Prompt", sample.prompt)):
+    for title, text in (("Answer", sample.response), ("Ground truth", sample.truth), ("Prompt", sample.prompt)):
         rows.append([(f" {title}", "title")])
         for line in (text or "(none)").splitlines():
             rows += [[(f"   {part}", "text")] for part in fold(line, max(columns - 4, 8))]
@@ -73,8 +73,8 @@ def diff_rows(
         row: Row = [(f" step {later.step}, {_scored(answer)}", "title")]
         none = "No other step asked this prompt: training asks it once an epoch, a validation each time (v)."
         said = [[(f" {line}", "dim")] for line in wrap(none, max(columns - 2, 8))] if alone else []
-        return [*said, row, *flow(plain(answer.answer), columns)]
-    found = compare(sample.answer, answer.answer)
+        return [*said, row, *flow(plain(answer.response), columns)]
+    found = compare(sample.response, answer.response)
     before, after = (f"step {each.step}, {_scored(of)}" for each, of in (older, newer))
     row = [(f" {before} {ARROW} {after}", "title")]
     if not found.gone and not found.new:
@@ -135,7 +135,7 @@ def _bar(count: int, most: int) -> str:
 
 def about(samples: Sequence[Sample]) -> str:
     """`64 answers, 12 different`: few different answers are a sign of their own."""
-    return f"{len(samples):,} answers, {len({sample.answer for sample in samples}):,} different"
+    return f"{len(samples):,} answers, {len({sample.response for sample in samples}):,} different"
 
 
 def _scored(sample: Sample) -> str:

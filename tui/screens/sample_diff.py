@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from launcher.run.reading.reader import RunReader
-from launcher.run.reading.responses import Dump, Sample, answers_to, dumps, prompt_of
+from launcher.run.reading.responses import Dump, Sample, responses_to, dumps, prompt_of
 from launcher.text import clean
 from tui.content.samples import answer_row, diff_rows, score_course
 from tui.drawing.rows import Row, crop
@@ -146,7 +146,7 @@ def _answers(prompt: bytes, found: list[Dump]) -> list[Answer]:
     answers: list[Answer] = []
     for dump in found:
         try:
-            answers += [Answer(dump, place, each) for place, each in enumerate(answers_to(prompt, dump))]
+            answers += [Answer(dump, place, each) for place, each in enumerate(responses_to(prompt, dump))]
         except OSError:  # pruned while it was looked for
             continue
     return answers

@@ -10,7 +10,7 @@ from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Bound, Level, worst
 
 
-class Stalled(Rule):
+class Stall(Rule):
     """The time since the last step against the usual gap between steps (saving and validation included)."""
 
     id = "STALL-1"

@@ -17,7 +17,7 @@ _EXPLAINED_FROM = 31
 _STILL_FALLS = 0.9  # the newest ten of the last fifty losses, to the oldest ten
 
 
-class KeepsUp(Rule):
+class CriticFit(Rule):
     """The value loss against its usual and the range of rewards, and the variance it explains."""
 
     id = "CRIT-1"

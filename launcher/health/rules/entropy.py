@@ -15,7 +15,7 @@ _NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
 _SPANS = (5, 10, 20)
 
 
-class Collapse(Rule):
+class EntropyCollapse(Rule):
     """Entropy that falls too fast, or has run out (the absolute part holds for token means only)."""
 
     id = "ENT-1"
@@ -75,7 +75,7 @@ class Collapse(Rule):
         return Level.NOTICE if entropy.ema < limits["notice.value"] else Level.OK
 
 
-class Noise(Rule):
+class EntropyRise(Rule):
     """Entropy far above its usual: the policy babbles."""
 
     id = "ENT-2"
@@ -104,7 +104,7 @@ class Noise(Rule):
         return [Bound(level, ">=", limits[f"{name}.ratio"] * usual + limits[f"{name}.offset"]) for level, name in FLAGS]
 
 
-class Exhausted(Rule):
+class LowEntropy(Rule):
     """Little entropy left and no progress: not a fault, but probably all that the run can give."""
 
     id = "ENT-3"

@@ -10,7 +10,7 @@ from launcher.health.state import Reading
 from launcher.record.levels import Level
 from launcher.text import clean
 
-# Most are anchored: veRL prints sample answers into the same log, and a model that writes code writes
+# Most are anchored: veRL prints sample responses into the same log, and a model that writes code writes
 # errors too.
 _PREFIX = re.compile(r"(?:\([^()]*\bpid=\d+[^()]*\)\s*)+")
 _LOGGED = re.compile(r"[A-Z]+ \d{2}-\d{2} [\d:]{8} \[[^\]]{1,80}\] ")  # what vLLM writes before each line

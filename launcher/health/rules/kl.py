@@ -58,7 +58,7 @@ class PlausibleKl(_ReferenceRule):
         return ladder(limits, "mean", "<")
 
 
-class Runaway(_ReferenceRule):
+class KlBlowUp(_ReferenceRule):
     """The KL against fixed limits and against its own recent past."""
 
     id = "KL-1"
@@ -121,7 +121,7 @@ class UpdateSize(Rule):
         return ladder(limits, "value")
 
 
-class Controller(_ReferenceRule):
+class KlController(_ReferenceRule):
     """The smoothed KL against the target of an adaptive controller."""
 
     id = "KL-3"
@@ -149,7 +149,7 @@ class Controller(_ReferenceRule):
         return ladder(limits, "ratio", unit=self._target)
 
 
-class Bargain(_ReferenceRule):
+class UnrewardedDrift(_ReferenceRule):
     """KL that rises without buying reward: neither a jump nor a limit, the slow way to lose a run."""
 
     id = "KL-4"
@@ -190,7 +190,7 @@ class Bargain(_ReferenceRule):
         return Level.OK
 
 
-class Clipped(Rule):
+class ClippedTokens(Rule):
     """The share of tokens whose ratio left the trust region."""
 
     id = "CLIP-1"

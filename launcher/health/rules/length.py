@@ -1,4 +1,4 @@
-"""LEN-1, TRUNC-1 and ABORT-1: how long answers are, how many are cut off, how many are empty."""
+"""LEN-1, TRUNC-1 and ABORT-1: how long responses are, how many are cut off, how many are empty."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from launcher.health.state import LASTING, Reading
 from launcher.record.levels import FLAGS, Bound, Level, worst
 
 
-class Length(Rule):
-    """The mean length of an answer against its usual."""
+class ResponseLength(Rule):
+    """the mean length of a response against its usual."""
 
     id = "LEN-1"
     question = "Is the response length stable?"
@@ -43,8 +43,8 @@ class Length(Rule):
         return ladder(limits, "longer", ">", unit=usual) + ladder(limits, "shorter", "<", unit=usual)
 
 
-class Truncation(Rule):
-    """The share of answers at the length limit: its rise over the usual, and whether it stays high."""
+class TruncatedResponses(Rule):
+    """The share of responses at the length limit: its rise over the usual, and whether it stays high."""
 
     id = "TRUNC-1"
     question = "Are responses cut off?"
@@ -92,9 +92,9 @@ class Truncation(Rule):
         ]
 
     def _share(self, frame: Frame) -> float | None:
-        """The share of answers at the limit.
+        """The share of responses at the limit.
 
-        The v1 trainer compares with the longest answer of the batch, so its share is never 0: when even the
+        The v1 trainer compares with the longest response of the batch, so its share is never 0: when even the
         longest is below the limit (where unknown: below an earlier one), nothing was cut off.
         """
         x, longest = frame.get(keys.TRUNCATED), frame.get(keys.LENGTH_MAX)
@@ -105,8 +105,8 @@ class Truncation(Rule):
         return 0.0 if longest < self._longest else x
 
 
-class Empty(Rule):
-    """The share of answers without a single token."""
+class EmptyResponses(Rule):
+    """The share of responses without a single token."""
 
     id = "ABORT-1"
     question = "Do rollouts come back empty?"

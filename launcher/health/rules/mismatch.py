@@ -59,7 +59,7 @@ def _bounds(limits: Mapping[str, float], name: str) -> Sequence[Bound]:
     return ladder(limits, name)
 
 
-class Stale(Rule):
+class StaleSamples(Rule):
     """How many weight versions lie between sampling and training."""
 
     id = "STALE-1"

@@ -11,7 +11,7 @@ from launcher.record.levels import Level
 _SHOWN = 4
 
 
-class Numbers(Rule):
+class FiniteNumbers(Rule):
     """A NaN or infinity under any key that is not a validation's."""
 
     id = "NUM-1"

@@ -16,7 +16,7 @@ _TINY = 1e-300  # stands in for a norm of 0 in logarithms
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 
 
-class Calm(Rule):
+class GradientPeaks(Rule):
     """The gradient norm against its usual, on a logarithmic scale: single spikes are normal and clipped."""
 
     id = "GRAD-1"
@@ -57,7 +57,7 @@ class Calm(Rule):
         return found
 
 
-class Alive(Rule):
+class VanishingGradient(Rule):
     """Gradient norms that have all but vanished."""
 
     id = "GRAD-2"

@@ -16,7 +16,7 @@ _SAME = 1e-9  # a range this small is no range
 _HAD = 10  # steps with signal after which its absence is a loss
 
 
-class Falling(Rule):
+class RewardDrop(Rule):
     """The smoothed score against its best so far."""
 
     id = "REW-1"
@@ -48,7 +48,7 @@ class Falling(Rule):
         ]
 
 
-class Improving(Rule):
+class RewardPlateau(Rule):
     """A long time without a new best, unless there is nothing better to reach."""
 
     id = "REW-2"
@@ -69,7 +69,7 @@ class Improving(Rule):
         return Reading(Level.OK, f"last new best {waited} steps ago {best}")
 
 
-class Leap(Rule):
+class RewardLeap(Rule):
     """A score far above its usual: sudden success is often a loophole in the parser or the format."""
 
     id = "REW-4"
@@ -105,7 +105,7 @@ class Leap(Rule):
 
 
 class Signal(Rule):
-    """Steps on which all answers got the same reward, or all advantages are equal: they teach nothing."""
+    """Steps on which all responses got the same reward, or all advantages are equal: they teach nothing."""
 
     id = "SIG-1"
     question = "Is there anything to learn from?"
@@ -149,7 +149,7 @@ class Signal(Rule):
 
 
 def _solved(reward: Reward) -> bool:
-    """Whether equal rewards mean that every answer is as good as any ever was."""
+    """Whether equal rewards mean that every response is as good as any ever was."""
     score, best = reward.score, reward.best
     return score is not None and score > 0 and (best is None or score >= best)
 

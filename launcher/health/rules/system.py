@@ -17,7 +17,7 @@ _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds
 
 
-class Speed(Rule):
+class StepTime(Rule):
     """The time of a step, without validation and saving, for its tokens."""
 
     id = "THR-1"
@@ -44,7 +44,7 @@ class Speed(Rule):
             return warming(9 - len(self._times))
         ratio = core / self._times.median
         if cost is not None and len(self._costs):
-            ratio = min(ratio, cost / self._costs.median)  # shorter or longer answers are no slow-down
+            ratio = min(ratio, cost / self._costs.median)  # shorter or longer responses are no slow-down
         reading = self.compare(ratio, f"steps take {number(ratio)}× the usual time ({number(core)} s)")
         self._add(core, cost, refused=reading.raw >= Level.WARN)
         return reading

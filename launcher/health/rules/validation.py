@@ -12,7 +12,7 @@ from launcher.health.state import Reading
 from launcher.record.levels import Level
 
 
-class HoldsUp(Rule):
+class ValidationDrop(Rule):
     """Validation against its best pair; two low ones in a row count, as small sets are noisy."""
 
     id = "VAL-1"
@@ -48,7 +48,7 @@ class HoldsUp(Rule):
         return Reading(level, f"validation {number(validation.value)}, {best}")
 
 
-class Gamed(Rule):
+class RewardHacking(Rule):
     """Reward that rises together with length, or while validation falls."""
 
     id = "HACK-1"

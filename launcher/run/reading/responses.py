@@ -1,4 +1,4 @@
-"""What the model answered: veRL's dumps, one file a step, rewritten whole by veRL when the step is."""
+"""What the model wrote: veRL's dumps, one file a step, rewritten whole by veRL when the step is."""
 
 import contextlib
 import re
@@ -25,13 +25,13 @@ class Dump(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One answer, clean text. `score` is the summed reward, nan when unknown; `truth` is "" when unknown.
+    """One response, clean text. `score` is the summed reward, nan when unknown; `truth` is "" when unknown.
 
     `parts` are what else the reward function returned (accuracy, format, prediction), as `name value`.
     """
 
     prompt: str
-    answer: str
+    response: str
     truth: str
     score: float
     parts: tuple[str, ...]
@@ -56,7 +56,7 @@ def stamp(run: RunDir) -> tuple[int, ...]:
 
 
 def read(dump: Dump) -> tuple[list[Sample], bool]:
-    """The answers of a step in the order of the file, and whether some were too many to read.
+    """The responses of a step in the order of the file, and whether some were too many to read.
 
     Lines that are no sample are left out. Raises OSError.
     """
@@ -65,7 +65,7 @@ def read(dump: Dump) -> tuple[list[Sample], bool]:
 
 
 def prompt_of(dump: Dump, place: int) -> bytes | None:
-    """The prompt of the sample at this place as it stands in the file, for `answers_to`. Raises OSError."""
+    """The prompt of the sample at this place as it stands in the file, for `responses_to`. Raises OSError."""
     for at, (line, _) in enumerate(_rows(_lines(dump)[0])):
         if at == place:
             found = _PROMPT.search(line)
@@ -73,8 +73,8 @@ def prompt_of(dump: Dump, place: int) -> bytes | None:
     return None
 
 
-def answers_to(prompt: bytes, dump: Dump) -> list[Sample]:
-    """The answers that a dump holds to one prompt. Only their lines are parsed. Raises OSError."""
+def responses_to(prompt: bytes, dump: Dump) -> list[Sample]:
+    """The responses that a dump holds to one prompt. Only their lines are parsed. Raises OSError."""
     with dump.path.open("rb") as file:
         data = file.read(LARGEST)
     lines, at = [], data.find(prompt)
