@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from launcher.record.layout import RunDir
-from launcher.record.state import current
+from launcher.record.state import RunState, current
 
 
-def wait_for(run: RunDir, good: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:
+def wait_for(run: RunDir, good: Callable[[RunState], bool], seconds: float = 60) -> RunState:
     """The state of a run once it is as it should be."""
     deadline = time.monotonic() + seconds
     while not good(state := current(run)):

@@ -47,7 +47,7 @@ def shown(screen: SamplesScreen) -> list[str]:
     """The answers on the screen's list, in its order."""
     from tui.widgets.line_table import ResponseTable
 
-    return [screen.samples[int(key)].answer for key in screen.query_one(ResponseTable).keys]
+    return [screen.samples[int(key)].response for key in screen.query_one(ResponseTable).keys]
 
 
 def seen(pilot: Pilot[Any]) -> str:

@@ -18,8 +18,8 @@ from launcher.export.table import Table, collect
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
 from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.checklist import steps
 from launcher.run.reading.source import resolve
+from launcher.run.reading.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from launcher.format import GIB
+from launcher.record.events import LevelChange
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
-from launcher.run.reading.checklist import judge
+from launcher.run.reading.checklist import judged
 from launcher.run.reading.reader import RunReader
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -39,13 +40,13 @@ def flagged_live(run: Path) -> list[tuple[str, int, str]]:
     """The flags that rose while the run went on."""
     reader = RunReader(run)
     reader.poll()
-    changes = [event for event in reader.events if event["kind"] == "health"]
-    return [(c["rule"], c["step"], c["to"]) for c in changes if c["to"] in ("WARN", "CRITICAL")]
+    changes = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
+    return [(change.rule, change.step, change.after.name) for change in changes if change.after >= Level.WARN]
 
 
 def flagged_now(run: Path) -> list[tuple[str, int, str]]:
     """The flags that today's rules raise on the same steps."""
-    _, changes = judge(RunDir(run), [])
+    _, changes = judged(RunDir(run), [])
     high = [change for change in changes if change.after >= Level.WARN and change.after > change.before]
     return [(change.rule, change.step, change.after.name) for change in high]
 

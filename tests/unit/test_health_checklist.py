@@ -1,14 +1,19 @@
-"""The checklist as a whole: rows, verdict, explanations, the clock, the log, and that nothing breaks it."""
+"""The checklist as a whole: its rows with their limits and fixes, and the verdict."""
 
-import json
 import math
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from launcher.errors import UserError
 from launcher.health.checklist import Checklist
+from launcher.health.families import FAMILIES
 from launcher.health.rules import ALL
-from launcher.health.verdict import Change, Row, sort
+from launcher.health.verdict import sort
+from launcher.record.check import Check
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 
 KL = "actor/reward_kl_penalty"
@@ -21,8 +26,8 @@ CONFIG = {
 }
 
 
-def row(checklist: Checklist, rule: str) -> Row:
-    return next(found for found in checklist.rows() if found.rule == rule)
+def row(checklist: Checklist, rule: str) -> Check:
+    return next(found for found in checklist.checks() if found.rule == rule)
 
 
 def healthy(step: int) -> dict[str, float]:
@@ -49,7 +54,7 @@ def test_levels_are_written_as_people_say_them() -> None:
 
 
 def test_a_change_as_json() -> None:
-    change = Change(12, "KL-1", Level.OK, Level.WARN, "KL 1.2 vs usual 0.1")
+    change = LevelChange(12, "KL-1", Level.OK, Level.WARN, "KL 1.2 vs usual 0.1")
     assert change.to_json() == {
         "step": 12,
         "rule": "KL-1",
@@ -58,7 +63,7 @@ def test_a_change_as_json() -> None:
         "message": "KL 1.2 vs usual 0.1",
     }
     assert change.notable
-    assert not Change(1, "KL-1", Level.WARM, Level.OK, "").notable
+    assert not LevelChange(1, "KL-1", Level.WARM, Level.OK, "").notable
 
 
 def test_a_row_tells_when_its_flag_came_and_went() -> None:
@@ -72,7 +77,7 @@ def test_a_row_tells_when_its_flag_came_and_went() -> None:
         checklist.step(step, {KL: 0.1})
     off = row(checklist, "KL-1")
     assert (off.level, off.since, off.cleared, off.was) == (Level.OK, None, 118, Level.CRITICAL)
-    assert json.loads(json.dumps(off.to_json()))["was"] == "CRITICAL"
+    assert off.to_json()["was"] == "CRITICAL"
 
 
 def test_rows_put_the_worst_first_and_roots_before_symptoms() -> None:
@@ -83,7 +88,7 @@ def test_rows_put_the_worst_first_and_roots_before_symptoms() -> None:
         data = {**healthy(step), "actor/ppo_kl": 0.5, KL: 5.0, "actor/pg_clipfrac": 0.5}
         data |= {"response/aborted_ratio": 0.03} if step > 16 else {}
         checklist.step(step, data)
-    on = [(found.rule, str(found.level)) for found in checklist.rows() if found.level > Level.OK]
+    on = [(found.rule, str(found.level)) for found in checklist.checks() if found.level > Level.OK]
     assert on == [
         ("KL-1", "CRITICAL"),
         ("KL-2", "CRITICAL"),
@@ -91,7 +96,7 @@ def test_rows_put_the_worst_first_and_roots_before_symptoms() -> None:
         ("CLIP-1", "CRITICAL"),
         ("ABORT-1", "NOTICE"),
     ]
-    levels = [found.level for found in checklist.rows()]
+    levels = [found.level for found in checklist.checks()]
     assert levels == sorted(levels, reverse=True)
 
 
@@ -105,7 +110,7 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
     assert checklist.sentence("stopped").startswith("TOO SHORT — ")
     checklist.step(20, healthy(20))
     assert checklist.verdict == Level.OK
-    count = {level: sum(found.level == level for found in checklist.rows()) for level in Level}
+    count = {level: sum(found.level == level for found in checklist.checks()) for level in Level}
     judged = len(ALL) - count[Level.N_A] - count[Level.WARM]
     assert checklist.sentence() == (
         f"HEALTHY — {judged} of 31 rules judged, {count[Level.N_A]} N-A, {count[Level.WARM]} warming up"
@@ -133,20 +138,25 @@ def test_a_missing_metric_is_named_and_judged_when_it_comes() -> None:
     assert ("KL-2", Level.N_A, Level.OK) in [(change.rule, change.before, change.after) for change in changes]
 
 
-# Explanations
+# Limits, metrics and fixes
 
 
-def test_an_explanation_shows_fixes_with_present_values_that_fit_the_run() -> None:
+def texts(check: Check) -> list[str]:
+    return [fix.text for fix in check.fixes]
+
+
+def test_a_row_has_its_limits_and_fixes_that_fit_the_run_with_present_values() -> None:
     checklist = Checklist(CONFIG)
     for step in range(1, 8):
         checklist.step(step, healthy(step))
-    found = checklist.explain("KL-1")
-    assert found.fixes[:2] == [
+    found = row(checklist, "KL-1")
+    assert texts(found)[:2] == [
         "algorithm.kl_ctrl.kl_coef ↑ (now 0.001)",
         "actor_rollout_ref.actor.optim.lr ↓ (now 1e-06)",
     ]
-    assert found.keys == [KL]
-    assert [(str(line.level), line.side) for line in found.lines] == [
+    assert [fix.key for fix in found.fixes][:2] == ["algorithm.kl_ctrl.kl_coef", "actor_rollout_ref.actor.optim.lr"]
+    assert found.keys == (KL,)
+    assert [(str(bound.level), bound.side) for bound in found.bounds] == [
         ("NOTICE", ">="),
         ("WARN", ">="),
         ("CRITICAL", ">="),
@@ -154,44 +164,107 @@ def test_an_explanation_shows_fixes_with_present_values_that_fit_the_run() -> No
         ("CRITICAL", ">"),
         ("CRITICAL", ">"),
     ]
-    assert found.lines[3].value == pytest.approx(3 * 0.004 + 0.05)
+    assert found.bounds[3].value == pytest.approx(3 * 0.004 + 0.05)
+
+
+def test_advice_without_a_key_says_so() -> None:
+    assert [fix.key for fix in row(Checklist(), "ERR-1").fixes] == [None]
 
 
 def test_fixes_follow_the_logged_keys_when_the_configuration_is_not_known() -> None:
     checklist = Checklist()
     checklist.step(1, {"actor/kl_loss": 0.01})
-    fixes = checklist.explain("KL-1").fixes
+    fixes = texts(row(checklist, "KL-1"))
     assert "actor_rollout_ref.actor.kl_loss_coef ↑" in fixes
     assert not any("kl_ctrl" in fix for fix in fixes)
-    assert not any("critic" in fix for fix in checklist.explain("MEM-1").fixes)
+    assert not any("critic" in fix for fix in texts(row(checklist, "MEM-1")))
 
 
 def test_the_gradient_limit_is_called_what_it_is_called_in_this_version() -> None:
     old = Checklist({"actor_rollout_ref.actor.grad_clip": 1.0})
-    assert "actor_rollout_ref.actor.grad_clip ↓ (now 1.0)" in old.explain("GRAD-1").fixes
-    assert "actor_rollout_ref.actor.optim.clip_grad ↓" in Checklist().explain("GRAD-1").fixes
+    assert "actor_rollout_ref.actor.grad_clip ↓ (now 1.0)" in texts(row(old, "GRAD-1"))
+    assert "actor_rollout_ref.actor.optim.clip_grad ↓" in texts(row(Checklist(), "GRAD-1"))
 
 
-def test_every_rule_can_be_explained_at_any_time() -> None:
+def test_every_row_is_explained_at_any_time() -> None:
     checklist = Checklist(gpu_total_gb=80, host_total_gb=100)
     for step in range(60):
-        for rule in ALL:
-            found = checklist.explain(rule.id)
-            assert found.meaning and found.healthy and found.bad and found.first_aid and found.fixes
-            assert all(math.isfinite(line.value) for line in found.lines)
+        found = checklist.checks()
+        assert {check.rule for check in found} == {rule.id for rule in ALL}
+        for check in found:
+            assert check.fixes and all(FAMILIES[check.family])
+            assert all(math.isfinite(bound.value) for bound in check.bounds)
+            assert check.keys or not check.bounds  # limits without a metric could not be drawn
         checklist.step(step, healthy(step))
 
 
-def test_an_unknown_rule_is_a_users_mistake() -> None:
+def test_a_mute_of_an_unknown_rule_is_a_users_mistake() -> None:
     with pytest.raises(UserError, match="did you mean 'KL-1'"):
-        Checklist().explain("KL1")
+        Checklist().mute("KL1")
     with pytest.raises(UserError):
         Checklist().mute("KL-9")
 
 
+# The rows are kept until something is judged
+
+
+Act = Callable[[Checklist], object]
+ERROR = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB."
+ACTS: dict[str, Act] = {
+    "step": lambda checklist: checklist.step(7, healthy(7), t=70.0),
+    "log line": lambda checklist: checklist.log_line(ERROR, 9),
+    "tick": lambda checklist: checklist.tick(1e6, host=(99.0, 100.0)),
+    "mute": lambda checklist: checklist.mute("KL-1"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+def test_whatever_is_judged_is_in_the_rows_at_once(act: Act) -> None:
+    checklist = Checklist(host_total_gb=100)
+    checklist.tick(0.0)
+    for step in range(1, 7):
+        checklist.step(step, healthy(step), t=10.0 * step)
+    before = checklist.checks()
+    act(checklist)
+    assert checklist.checks() != before
+
+
+KINDS = st.sampled_from(["step", "validation", "log line", "tick", "mute", "unmute", "ended"])
+FIGURES = st.sampled_from([0.0, 0.5, 50.0, math.nan])
+
+
+def perform(checklist: Checklist, kind: str, value: float, number: int) -> None:
+    match kind:
+        case "step":
+            checklist.step(number, {**healthy(number), KL: value, "actor/entropy": value}, t=10.0 * number)
+        case "validation":
+            checklist.step(number, {"val-core/x/acc/mean@1": value}, t=10.0 * number)
+        case "log line":
+            checklist.log_line(ERROR, number)
+        case "tick":
+            checklist.tick(1000.0 * number, gpu=(99.0, 100.0), host=(50.0, 100.0))
+        case "mute" | "unmute":
+            checklist.mute("KL-1", kind == "mute")
+        case "ended":
+            checklist.ended(1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(KINDS, FIGURES), max_size=12))
+def test_rows_that_were_asked_for_all_along_are_those_of_a_checklist_asked_once(acts: list[tuple[str, float]]) -> None:
+    asked = Checklist(gpu_total_gb=80, host_total_gb=100)
+    for end in range(len(acts) + 1):
+        if end:
+            perform(asked, *acts[end - 1], end)
+        once = Checklist(gpu_total_gb=80, host_total_gb=100)
+        for number, (kind, value) in enumerate(acts[:end], start=1):
+            perform(once, kind, value, number)
+        assert (asked.verdict, asked.sentence(), asked.checks()) == (once.verdict, once.sentence(), once.checks())
+
+
 def test_among_quiet_rows_those_that_tell_most_come_first() -> None:
-    def made(rule: str, level: Level = Level.OK, cleared: int | None = None, since: int | None = None) -> Row:
-        return Row(rule, "?", level, "", since, cleared, None, "", False)
+    def made(rule: str, level: Level = Level.OK, cleared: int | None = None, since: int | None = None) -> Check:
+        return Check(rule, level=level, since=since, cleared=cleared)
 
     rows = [
         made("NUM-1"),

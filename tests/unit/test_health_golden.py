@@ -205,7 +205,7 @@ def states_of(rule: str, steps: Steps, config: dict[str, Any], three_decimals: b
     states = []
     for number, data in enumerate(steps, start=1):
         checklist.step(number, {"actor/pg_loss": 0.01, **data}, three_decimals=three_decimals)
-        states.append(next(str(row.level) for row in checklist.rows() if row.rule == rule))
+        states.append(next(str(row.level) for row in checklist.checks() if row.rule == rule))
     return states
 
 
@@ -224,7 +224,7 @@ def test_changes_tell_the_same_story_as_the_states() -> None:
     """A reader who only has the changes (health --json, events.jsonl) can follow every rule."""
     for _, steps, rule, states, config, three_decimals in CASES:
         checklist = Checklist(config, clock=False)
-        level = next(str(row.level) for row in checklist.rows() if row.rule == rule)
+        level = next(str(row.level) for row in checklist.checks() if row.rule == rule)
         followed = []
         for number, data in enumerate(steps, start=1):
             for change in checklist.step(number, {"actor/pg_loss": 0.01, **data}, three_decimals=three_decimals):

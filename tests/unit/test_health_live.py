@@ -3,12 +3,12 @@
 import pytest
 
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import Row
+from launcher.record.check import Check
 from launcher.record.levels import Level
 
 
-def row(checklist: Checklist, rule: str) -> Row:
-    return next(found for found in checklist.rows() if found.rule == rule)
+def row(checklist: Checklist, rule: str) -> Check:
+    return next(found for found in checklist.checks() if found.rule == rule)
 
 
 def healthy(step: int) -> dict[str, float]:
@@ -19,7 +19,7 @@ def healthy(step: int) -> dict[str, float]:
 
 
 def silence(checklist: Checklist) -> str:
-    return next(row.message for row in checklist.rows() if row.rule == "STALL-1")
+    return next(row.message for row in checklist.checks() if row.rule == "STALL-1")
 
 
 def test_silence_is_judged_against_the_usual_gap() -> None:
@@ -125,7 +125,7 @@ def test_the_last_exception_of_a_block_is_the_message_and_brings_its_fixes() -> 
     found = row(checklist, "ERR-1")
     assert (found.level, found.since) == (Level.CRITICAL, 3)
     assert found.message == f"{block[-1]} (line 43)"
-    assert any("max_actor_ckpt_to_keep" in fix for fix in checklist.explain("ERR-1").fixes)
+    assert any(fix.key == "trainer.max_actor_ckpt_to_keep" for fix in found.fixes)
 
 
 def test_critical_waits_for_the_exception_that_a_heading_announces() -> None:

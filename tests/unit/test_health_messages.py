@@ -19,7 +19,7 @@ def said(rule: str, steps: Steps) -> tuple[Level, str]:
     checklist = Checklist({}, clock=False)
     for number, data in enumerate(steps, start=1):
         checklist.step(number, {"actor/pg_loss": 0.01, **data})
-    found = next(row for row in checklist.rows() if row.rule == rule)
+    found = next(row for row in checklist.checks() if row.rule == rule)
     return found.level, found.message
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import Change
 from launcher.metrics.filelog import parse_record
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -21,12 +21,12 @@ def records(name: str) -> Records:
         return [record for line in lines if (record := parse_record(line)) is not None]
 
 
-def judged(name: str) -> tuple[Checklist, list[Change]]:
+def judged(name: str) -> tuple[Checklist, list[LevelChange]]:
     checklist = Checklist(CONFIG, gpu_total_gb=139.8, host_total_gb=1000.0, clock=False)
     return checklist, [change for step, data in records(name) for change in checklist.step(step, data)]
 
 
-def flags(changes: list[Change], at_least: Level) -> list[tuple[str, int, Level]]:
+def flags(changes: list[LevelChange], at_least: Level) -> list[tuple[str, int, Level]]:
     return [
         (change.rule, change.step, change.after)
         for change in changes
@@ -61,7 +61,7 @@ def test_a_run_that_diverges_at_once() -> None:
 
 def test_the_critic_of_a_grpo_run_is_not_judged() -> None:
     checklist, _ = judged("grpo")
-    levels = {row.rule: row.level for row in checklist.rows()}
+    levels = {row.rule: row.level for row in checklist.checks()}
     assert levels["CRIT-1"] == Level.N_A
     assert min(levels[rule] for rule in ("KL-1", "KL-4", "SIG-1", "MIS-1", "THR-1", "VAL-1")) == Level.OK
 
@@ -104,10 +104,10 @@ def test_a_run_that_died_shows_the_innermost_exception(name: str, message: str) 
     assert "RayTaskError" not in changes[1].message and "overrides" not in changes[0].message
 
 
-def log_flags(name: str) -> tuple[list[Change], str]:
+def log_flags(name: str) -> tuple[list[LevelChange], str]:
     checklist = Checklist()
-    changes: list[Change] = []
+    changes: list[LevelChange] = []
     with gzip.open(LOGS / f"{name}.log.gz", "rt", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             changes += checklist.log_line(line.rstrip("\n"), number)
-    return changes, next(row.message for row in checklist.rows() if row.rule == "ERR-1")
+    return changes, next(row.message for row in checklist.checks() if row.rule == "ERR-1")

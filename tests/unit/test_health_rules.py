@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import Row
+from launcher.record.check import Check
 from launcher.record.levels import Level
 
 BASE = {"actor/pg_loss": 0.01}
 TOKENS = 50_000.0
 
 
-def row(checklist: Checklist, rule: str) -> Row:
-    return next(found for found in checklist.rows() if found.rule == rule)
+def row(checklist: Checklist, rule: str) -> Check:
+    return next(found for found in checklist.checks() if found.rule == rule)
 
 
 def levels(

@@ -19,7 +19,7 @@ def level_after(rule: str, values: list[float], settings: Mapping[str, Any], key
     checklist = Checklist(settings=settings, clock=False)
     for step, value in enumerate(values, start=1):
         checklist.step(step, {key: value})
-    return next(row.level for row in checklist.rows() if row.rule == rule)
+    return next(row.level for row in checklist.checks() if row.rule == rule)
 
 
 def test_every_rule_has_limits_and_no_limits_are_left_over() -> None:
@@ -52,7 +52,7 @@ def test_presets_move_the_limits() -> None:
     ],
 )
 def test_how_the_factor_acts(preset: str, rule: str, name: str, value: float) -> None:
-    _, limits = read({"preset": preset})
+    limits = read({"preset": preset})
     assert limits[rule].raising[name] == pytest.approx(value)
 
 
@@ -73,13 +73,13 @@ def test_how_the_factor_acts(preset: str, rule: str, name: str, value: float) ->
     ],
 )
 def test_release_limits(rule: str, name: str, release: float) -> None:
-    _, limits = read({})
+    limits = read({})
     assert limits[rule].releasing[name] == pytest.approx(release)
 
 
 def test_no_flag_ever_lets_go_before_it_rises() -> None:
     for preset in FACTORS:
-        _, limits = read({"preset": preset})
+        limits = read({"preset": preset})
         for rule, found in limits.items():
             for name, limit in TABLE[rule].limits.items():
                 raised, released = found.raising[name], found.releasing[name]
@@ -112,19 +112,12 @@ def test_a_rule_can_be_switched_off_or_muted() -> None:
     for step, value in enumerate(values, start=1):
         for checklist in (off, muted, later):
             checklist.step(step, {KL: value})
-    assert [row.message for row in off.rows() if row.rule == "KL-1"] == ["switched off"]
-    assert [(row.level, row.muted) for row in muted.rows() if row.rule == "KL-1"] == [(Level.CRITICAL, True)]
+    assert [row.message for row in off.checks() if row.rule == "KL-1"] == ["switched off"]
+    assert [(row.level, row.muted) for row in muted.checks() if row.rule == "KL-1"] == [(Level.CRITICAL, True)]
     assert (off.verdict, muted.verdict, later.verdict) == (Level.WARM, Level.WARM, Level.CRITICAL)
     later.mute("KL-1")
     assert later.verdict == Level.WARM
     assert later.sentence().endswith(", 1 muted")
-
-
-def test_the_limits_in_use_can_be_kept_and_read_again() -> None:
-    settings = {"preset": "sensitive", "KL-1": {"warn": {"ratio": 2.5}, "raise": [1, 2]}, "SIG-1": {"muted": True}}
-    kept = Checklist(settings=settings).limits()
-    assert read(kept) == read(settings)
-    assert Checklist(settings=kept).limits() == kept
 
 
 def test_the_supervisors_own_options_are_let_through() -> None:

@@ -10,10 +10,10 @@ import pytest
 from launcher import plain
 from launcher.errors import UserError
 from launcher.health.alerting import AlertSettings
-from launcher.record.events import EventLog
+from launcher.record.events import Alert, EventLog
 from launcher.record.layout import create
 from launcher.record.levels import Level
-from launcher.record.state import StateFile
+from launcher.record.state import RunState
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 
 CRITICAL, OK = Level.CRITICAL, Level.OK
@@ -111,7 +111,7 @@ def test_notify_is_a_list_of_known_ways(notify: object, sentence: str) -> None:
 def test_plain_lines_tell_an_alert_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     run, out = create("x"), io.StringIO()
-    EventLog(run.events).add("alert", text="on_alert: mail cannot be run: No such file or directory")
-    StateFile(run).write({"state": "finished"})
+    EventLog(run.events).add(Alert("on_alert: mail cannot be run: No such file or directory"))
+    RunState("finished").write(run.state)
     assert plain.follow(run, out) == 0
     assert out.getvalue().splitlines() == ["on_alert: mail cannot be run: No such file or directory", "finished"]

@@ -1,7 +1,6 @@
 """What merge and eval refuse, and what they make of a merger that fails. The real ones are in tests/e2e."""
 
 import importlib.util
-import json
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import UserError
-from launcher.files import write_json
 from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
+from launcher.record.events import Action, EventLog
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
+from launcher.record.state import RunState
 from launcher.run.actions.evaluate import evaluate, scores
 from launcher.run.actions.merge import MergeError, merge
 from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.reading.last_settings import settled
+from launcher.run.reading.last_settings import last_settings
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 
@@ -27,8 +28,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     """A run with checkpoints of steps 3 and 6, and one of step 9 that was cut off."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     made = create("toy-cpu")
-    made.write_info({"id": made.id, "name": "toy-cpu", "created": time.time(), "preset": load("toy-cpu").snapshot()})
-    write_json(made.state, {"state": "finished", "step": 6, "total": 6})
+    RunInfo(made.id, "toy-cpu", time.time(), preset=load("toy-cpu").snapshot()).write(made.run_yaml)
+    RunState("finished", step=6, total=6).write(made.state)
     for step in (3, 6, 9):
         (made.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
     (made.checkpoints / "latest_checkpointed_iteration.txt").write_text("6")
@@ -64,7 +65,7 @@ def test_a_merger_that_fails_says_why_and_leaves_nothing(run: RunDir) -> None:
 
 
 def test_an_imported_run_has_nothing_to_evaluate_with(run: RunDir) -> None:
-    run.write_info({"id": run.id, "name": "elsewhere"})
+    RunInfo(run.id, "elsewhere").write(run.run_yaml)
     with pytest.raises(UserError, match="was imported: it has no preset to evaluate with"):
         evaluate(run, [], None, silent, force=False)
 
@@ -77,13 +78,13 @@ def test_scores_are_those_of_the_last_validation_headline_first() -> None:
     assert list(scores(run).items()) == [("val-core/x/acc/mean@1", 0.75), ("val-aux/x/score/mean@1", 0.5)]
 
 
-def test_a_run_is_settled_as_it_was_resumed_last(run: RunDir) -> None:
-    first, given = settled(run)
-    assert given == [] and first["preset"] == load("toy-cpu").snapshot()
-    events = [{"kind": "action", "verb": "resume", "settings": [text]} for text in ("actor.lr=0.1", "actor.lr=0.2")]
-    run.events.write_text("".join(json.dumps(event) + "\n" for event in events))
-    info, given = settled(run)
-    assert given == ["actor.lr=0.2"] and info["preset"]["actor"]["lr"] == 0.2
+def test_the_settings_of_a_run_are_those_it_was_resumed_with_last(run: RunDir) -> None:
+    first, given = last_settings(run)
+    assert given == () and first.preset == load("toy-cpu").snapshot()
+    for text in ("actor.lr=0.1", "actor.lr=0.2"):
+        EventLog(run.events).add(Action("resume", settings=(text,)))
+    info, given = last_settings(run)
+    assert given == ("actor.lr=0.2",) and info.preset is not None and info.preset["actor"]["lr"] == 0.2
 
 
 def test_commands_say_what_is_missing_in_one_line(ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from launcher.errors import UserError
-from launcher.files import write_json
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.preset.files import load
-from launcher.record.events import EventLog
+from launcher.record.attempt import Exit, LaunchRecord
+from launcher.record.events import Action, EventLog
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
+from launcher.record.state import RunState
 from launcher.run.actions.import_logs import import_logs
-from launcher.run.reading.checklist import steps
 from launcher.run.reading.compare import (
     Compared,
     Difference,
@@ -28,6 +29,7 @@ from launcher.run.reading.compare import (
     settings,
     summary,
 )
+from launcher.run.reading.steps import steps
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -64,20 +66,20 @@ def test_the_time_of_all_attempts_counts_and_the_pause_between_them_does_not() -
 def test_a_run_of_ours_took_from_its_launch_to_its_exit() -> None:
     run = create("ours")
     attempt = run.add_attempt()
-    write_json(attempt.launch, {"created": 100.0})
-    write_json(run.state, {"state": "finished", "attempt": 1})
+    LaunchRecord(created=100.0).write(attempt.launch)
+    RunState("finished", attempt=1).write(run.state)
     attempt.steps.write_bytes(StepRecord(1, 150.0, None, {"timing_s/step": 10.0}).to_line())
-    write_json(attempt.exit, {"code": 0, "t": 190.0})
+    Exit(0, t=190.0).write(attempt.exit)
     assert facts(run).duration == 90.0
     attempt.exit.unlink()  # lost: the last step is the last sign of it
     assert facts(run).duration == 50.0
-    write_json(run.state, {"state": "queued", "attempt": 1, "updated": time.time()})
+    RunState("queued", attempt=1, updated=time.time()).write(run.state)
     assert facts(run).duration == pytest.approx(time.time() - 100.0, abs=5)
 
 
 def test_a_run_without_a_step_has_no_figures() -> None:
     run = create("empty")
-    write_json(run.state, {"state": "failed", "verdict": "WARM"})
+    RunState("failed", verdict="WARM").write(run.state)
     found = facts(run)
     assert found.state == "failed" and found.duration is None and found.step is None
     assert {found.best_score, found.last_score, found.kl, found.entropy, found.throughput} == {None}
@@ -88,7 +90,7 @@ def test_a_nan_is_told_and_is_not_the_best() -> None:
     store = SeriesStore()
     for step, score in enumerate((0.25, 0.5, math.nan), 1):
         store.add(StepRecord(step, 0.0, None, {"critic/score/mean": score, "actor/kl_loss": math.inf}))
-    found = summary("7f3a-x", {"name": "x"}, {"state": "running"}, store, 3.0)
+    found = summary("7f3a-x", RunInfo(name="x"), RunState("running"), store, 3.0)
     assert found.best_score == 0.5
     assert found.to_json() | {"last_score": "nan", "kl": "inf", "name": "x"} == found.to_json()
 
@@ -97,7 +99,7 @@ def test_kl_figures_of_different_kinds_are_named() -> None:
     ours, other = facts(imported("kl-blowup")), facts(imported("grpo"))
     (row,) = [row for row in fact_rows([ours, other]) if row[0] == "KL is"]
     assert row[1:] == ["actor/reward_kl_penalty", "actor/kl_loss"]
-    without = summary("x", {}, {"state": "running"}, SeriesStore(), None)
+    without = summary("x", RunInfo(), RunState("running"), SeriesStore(), None)
     assert not [row for row in fact_rows([ours, ours, without]) if row[0] == "KL is"]
 
 
@@ -105,20 +107,22 @@ def test_settings_of_a_resume_are_compared_and_told() -> None:
     runs = [create(name) for name in ("plain", "resumed", "back")]
     preset = load("toy-cpu", ["actor.lr=1e-6"]).snapshot()
     for run in runs:
-        run.write_info({"id": run.id, "name": "toy-cpu", "preset": preset})
-        write_json(run.state, {"state": "finished"})
-    for run, all_settings in zip(runs[1:], ([["actor.lr=2e-6"]], [["actor.lr=3e-6"], []]), strict=True):
+        RunInfo(run.id, "toy-cpu", preset=preset).write(run.run_yaml)
+        RunState("finished").write(run.state)
+    for run, all_settings in zip(runs[1:], ([("actor.lr=2e-6",)], [("actor.lr=3e-6",), ()]), strict=True):
         for given in all_settings:
-            EventLog(run.events).add("action", verb="resume", by="user", step=6, settings=given)
+            EventLog(run.events).add(Action("resume", step=6, settings=given))
     compared = [Compared(run) for run in runs]
     assert differences([each.info for each in compared]) == [Difference("actor.lr", [1e-6, 2e-6, 1e-6])]
     assert notes(compared) == [f"run {runs[1].id} was resumed with actor.lr=2e-6: its settings are those since then"]
-    runs[1].events.write_text('{"verb":"resume","settings":["no.such=1"]}\n{"verb":"resume","set')
-    assert Compared(runs[1]).info["preset"] == preset  # of another ppo-tui: what was asked for at first
+    EventLog(runs[1].events).add(Action("resume", settings=("no.such=1",)))
+    with runs[1].events.open("ab") as file:
+        file.write(b'{"schema":1,"t":9,"kind":"action","verb":"resume","set')
+    assert Compared(runs[1]).info.preset == preset  # of another ppo-tui: what was asked for at first
 
 
-def info(preset: dict[str, Any], **versions: str) -> dict[str, Any]:
-    return {"name": "x", "preset": preset, "versions": versions}
+def info(preset: dict[str, Any], **versions: str) -> RunInfo:
+    return RunInfo(name="x", preset=preset, versions=versions)
 
 
 def test_only_settings_and_versions_that_differ_are_listed() -> None:
@@ -154,7 +158,7 @@ def test_only_settings_and_versions_that_differ_are_listed() -> None:
 
 def test_a_run_without_a_preset_differs_in_no_setting() -> None:
     a, b = info({"actor": {"lr": 1e-6}}), info({"actor": {"lr": 2e-6}})
-    bare = {"name": "imported"}
+    bare = RunInfo(name="imported")
     assert differences([bare, a]) == differences([bare, bare]) == []
     assert differences([a, bare, b]) == [Difference("actor.lr", [1e-6, None, 2e-6])]
 
@@ -170,7 +174,7 @@ def test_runs_written_to_disk_keep_their_differences() -> None:
     runs = []
     for lr in (1e-6, 2e-6):
         run = create("x")
-        run.write_info({"id": run.id, **info({"actor": {"lr": lr}})})
+        info({"actor": {"lr": lr}}).write(run.run_yaml)
         runs.append(run)
     found = find_runs([run.id for run in runs])
     assert differences([run.read_info() for run in found]) == [Difference("actor.lr", [1e-6, 2e-6])]

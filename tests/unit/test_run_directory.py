@@ -1,4 +1,5 @@
 import contextlib
+import json
 import os
 import stat
 import tempfile
@@ -8,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import UserError
-from launcher.files import append_lines, read_json, write_json
+from launcher.files import append_lines, read_json
 from launcher.record import control
+from launcher.record.info import RunInfo
 from launcher.record.layout import all_runs, create, find
+from launcher.record.machine import MachineSample
+from launcher.record.state import RunState
 from launcher.run.reading.checkpoints import latest_checkpoint
-from launcher.run.supervisor.machine_log import MemoryLog
+from launcher.run.supervisor.machine_log import MachineLog
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +27,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def make(name: str, created: float) -> str:
     run = create(name)
-    run.write_info({"id": run.id, "name": name, "created": created})
-    write_json(run.state, {"state": "finished", "created": created})
+    RunInfo(run.id, name, created).write(run.run_yaml)
+    RunState("finished", created=created).write(run.state)
     return run.id
 
 
@@ -49,15 +53,15 @@ def test_of_runs_with_the_same_name_the_newest_is_meant() -> None:
 @pytest.mark.parametrize("name", ["plain", "123", "null", "two: words # here", "of two\nlines", "nämlich"])
 def test_the_name_of_a_run_is_read_without_all_that_stands_around_it(name: str) -> None:
     run = create("other")
-    run.write_info({"id": run.id, "name": name, "preset": {"name": "below"}, "host": {"name": "vm"}})
-    assert run.read_name() == name == run.read_info()["name"]
+    RunInfo(run.id, name, preset={"name": "below"}, host={"name": "vm"}).write(run.run_yaml)
+    assert run.read_name() == name == run.read_info().name
 
 
 def test_a_run_without_a_name_has_none() -> None:
     run = create("other")
     assert run.read_name() is None
-    run.write_info({"id": run.id, "host": {"name": "vm"}})
-    assert run.read_name() is None
+    run.run_yaml.write_text("id: 7f3a-other\nhost: {name: vm}\n")
+    assert run.read_name() is None and run.read_info().name == ""
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_a_run_that_we_may_not_read_hides_no_other(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("PPO_TUI_HOME", home)
         ours, theirs = create("ours"), create("theirs")
         for run in (ours, theirs):
-            run.write_info({"name": run.id})
+            RunInfo(run.id, run.id).write(run.run_yaml)
         for folder in (ours.path.parent.parent, ours.path.parent, ours.path):
             folder.chmod(0o755)
         ours.run_yaml.chmod(0o644)
@@ -124,8 +128,9 @@ def test_a_broken_state_file_reads_as_empty(tmp_path: Path) -> None:
 def test_requests_are_taken_once_and_in_order() -> None:
     run = create("x")
     control.request(run, "stop", by="cli")
-    control.request(run.path, "mute", rule="KL-1")
-    (run.control / "9-stop.json").write_text("garbage")
+    control.request(run, "mute", rule="KL-1")
+    for number, text in enumerate(("garbage", "[]", '{"verb":"reboot"}', '{"by":"nobody"}')):
+        (run.control / f"{number}-stop.json").write_text(text)
     taken = control.take(run)
     assert [(r.verb, r.by, r.rule) for r in taken] == [("stop", "cli", None), ("mute", "user", "KL-1")]
     assert control.take(run) == [] and list(run.control.iterdir()) == []
@@ -141,10 +146,14 @@ def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) ->
     assert latest_checkpoint(tmp_path) is None
 
 
-def test_memory_samples_stay_bounded_and_the_newest_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_of_the_machine_stay_bounded_and_the_newest_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("launcher.run.supervisor.machine_log._MOST", 4096)
-    log = MemoryLog(tmp_path / "gpu.jsonl")
-    for i in range(400):
-        log.add({"t": i, "gpus": [], "pad": "x" * 20})
+    log = MachineLog(tmp_path / "gpu.jsonl")
+    for t in range(400):
+        log.add(MachineSample(float(t)))
     lines = (tmp_path / "gpu.jsonl").read_bytes().splitlines()
-    assert sum(map(len, lines)) < 4200 and lines[-1].startswith(b'{"t":399') and lines[0].startswith(b'{"t":0')
+    assert sum(map(len, lines)) < 4200
+    times = [MachineSample.from_json(json.loads(line)).t for line in lines]
+    assert times[0] == 0 and times[-20:] == [*range(380, 400)] and times == sorted(set(times))

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launcher.run.explain import Explainer
 
 from launcher.errors import UserError
 from launcher.files import write_json
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.run.actions.import_logs import import_logs
-from launcher.run.explain import Explainer
-from launcher.run.reading.checklist import judge
+from launcher.run.reading.checklist import judged
 from launcher.run.reading.missed import away, last_look, looked
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -30,8 +30,8 @@ def test_an_explanation_has_the_limits_and_fixes_of_the_supervisors_checklist() 
     run = imported("kl-blowup.log.gz")
     explainer = Explainer(run)
     assert explainer.follow() and not explainer.follow()
-    checklist, _ = judge(run, [])
-    for row in checklist.rows():
+    checklist, _ = judged(run, [])
+    for row in checklist.checks():
         assert explainer.explain(row.rule) == checklist.explain(row.rule), row.rule
     found = explainer.explain("KL-1")
     assert {line.level for line in found.lines} == {Level.NOTICE, Level.WARN, Level.CRITICAL}

@@ -17,15 +17,18 @@ from waiting import wait_for
 from launcher.errors import UserError
 from launcher.files import Appender
 from launcher.preset.translate import Launch
-from launcher.record.process import ProcessId, session_members
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.lock import alone
-from launcher.record.state import ALIVE, current
+from launcher.record.process import ProcessId, session_members
+from launcher.record.state import RunState, current
 from launcher.run.actions.delete import delete
-from launcher.run.actions.start import resume, stop
-from launcher.run.reading.checklist import diagnosis, steps
+from launcher.run.actions.resume import resume
+from launcher.run.actions.stop import stop
+from launcher.run.reading.diagnosis import diagnosis
 from launcher.run.reading.reader import RunReader
-from launcher.run.supervisor.reserve import LastWords
+from launcher.run.reading.steps import steps
+from launcher.run.supervisor.reserve import Reserve
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 # Prints step 1, the others when it is told, and ends when it is told.
@@ -47,22 +50,25 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
     """A run that has printed its first step."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
     run, now = create("x"), time.time()
-    run.write_info({"id": run.id, "name": "x", "created": now})
+    RunInfo(run.id, "x", now).write(run.run_yaml)
     launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
     write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
     spawn_supervisor(run)
-    state = wait_for(run, lambda state: state["step"] == 1)
-    driver, supervisor = process(state, "driver"), process(state, "supervisor")
+    state = wait_for(run, lambda state: state.step == 1)
     yield run
-    for each in (supervisor, driver):
-        if each.alive():
+    for each in (state.supervisor, state.driver):
+        if each is not None and each.alive():
             os.kill(each.pid, signal.SIGKILL)
 
 
-def process(state: dict[str, object], name: str) -> ProcessId:
-    found = ProcessId.from_json(state[name])
-    assert found is not None
-    return found
+def driver_of(state: RunState) -> ProcessId:
+    assert state.driver is not None
+    return state.driver
+
+
+def supervisor_of(state: RunState) -> ProcessId:
+    assert state.supervisor is not None
+    return state.supervisor
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -74,19 +80,19 @@ def until(condition: Callable[[], bool]) -> None:
 
 def test_a_full_disk_costs_no_step_and_no_end(run: RunDir, tmp_path: Path) -> None:
     state = current(run)
-    supervisor = process(state, "supervisor")
+    supervisor = supervisor_of(state)
     # nothing that it writes can grow now: to it the disk is full
     resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     (tmp_path / "go").touch()
-    heartbeat = state["heartbeat"]
+    heartbeat = state.heartbeat or 0.0
     until(lambda: time.time() - heartbeat > 7)  # a beat was due
-    assert supervisor.alive() and current(run)["step"] == 1
+    assert supervisor.alive() and current(run).step == 1
     (tmp_path / "end").touch()
-    until(lambda: not session_members(process(state, "driver")))
-    assert supervisor.alive() and current(run)["state"] == "running"
+    until(lambda: not session_members(driver_of(state)))
+    assert supervisor.alive() and current(run).state == "running"
     resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    state = wait_for(run, lambda state: state["state"] not in ALIVE)
-    assert state["state"] == "finished" and state["exit"]["code"] == 0
+    state = wait_for(run, lambda state: not state.live)
+    assert state.state == "finished" and state.exit is not None and state.exit.code == 0
     until(lambda: len(list(steps(run))) == 5)
     assert [record.step for _, record in steps(run)] == [1, 2, 3, 4, 5]
 
@@ -110,7 +116,7 @@ def test_what_a_full_disk_took_half_is_completed(tmp_path: Path) -> None:
     assert path.read_bytes() == b"first\nsecond line\nthird\nfourth\n"
 
 
-def test_the_last_words_use_the_room_that_was_kept_for_them(tmp_path: Path) -> None:
+def test_the_record_of_the_end_uses_the_space_that_was_reserved_for_it(tmp_path: Path) -> None:
     room, said = tmp_path / "room", []
 
     def write() -> None:
@@ -118,9 +124,9 @@ def test_the_last_words_use_the_room_that_was_kept_for_them(tmp_path: Path) -> N
             raise OSError(errno.ENOSPC, "full")
         said.append("it failed")
 
-    LastWords(room, lambda: False).insist(write)
+    Reserve(room, lambda: False).retry(write)
     assert said == ["it failed"]
-    LastWords(room, lambda: True).insist(write)  # nobody is there to hear them
+    Reserve(room, lambda: True).retry(write)  # the run was removed: nobody can read it any more
     assert said == ["it failed"]
 
 
@@ -128,8 +134,8 @@ def test_a_run_whose_folder_was_removed_is_ended(run: RunDir) -> None:
     state = current(run)
     while run.path.exists():  # its supervisor may be writing into it
         shutil.rmtree(run.path, ignore_errors=True)
-    until(lambda: not session_members(process(state, "driver")))
-    until(lambda: not process(state, "supervisor").alive())
+    until(lambda: not session_members(driver_of(state)))
+    until(lambda: not supervisor_of(state).alive())
     assert not run.path.exists()
 
 
@@ -137,29 +143,30 @@ def test_a_stop_that_cannot_be_written_down_reaches_the_supervisor_as_a_signal(r
     run.control.rmdir()
     run.control.touch()
     assert stop(run, wait=True) == "stopped"
-    assert current(run)["exit"]["requested_by"] == "SIGTERM to the supervisor"
+    record = current(run).exit
+    assert record is not None and record.requested_by == "SIGTERM to the supervisor"
 
 
 def test_a_stop_survives_the_supervisor_it_asked(run: RunDir) -> None:
     state, said = current(run), []
-    supervisor = process(state, "supervisor")
+    supervisor = supervisor_of(state)
     os.kill(supervisor.pid, signal.SIGSTOP)
     asking = threading.Thread(target=lambda: said.append(stop(run, wait=True)))
     asking.start()
     until(lambda: any(run.control.iterdir()))
     os.kill(supervisor.pid, signal.SIGKILL)
     asking.join(30)
-    assert said == ["stopped"] and session_members(process(state, "driver")) == []
+    assert said == ["stopped"] and session_members(driver_of(state)) == []
 
 
 def test_steps_printed_after_the_supervisor_died_are_taken_in(run: RunDir, tmp_path: Path) -> None:
-    supervisor = process(current(run), "supervisor")
+    supervisor = supervisor_of(current(run))
     os.kill(supervisor.pid, signal.SIGKILL)
-    wait_for(run, lambda state: state["state"] == "lost")
+    wait_for(run, lambda state: state.state == "lost")
     assert diagnosis(run).cause == "running"
     (tmp_path / "go").touch()
     until(lambda: b"step:5" in run.attempt(1).console.read_bytes())
-    assert stop(run) == "stopped" and current(run)["step"] == 5
+    assert stop(run) == "stopped" and current(run).step == 5
     found = [record for _, record in steps(run)]
     assert [record.step for record in found] == [1, 2, 3, 4, 5]
     assert found[4].data["critic/score/mean"] == 0.5 and found[4].t >= found[0].t > 1e9
@@ -184,18 +191,18 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
     launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
     write_launch(run, run.add_attempt(), launch, created=now, run_created=now, resume_step=1)
     spawn_supervisor(run)
-    wait_for(run, lambda state: state["driver"] is not None)
+    wait_for(run, lambda state: state.driver is not None)
     until(lambda: b"step:5" in run.attempt(2).console.read_bytes())
-    assert current(run)["step"] is None
+    assert current(run).step is None
     first.steps.write_bytes(b'{"step":1,"t":1.0,"log_offset":0,"data":{"actor/entropy":0.5}}\n')
-    wait_for(run, lambda state: state["step"] == 5)
+    wait_for(run, lambda state: state.step == 5)
     assert stop(run, wait=True) == "stopped"
 
 
 def test_a_driver_that_prints_without_end_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     run, now = create("x"), time.time()
-    run.write_info({"id": run.id, "name": "x", "created": now})
+    RunInfo(run.id, "x", now).write(run.run_yaml)
     attempt = run.add_attempt()
     with attempt.console.open("wb") as console:  # faster than anybody reads: it is all there already
         console.truncate(64 << 30)  # a hole takes no room
@@ -204,12 +211,12 @@ def test_a_driver_that_prints_without_end_can_be_stopped(tmp_path: Path, monkeyp
     launch = Launch(argv=["sleep", "100"], env={}, unset=[], keys={})
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
-    state = wait_for(run, lambda state: state["driver"] is not None)
+    state = wait_for(run, lambda state: state.driver is not None)
     stop(run)
-    until(lambda: not session_members(process(state, "driver")))
-    assert current(run)["state"] == "stopping" and current(run)["step"] is None  # it still reads
+    until(lambda: not session_members(driver_of(state)))
+    assert current(run).state == "stopping" and current(run).step is None  # it still reads
     shutil.rmtree(run.path, ignore_errors=True)
-    until(lambda: not process(state, "supervisor").alive())
+    until(lambda: not supervisor_of(state).alive())
 
 
 def test_a_screen_skips_what_a_log_grew_by_at_once(run: RunDir) -> None:

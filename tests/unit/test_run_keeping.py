@@ -1,6 +1,5 @@
 """Runs over weeks and by the hundred: scores read alone, events bounded, runs removed."""
 
-import json
 import math
 from pathlib import Path
 
@@ -9,15 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.errors import UserError
-from launcher.files import write_json
 from launcher.metrics.records import StepRecord
+from launcher.record.events import EventLog, Note
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, create
+from launcher.record.levels import Level
+from launcher.record.machine import GpuSample, HostSample, MachineSample
+from launcher.record.state import RunState
 from launcher.run.actions.delete import delete, size
 from launcher.run.actions.import_logs import import_logs
 from launcher.run.reading import reader as reading
-from launcher.run.reading.checklist import judge, steps
+from launcher.run.reading.checklist import judged
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.scores import Scores
+from launcher.run.reading.steps import steps
+from launcher.run.supervisor.machine_log import MachineLog
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -30,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run_with(*lines: bytes) -> RunDir:
     run = create("made")
-    run.write_info({"name": "made"})
+    RunInfo(run.id, "made").write(run.run_yaml)
     run.add_attempt().steps.write_bytes(b"".join(lines))
     return run
 
@@ -89,10 +94,12 @@ def test_the_events_of_a_reader_are_bounded_and_counted(monkeypatch: pytest.Monk
     monkeypatch.setattr(reading, "_EVENTS", 5)
     run = run_with()
     reader = RunReader(run.path)
-    run.events.write_text("".join(json.dumps({"kind": "note", "n": n}) + "\n" for n in range(8)))
+    log = EventLog(run.events)
+    for number in range(8):
+        log.add(Note(str(number)), float(number))
     assert "events" in reader.poll()
-    assert [event["n"] for event in reader.events] == [3, 4, 5, 6, 7] and reader.event_count == 8
-    assert [event["n"] for event in reader.events_since(6)] == [6, 7]
+    assert [event.t for event in reader.events] == [3, 4, 5, 6, 7] and reader.event_count == 8
+    assert [event.what for event in reader.events_since(6)] == [Note("6"), Note("7")]
     assert len(reader.events_since(0)) == 5 and reader.events_since(8) == []
     assert "events" not in reader.poll()
 
@@ -108,10 +115,10 @@ def test_the_tail_of_a_long_console_begins_with_a_whole_line(monkeypatch: pytest
 
 def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Path) -> None:
     run, other = run_with(), run_with()
-    write_json(run.state, {"state": "queued", "updated": 4e9})
+    RunState("queued", updated=4e9).write(run.state)
     with pytest.raises(UserError, match=r"is still going \(queued\): stop it first"):
         delete(run)
-    write_json(run.state, {"state": "finished"})
+    RunState("finished").write(run.state)
     assert size(run) >= run.run_yaml.stat().st_size + run.state.stat().st_size > 0
     left = home / "runs" / ".deleted-before"  # a delete that was killed
     left.mkdir()
@@ -126,10 +133,10 @@ def test_a_run_is_judged_with_the_memory_of_its_own_machine() -> None:
     (run,) = import_logs([str(LOGS / "two-gpus.log.gz")])
     reserved = max(record.data.get("actor/perf/max_memory_reserved_gb", 0.0) for _, record in steps(run))
 
-    def memory_level() -> str:
-        return {row.rule: str(row.level) for row in judge(run, [])[0].rows()}["MEM-1"]
+    def memory_level() -> Level:
+        return {check.rule: check.level for check in judged(run, [])[0].checks()}["MEM-1"]
 
-    assert memory_level() == "N-A"
-    sample = {"t": 1.0, "host": {"used": 1, "total": 64 << 30}, "gpus": [{"total": int(reserved * 2**30)}]}
-    run.memory.write_text(json.dumps(sample) + "\n")
-    assert memory_level() in ("WARN", "CRITICAL")
+    assert memory_level() == Level.N_A
+    gpu = GpuSample(0, total=int(reserved * 2**30))
+    MachineLog(run.machine).add(MachineSample(1.0, HostSample(1, 64 << 30), gpus=(gpu,)))
+    assert memory_level() >= Level.WARN

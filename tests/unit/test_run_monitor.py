@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.health.checklist import Checklist
-from launcher.health.verdict import Change
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from launcher.run.health import checklist_maker
+from launcher.record.events import LevelChange
+from launcher.record.info import RunInfo
+from launcher.record.levels import Level
+from launcher.record.state import RunState
+from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import Monitor
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -24,7 +27,7 @@ class Heard:
     def __init__(self) -> None:
         self.records: list[StepRecord] = []
         self.phases: list[str] = []
-        self.changes: list[Change] = []
+        self.changes: list[LevelChange] = []
 
     def steps(self, records: list[StepRecord]) -> None:
         self.records += records
@@ -32,16 +35,20 @@ class Heard:
     def phase(self, phase: str, step: int | None, t: float) -> None:
         self.phases.append(phase)
 
-    def health(self, changes: Iterable[Change], t: float) -> None:
+    def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes += changes
 
 
 def make(sink: Heard, **keys: object) -> Monitor:
-    return Monitor(sink, checklist_maker({}, {}), keys, file_logger=False)
+    return Monitor(sink, checklist_maker(RunInfo(), {}), keys, file_logger=False)
+
+
+def state_of(monitor: Monitor, now: float = 1.0) -> RunState:
+    return monitor.state(RunState("running"), now)
 
 
 def warm(checklist: Checklist) -> set[str]:
-    return {row.rule for row in checklist.rows() if str(row.level) == "WARM"}
+    return {check.rule for check in checklist.checks() if check.level == Level.WARM}
 
 
 @settings(max_examples=10, deadline=None)
@@ -55,7 +62,7 @@ def test_live_pieces_and_the_whole_log_give_the_same(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(TOY)]
     for start, stop in pairwise(edges):
         monitor.feed_console(TOY[start:stop], 1.0)
-        monitor.settle(1.0)
+        monitor.collect(1.0)
     monitor.close(1.0)
     assert [r.step for r in pieces.records] == [r.step for r in whole.records] == list(range(81))
     assert [r.data for r in pieces.records] == [r.data for r in whole.records]
@@ -69,14 +76,28 @@ def test_the_start_is_told_phase_by_phase() -> None:
     monitor.close(1.0)
     start = ["config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout"]
     assert sink.phases[: len(start)] == start and sink.phases[-1] == "final"
-    told = monitor.to_json(1.0)
-    assert (told["step"], told["total"], told["eta"]) == (80, 80, None) or told["eta"] == 0
+
+
+def test_what_is_left_takes_as_many_steps_as_there_are_at_the_recent_pace() -> None:
+    monitor = make(Heard())
+    cuts = [TOY.index(b"step:%d -" % step) for step in (1, 2, 3, 4)]
+    for start, end, now in zip([0, *cuts], [*cuts, len(TOY)], (10.0, 20.0, 22.0, 28.0, 30.0), strict=True):
+        monitor.feed_console(TOY[start:end], now)
+        monitor.collect(now)
+        state = state_of(monitor, now)
+        seconds = {20.0: None, 22.0: 2.0, 28.0: 4.0}  # of a step, the median
+        if now in seconds:
+            left = 80 - (state.step or 0)
+            assert state.total == 80 and state.step_seconds == seconds[now]
+            assert state.eta == (None if seconds[now] is None else left * seconds[now])
+    monitor.close(30.0)
+    state = state_of(monitor)
+    assert (state.step, state.total, state.eta) == (80, 80, 0.0)
 
 
 def test_the_consoles_dump_completes_the_keys_and_pinned_ones_beat_it() -> None:
-    monitor = Monitor(
-        Heard(), checklist_maker({}, {}), {"a": 1}, file_logger=False, pinned={"data.train_batch_size": 7}
-    )
+    pinned = {"data.train_batch_size": 7}
+    monitor = Monitor(Heard(), checklist_maker(RunInfo(), {}), {"a": 1}, file_logger=False, pinned=pinned)
     monitor.feed_console(TOY, 1.0)
     assert monitor.keys["a"] == 1 and monitor.keys["data.train_batch_size"] == 7
     assert monitor.keys["algorithm.adv_estimator"] == "gae"
@@ -89,9 +110,9 @@ def test_a_resumed_attempt_keeps_its_baselines_when_the_dump_comes() -> None:
     first.close(1.0)
     resumed = make(Heard())
     resumed.history([record for record in before.records if 0 < record.step <= 40])
-    settled = warm(resumed.checklist)
+    unready = warm(resumed.checklist)
     resumed.feed_console(TOY[: TOY.index(b"step:0 -")], 1.0)  # its own start-up, with the dump
-    assert warm(resumed.checklist) == settled != warm(make(Heard()).checklist)
+    assert warm(resumed.checklist) == unready != warm(make(Heard()).checklist)
 
 
 @pytest.mark.parametrize("size", [5_000, 1 << 24])
@@ -102,7 +123,7 @@ def test_an_attempt_appended_to_the_same_log_holds_in_place_of_what_it_repeats(s
     monitor = make(heard)
     for start in range(0, len(log), size):
         monitor.feed_console(log[start : start + size], 1.0)
-        monitor.settle(1.0)
+        monitor.collect(1.0)
     monitor.close(1.0)
     assert [record.step for record in heard.records] == [*range(51), *range(41, 81)]
     for record in heard.records:
@@ -118,7 +139,8 @@ def test_a_silent_start_is_a_stall_with_its_likely_cause() -> None:
     assert monitor.stall(130.0) is None
     reason = monitor.stall(100.0 + 3600)
     assert reason is not None and "CPUs" in reason
-    assert monitor.to_json(100.0 + 3600)["stalled"] is True
+    state = state_of(monitor, 100.0 + 3600)
+    assert state.stalled and state.stall == reason
 
 
 def test_a_mute_outlives_the_configuration_dump_and_takes_its_flag_away() -> None:
@@ -128,21 +150,20 @@ def test_a_mute_outlives_the_configuration_dump_and_takes_its_flag_away() -> Non
     for monitor in (loud, quiet):
         monitor.feed_console(log, 1.0)
         monitor.close(1.0)
-    assert "KL-4" in loud.to_json(1.0)["flags"]
-    told = quiet.to_json(1.0)
-    assert "KL-4" not in told["flags"]
-    assert [row["rule"] for row in told["checks"] if row["muted"]] == ["KL-4"]
+    assert "KL-4" in state_of(loud).flags
+    state = state_of(quiet)
+    assert "KL-4" not in state.flags and state.muted == {"KL-4"}
     quiet.mute("KL-4", False)
-    assert quiet.to_json(1.0)["flags"] == loud.to_json(1.0)["flags"]
+    assert state_of(quiet).flags == state_of(loud).flags
 
 
 def test_a_phase_is_timed_from_the_last_step_and_measured_by_the_steps_before() -> None:
     monitor = make(Heard())
     cut = TOY.index(b"step:41 -")
     monitor.feed_console(TOY[:cut], 100.0)
-    monitor.settle(100.0)
+    monitor.collect(100.0)
     monitor.feed_console(TOY[cut : TOY.index(b"\n", cut) + 1], 250.0)
-    monitor.settle(250.0)
-    told = monitor.to_json(251.0)
-    assert told["phase"] == "rollout" and told["phase_since"] == 250.0
-    assert 0.5 < told["phase_usual"] < 3.0, "median of timing_s/gen"
+    monitor.collect(250.0)
+    state = state_of(monitor, 251.0)
+    assert state.phase == "rollout" and state.phase_since == 250.0
+    assert state.phase_usual is not None and 0.5 < state.phase_usual < 3.0, "median of timing_s/gen"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from launcher.preset.files import load
-from launcher.record.events import read_events
+from launcher.record.events import Action, read_events
+from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import create
 from launcher.run.actions.relaunch import note_origin, origin
 
@@ -17,15 +18,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_new_run_tells_which_run_it_is_from_and_what_differs() -> None:
     earlier, run = create("toy-cpu"), create("toy-cpu")
-    earlier.write_info(
-        {"id": earlier.id, "preset": load("toy-cpu", ["env.A=b"]).snapshot(), "versions": {"torch": "2"}}
-    )
+    preset = load("toy-cpu", ["env.A=b"]).snapshot()
+    RunInfo(earlier.id, preset=preset, versions={"torch": "2"}).write(earlier.run_yaml)
     after = origin(earlier, load("toy-cpu", ["actor.lr=1e-4"]).snapshot())
-    assert after == {
-        "run": earlier.id,
-        "diff": [{"key": "actor.lr", "before": 3e-4, "now": 1e-4}, {"key": "env.A", "before": "b", "now": None}],
-    }
+    assert after == Origin(earlier.id, (Edit("actor.lr", 3e-4, 1e-4), Edit("env.A", "b", None)))
     note_origin(run, after)
     (event,) = read_events(run.events)
-    assert event["verb"] == "relaunch" and event["after"] == earlier.id
-    assert event["settings"] == [f"after {earlier.id}:", "actor.lr=1e-4", "env.A=null"]
+    told = (f"after {earlier.id}:", "actor.lr=1e-4", "env.A=null")
+    assert event.what == Action("relaunch", settings=told, after=earlier.id)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import UserError
-from launcher.files import write_json
 from launcher.preset.files import load
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
-from launcher.run.actions.start import resume
+from launcher.record.state import RunState
+from launcher.run.actions.resume import resume
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 
@@ -21,8 +22,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     made = create("toy-cpu")
     snapshot = load("toy-cpu", ["trainer.steps=12"]).snapshot()
-    made.write_info({"id": made.id, "name": "toy-cpu", "created": time.time(), "preset": snapshot})
-    write_json(made.state, {"state": "finished", "step": 12, "total": 12})
+    RunInfo(made.id, "toy-cpu", time.time(), preset=snapshot).write(made.run_yaml)
+    RunState("finished", step=12, total=12).write(made.state)
     made.add_attempt()
     return made
 
@@ -49,6 +50,6 @@ def test_a_complete_run_is_not_started_for_nothing(run: RunDir) -> None:
 
 @pytest.mark.parametrize(("state", "sentence"), [("running", "is still going"), ("imported", "was imported")])
 def test_a_run_that_goes_on_or_came_from_elsewhere_is_not_resumed(run: RunDir, state: str, sentence: str) -> None:
-    write_json(run.state, {"state": state, "updated": time.time()})
+    RunState(state, updated=time.time()).write(run.state)
     with pytest.raises(UserError, match=sentence):
         resume(run)

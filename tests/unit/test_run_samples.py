@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from launcher.record.layout import RunDir
 from launcher.run.reading import responses as samples
-from launcher.run.reading.responses import Dump, answers_to, dumps, prompt_of, read, stamp
+from launcher.run.reading.responses import Dump, responses_to, dumps, prompt_of, read, stamp
 
 DATA = Path(__file__).parent.parent / "data" / "samples"  # of our own toy task
 JSON = st.recursive(
@@ -42,7 +42,7 @@ def test_what_an_answer_can_do_to_a_terminal_is_taken_out(tmp_path: Path) -> Non
         json.dumps({"output": "a\x1b]0;owned\x07b\u202e\x9b2J", "acc\x1b[2J": "\x1bc"}) + "\n{half a line"
     )
     (sample,), _ = read(Dump("rollout", 1, tmp_path / "1.jsonl"))
-    assert (sample.answer, sample.truth, sample.parts) == ("ab", "", ("acc ",))
+    assert (sample.response, sample.truth, sample.parts) == ("ab", "", ("acc ",))
     assert math.isnan(sample.score)
 
 
@@ -62,7 +62,7 @@ def test_a_huge_file_is_read_in_part(tmp_path: Path) -> None:
     found, cut = read(Dump("rollout", 1, path))
     assert cut and len(found) == samples.LARGEST // len(row)
     beginning = "y" * (1 << 16)
-    assert found[0].answer == f"{beginning} … (200,000 characters in all)"
+    assert found[0].response == f"{beginning} … (200,000 characters in all)"
 
 
 def write(path: Path, rows: list[dict[str, object]], *, escaped: bool = False) -> Dump:
@@ -83,8 +83,8 @@ def test_the_answers_to_one_prompt_are_found_in_other_dumps(tmp_path: Path) -> N
         later = write(tmp_path / "2.jsonl", [{"output": "?"}, *reversed(rows)], escaped=escaped)
         wanted = prompt_of(first, 1)
         assert wanted is not None and wanted == prompt_of(later, 1)
-        assert [sample.score for sample in answers_to(wanted, first)] == [0.5, 1.0]
-        assert [sample.score for sample in answers_to(wanted, later)] == [1.0, 0.5]
+        assert [sample.score for sample in responses_to(wanted, first)] == [0.5, 1.0]
+        assert [sample.score for sample in responses_to(wanted, later)] == [1.0, 0.5]
         assert prompt_of(later, 0) is None and prompt_of(first, 9) is None
 
 
@@ -96,7 +96,7 @@ def test_a_prompt_finds_itself_whatever_it_says(tmp_path: Path, prompts: list[st
     for place, prompt in enumerate(clean):
         wanted = prompt_of(dump, place)
         assert wanted is not None
-        answers = [sample.answer for sample in answers_to(wanted, dump)]
+        answers = [sample.response for sample in responses_to(wanted, dump)]
         assert answers == [str(n) for n, other in enumerate(clean) if other == prompt]
 
 

@@ -5,20 +5,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from launcher.files import write_json
-from launcher.record.process import ProcessId, session_members
+from launcher.record.attempt import Exit
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
-from launcher.record.state import StateFile, current
-from launcher.run.actions.start import stop
+from launcher.record.process import ProcessId, session_members
+from launcher.record.state import RunState, StateFile, current
+from launcher.run.actions.stop import stop
 
 ME = ProcessId.of(os.getpid())
 assert ME is not None
-GONE = {**ME.to_json(), "ticks": 1}
+GONE = replace(ME, ticks=1)
 
 
 @pytest.fixture
@@ -29,19 +31,19 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
     yield run
 
 
-def told(run: RunDir, supervisor: dict[str, Any], age: float = 0.0) -> dict[str, Any]:
-    StateFile(run).write({"state": "running", "attempt": 1, "supervisor": supervisor, "driver": None})
-    if age:
-        write_json(run.state, {**run.read_state(), "heartbeat": time.time() - age})
+def written(run: RunDir, supervisor: ProcessId, age: float = 0.0) -> RunState:
+    """What a reader makes of a running state whose last heartbeat was so many seconds ago."""
+    now = time.time()
+    RunState("running", attempt=1, supervisor=supervisor, updated=now, heartbeat=now - age).write(run.state)
     return current(run)
 
 
 def test_a_supervisor_on_another_machine_is_known_by_its_heartbeat(run: RunDir) -> None:
-    elsewhere = {**GONE, "boot": "another machine"}
-    assert told(run, elsewhere)["state"] == "running"
-    assert told(run, elsewhere, age=20)["state"] == "running"
-    assert told(run, elsewhere, age=300)["state"] == "lost"
-    assert told(run, GONE)["state"] == "lost"
+    elsewhere = replace(GONE, boot="another machine")
+    assert written(run, elsewhere).state == "running"
+    assert written(run, elsewhere, age=20).state == "running"
+    assert written(run, elsewhere, age=300).state == "lost"
+    assert written(run, GONE).state == "lost"
 
 
 def test_a_lost_run_may_have_left_workers_of_its_driver(run: RunDir) -> None:
@@ -50,22 +52,22 @@ def test_a_lost_run_may_have_left_workers_of_its_driver(run: RunDir) -> None:
     driver = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdin=stdin)
     started = ProcessId.of(driver.pid)
     assert started is not None and driver.wait() == 0
-    StateFile(run).write(
-        {"state": "running", "attempt": 1, "supervisor": GONE, "driver": started.to_json(), "phase": None}
-    )
-    assert current(run)["state"] == "lost" and current(run)["driver_alive"]
+    StateFile(run).write(RunState("running", attempt=1, supervisor=GONE, driver=started))
+    assert current(run).state == "lost" and current(run).driver_alive
     os.close(stdin)
     assert stop(run, by="test") == "stopped" and session_members(started) == []
     os.close(keeps)
 
 
 def test_a_run_without_a_state_is_lost_and_says_why(run: RunDir) -> None:
-    assert current(run)["state"] == "lost" and "removed" in current(run)["error"]
+    state = current(run)
+    assert state.state == "lost" and state.error is not None and "removed" in state.error
 
 
 def test_a_status_that_is_old_says_so(run: RunDir, ppo_tui: Callable[..., Any], tmp_path: Path) -> None:
-    run.write_info({"id": run.id, "name": "x"})
-    told(run, ME.to_json() if ME else {}, age=300)
+    RunInfo(run.id, "x").write(run.run_yaml)
+    assert ME is not None
+    written(run, ME, age=300)
     said = ppo_tui("status", run.id, PPO_TUI_HOME=str(tmp_path)).stdout
     assert "written nothing for 5 min" in said
 
@@ -73,25 +75,20 @@ def test_a_status_that_is_old_says_so(run: RunDir, ppo_tui: Callable[..., Any], 
 def test_a_run_that_ended_before_it_could_be_judged_was_too_short(
     run: RunDir, ppo_tui: Callable[..., Any], tmp_path: Path
 ) -> None:
-    run.write_info({"id": run.id, "name": "x"})
+    RunInfo(run.id, "x").write(run.run_yaml)
     for state, verdict in (("running", "WARM"), ("stopped", "TOO SHORT")):
-        write_json(run.state, {"state": state, "verdict": "WARM", "step": 5, "updated": time.time()})
+        RunState(state, verdict="WARM", step=5, updated=time.time()).write(run.state)
         said = [ppo_tui(*words, PPO_TUI_HOME=str(tmp_path)).stdout for words in (("runs",), ("status", run.id))]
         assert all(verdict in text for text in said), said
         assert '"verdict":"WARM"' in ppo_tui("status", run.id, "--json", PPO_TUI_HOME=str(tmp_path)).stdout
 
 
 @pytest.mark.parametrize(
-    ("record", "state"),
-    [
-        ({"code": 0, "requested_by": None}, "finished"),
-        ({"code": 143, "requested_by": "user"}, "stopped"),
-        ({"code": 1, "requested_by": None}, "failed"),
-    ],
+    ("record", "state"), [(Exit(0), "finished"), (Exit(143, "SIGTERM", "user"), "stopped"), (Exit(1), "failed")]
 )
 def test_an_exit_record_tells_the_end_also_when_its_writer_was_killed_next(
-    run: RunDir, record: dict[str, Any], state: str
+    run: RunDir, record: Exit, state: str
 ) -> None:
-    assert told(run, GONE)["state"] == "lost"
-    write_json(run.attempt(1).exit, record)
-    assert current(run)["state"] == state and current(run)["exit"] == record
+    assert written(run, GONE).state == "lost"
+    record.write(run.attempt(1).exit)
+    assert (current(run).state, current(run).exit) == (state, record)

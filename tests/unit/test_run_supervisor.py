@@ -9,19 +9,20 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from waiting import wait_for
 
 from launcher import plain
-from launcher.files import read_json
 from launcher.preset.translate import Launch
-from launcher.record.process import ProcessId, session_members
+from launcher.record.attempt import Exit
+from launcher.record.events import StateChange
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
-from launcher.record.state import ALIVE, current
+from launcher.record.process import ProcessId, session_members
+from launcher.record.state import current
 from launcher.run.actions import replay
-from launcher.run.actions.start import stop
+from launcher.run.actions.stop import stop
 from launcher.run.reading.reader import RunReader
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
@@ -34,19 +35,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def driver_of(run: RunDir) -> ProcessId:
-    found = ProcessId.from_json(current(run)["driver"])
+    found = current(run).driver
     assert found is not None
     return found
 
 
 def test_a_replay_goes_through_the_states_and_ends_as_the_log_did() -> None:
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=100)
-    state = wait_for(run, lambda s: s["state"] not in ALIVE)
-    assert state["state"] == "finished" and state["step"] == state["total"] == 80
-    assert state["exit"] == {**state["exit"], "code": 0, "signal": None, "requested_by": None}
+    state = wait_for(run, lambda s: not s.live)
+    assert state.state == "finished" and state.step == state.total == 80
+    assert state.exit is not None and state.exit == Exit(0, None, None, state.exit.t)
     reader = RunReader(run.path)
     reader.poll()
-    states = [event["to"] for event in reader.events if event["kind"] == "state"]
+    states = [event.what.after for event in reader.events if isinstance(event.what, StateChange)]
     assert states == ["starting", "running", "finished"]
     score = reader.series.get("critic/score/mean")
     assert score is not None and len(score) == 80
@@ -69,54 +70,56 @@ def test_plain_lines_tell_every_step_each_flag_and_the_end() -> None:
 
 def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
     run = replay.start(str(LOGS / "fail-missing-parquet.log.gz"), speed=1000)
-    state = wait_for(run, lambda s: s["state"] not in ALIVE)
-    assert state["state"] == "failed" and state["cause"] == "parquet-missing" and state["error"]
+    state = wait_for(run, lambda s: not s.live)
+    assert state.state == "failed" and state.cause == "parquet-missing" and state.error
     out = io.StringIO()
     assert plain.follow(run, out) == 1
     assert out.getvalue().splitlines()[-2:] == [
-        f"failed: {state['error']}",
+        f"failed: {state.error}",
         f"what to try: 'ppo-tui diagnose {run.id[:4]}'",
     ]
 
 
 def test_stop_is_recorded_with_who_asked_and_is_no_failure() -> None:
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
-    wait_for(run, lambda s: s["driver"] is not None)
+    wait_for(run, lambda s: s.driver is not None)
     assert stop(run, by="test", wait=True) == "stopped"
-    state = current(run)
-    assert state["exit"]["requested_by"] == "test" and state["exit"]["code"] == 143
+    record = current(run).exit
+    assert record is not None and (record.requested_by, record.code) == ("test", 143)
     assert session_members(driver_of(run)) == []
 
 
 def test_a_killed_supervisor_leaves_a_lost_run_whose_driver_lives_and_can_be_stopped() -> None:
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
-    state = wait_for(run, lambda s: s["driver"] is not None)
-    os.kill(state["supervisor"]["pid"], signal.SIGKILL)
-    state = wait_for(run, lambda s: s["state"] == "lost")
-    assert state["driver_alive"] is True
+    state = wait_for(run, lambda s: s.driver is not None)
+    assert state.supervisor is not None
+    os.kill(state.supervisor.pid, signal.SIGKILL)
+    state = wait_for(run, lambda s: s.state == "lost")
+    assert state.driver_alive is True
     assert stop(run, by="test") == "stopped"
-    assert current(run)["state"] == "stopped" and session_members(driver_of(run)) == []
+    assert current(run).state == "stopped" and session_members(driver_of(run)) == []
     attempt = run.last_attempt()
-    assert attempt is not None and read_json(attempt.exit)["requested_by"] == "test"
+    record = attempt.read_exit() if attempt is not None else None
+    assert record is not None and record.requested_by == "test"
 
 
 def test_a_supervisor_that_hangs_is_told_by_its_old_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
-    state = wait_for(run, lambda s: s["driver"] is not None)
-    assert "silent_minutes" not in state
-    os.kill(state["supervisor"]["pid"], signal.SIGSTOP)
+    state = wait_for(run, lambda s: s.driver is not None)
+    assert state.silent_minutes is None and state.supervisor is not None
+    os.kill(state.supervisor.pid, signal.SIGSTOP)
     real = time.time
     monkeypatch.setattr("launcher.record.state.time.time", lambda: real() + 185)
-    assert current(run)["silent_minutes"] == 3 and current(run)["state"] == "starting"
+    assert current(run).silent_minutes == 3 and current(run).state == "starting"
     monkeypatch.undo()
-    os.kill(state["supervisor"]["pid"], signal.SIGCONT)
+    os.kill(state.supervisor.pid, signal.SIGCONT)
     stop(run, wait=True)
 
 
 def test_the_hang_up_of_the_terminal_changes_nothing() -> None:
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
-    state = wait_for(run, lambda s: s["driver"] is not None)
-    supervisor = ProcessId.from_json(state["supervisor"])
+    state = wait_for(run, lambda s: s.driver is not None)
+    supervisor = state.supervisor
     assert supervisor is not None
     assert os.getsid(supervisor.pid) == supervisor.pid != os.getsid(0), "a session of its own: no terminal"
     os.kill(supervisor.pid, signal.SIGHUP)
@@ -125,18 +128,14 @@ def test_the_hang_up_of_the_terminal_changes_nothing() -> None:
     stop(run, wait=True)
 
 
-def test_a_driver_that_cannot_be_started_is_a_failed_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from launcher.run.supervisor import spawn
-
-    real = spawn.write_json
-
-    def broken(path: Path, value: dict[str, Any]) -> None:
-        real(path, {**value, "argv": ["/nonexistent/python"]} if path.name == "launch.json" else value)
-
-    monkeypatch.setattr(spawn, "write_json", broken)
-    run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
-    state = wait_for(run, lambda s: s["state"] not in ALIVE)
-    assert state["state"] == "failed" and state["exit"]["code"] == 127
+def test_a_driver_that_cannot_be_started_is_a_failed_run() -> None:
+    run, now = create("x"), time.time()
+    RunInfo(run.id, "x", now).write(run.run_yaml)
+    launch = Launch(argv=["/nonexistent/python"], env={}, unset=[], keys={})
+    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    state = wait_for(run, lambda s: not s.live)
+    assert state.state == "failed" and state.exit is not None and state.exit.code == 127
 
 
 def test_stop_on_and_on_alert_act_without_a_screen(tmp_path: Path) -> None:
@@ -146,7 +145,7 @@ def test_stop_on_and_on_alert_act_without_a_screen(tmp_path: Path) -> None:
     listen = f"import sys; open({str(heard)!r}, 'a').write(sys.stdin.read() + chr(10))"
     health = {"stop_on": ["NUM-1"], "on_alert": [sys.executable, "-c", listen]}
     now = time.time()
-    run.write_info({"id": run.id, "name": "nan", "created": now, "preset": {"health": health}})
+    RunInfo(run.id, "nan", now, preset={"health": health}).write(run.run_yaml)
     wait = "import shutil, sys, time; shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer); "
     wait += "sys.stdout.flush(); time.sleep(60)"
     log = tmp_path / "nan.log"
@@ -154,8 +153,9 @@ def test_stop_on_and_on_alert_act_without_a_screen(tmp_path: Path) -> None:
     launch = Launch(argv=[sys.executable, "-c", wait, str(log)], env={}, unset=[], keys={})
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
-    state = wait_for(run, lambda s: s["state"] not in ALIVE)
-    assert state["state"] == "stopped" and "NUM-1" in state["exit"]["requested_by"]
+    state = wait_for(run, lambda s: not s.live)
+    assert state.state == "stopped" and state.exit is not None
+    assert state.exit.requested_by == "stop_on: NUM-1 is CRITICAL"
     told = [json.loads(line) for line in heard.read_text().splitlines()]
     assert told[0]["run"] == run.id and {event["rule"] for event in told} >= {"NUM-1"}
 
@@ -164,13 +164,12 @@ def test_a_driver_that_ended_by_itself_was_not_stopped_by_what_its_last_step_sho
     run = create("nan")
     attempt = run.add_attempt()
     now = time.time()
-    preset = {"health": {"stop_on": ["NUM-1"]}}
-    run.write_info({"id": run.id, "name": "nan", "created": now, "preset": preset})
+    RunInfo(run.id, "nan", now, preset={"health": {"stop_on": ["NUM-1"]}}).write(run.run_yaml)
     step = "step:1 - actor/pg_loss:nan - critic/score/mean:0.5\n"
     end = f"import os; os.write(1, b{step!r}); os._exit(0)"  # no time to be looked at in between
     launch = Launch(argv=[sys.executable, "-c", end], env={}, unset=[], keys={})
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
-    state = wait_for(run, lambda s: s["state"] not in ALIVE)
-    assert state["state"] == "finished" and state["exit"]["requested_by"] is None
-    assert "NUM-1" in state["flags"]
+    state = wait_for(run, lambda s: not s.live)
+    assert state.state == "finished" and state.exit is not None and state.exit.requested_by is None
+    assert "NUM-1" in state.flags

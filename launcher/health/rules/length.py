@@ -13,7 +13,7 @@ from launcher.record.levels import FLAGS, Bound, Level, worst
 
 
 class ResponseLength(Rule):
-    """the mean length of a response against its usual."""
+    """The mean length of a response against its usual."""
 
     id = "LEN-1"
     question = "Is the response length stable?"
