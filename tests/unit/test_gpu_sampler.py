@@ -6,9 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -17,6 +16,7 @@ from fake_nvml import FakeGpu, FakeNvml
 from launcher import gpu_holders
 from launcher.gpu import Sampler
 from launcher.preflight import machine
+from launcher.record.machine import GpuSample, Holder
 
 GIB = 1 << 30
 RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
@@ -41,9 +41,19 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_holders, "_FIRST_NAMESPACE", here)
 
 
-def sampled(monkeypatch: pytest.MonkeyPatch, *gpus: FakeGpu, visible: list[str] | None = None, **more: Any) -> Any:
+def sampled(
+    monkeypatch: pytest.MonkeyPatch,
+    *gpus: FakeGpu,
+    visible: list[str] | None = None,
+    pids: Collection[int] = (),
+    session: int | None = None,
+) -> tuple[GpuSample, ...]:
     FakeNvml(list(gpus)).install(monkeypatch)
-    return Sampler(visible).sample(**more)["gpus"]
+    return Sampler(visible).sample(pids, session).gpus
+
+
+def holders_of(gpu: GpuSample) -> dict[int, Holder]:
+    return {holder.pid: holder for holder in gpu.holders or ()}
 
 
 def test_the_run_is_told_from_others_by_its_session_before_its_pids_are_known(
@@ -51,24 +61,25 @@ def test_the_run_is_told_from_others_by_its_session_before_its_pids_are_known(
 ) -> None:
     gpu = FakeGpu(used=12 * GIB, processes=[(os.getpid(), 8 * GIB)], graphics=[(other, 3 * GIB)])
     (found,) = sampled(monkeypatch, gpu, session=os.getsid(0))
-    assert found["run_used"] == 8 * GIB
-    holders = {each["pid"]: each for each in found["holders"]}
-    assert holders[os.getpid()]["whose"] == "run" and holders[other]["whose"] == "others"
-    assert holders[other]["user"] == psutil.Process().username() and holders[other]["used"] == 3 * GIB
+    assert found.run_used == 8 * GIB
+    holders = holders_of(found)
+    assert holders[os.getpid()].whose == "run" and holders[other].whose == "others"
+    assert holders[other].user == psutil.Process().username() and holders[other].used == 3 * GIB
 
 
 def test_of_a_process_only_its_short_name_is_written_down(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
     (found,) = sampled(monkeypatch, FakeGpu(used=GIB, processes=[(other, GIB)]))
-    assert "hunter2" not in json.dumps(found)
-    assert 0 < len(found["holders"][0]["name"]) <= 15
+    assert "hunter2" not in repr(found)
+    name = holders_of(found)[other].name
+    assert name is not None and 0 < len(name) <= 15
 
 
 def test_pids_of_another_namespace_are_unknown_and_not_others(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
     monkeypatch.setattr(gpu_holders, "_FIRST_NAMESPACE", "pid:[1]")  # a container
     for pid in (NOBODY, other):  # `other` exists here, but has no GPU open: it is not the one NVML means
         (found,) = sampled(monkeypatch, FakeGpu(used=9 * GIB, processes=[(pid, 8 * GIB)]))
-        assert found["holders"] == [{"pid": pid, "whose": "unknown", "name": None, "user": None, "used": 8 * GIB}]
-        assert found["run_used"] is None
+        assert found.holders == (Holder(pid, "unknown", None, None, 8 * GIB),)
+        assert found.run_used is None
 
 
 @pytest.mark.parametrize(
@@ -83,14 +94,14 @@ def test_pids_of_another_namespace_are_unknown_and_not_others(monkeypatch: pytes
 )
 def test_what_cannot_be_known_is_none(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, run_used: int | None) -> None:
     (found,) = sampled(monkeypatch, gpu, pids=[os.getpid()])
-    assert found["run_used"] == run_used
-    assert found["used"] == gpu.used and found["util"] == gpu.util and found["temp"] == gpu.temp
+    assert found.run_used == run_used
+    assert (found.used, found.util, found.temp) == (gpu.used, gpu.util, gpu.temp)
 
 
 def test_slow_clocks_are_told_with_their_reason_but_idling_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     heat, idle = sampled(monkeypatch, FakeGpu(reasons=0x04 | 0x20 | 0x40), FakeGpu(reasons=0x01))
-    assert heat["slowed"] == ["heat", "power limit"] and "slowed" not in idle
-    assert heat["power"] == 120 and heat["power_limit"] == 700 and heat["slow_at"] == 87
+    assert heat.slowed == ("heat", "power limit") and idle.slowed == ()
+    assert (heat.power, heat.power_limit, heat.slow_at) == (120, 700, 87)
 
 
 def test_limits_and_holders_come_every_ten_seconds_and_holders_when_they_change(
@@ -107,8 +118,9 @@ def test_limits_and_holders_come_every_ten_seconds_and_holders_when_they_change(
         gpu.processes = {4: [(other, 40 * GIB)], 6: [(other, 40 * GIB + 1)], 7: [(other, GIB)]}.get(
             second, gpu.processes
         )
-        (found,) = sampler.sample()["gpus"]
-        told.append((second, "power_limit" in found, "holders" in found))
+        (found,) = sampler.sample().gpus
+        written = found.to_json()
+        told.append((second, "power_limit" in written, "holders" in written))
     assert [entry for entry in told if entry[1] or entry[2]] == [
         (0, True, True),
         (4, False, True),
@@ -124,11 +136,11 @@ def test_mig_slices_are_devices_of_their_own_with_the_heat_of_the_whole(monkeypa
     ]
     whole = FakeGpu(uuid="GPU-w", slices=halves, temp=61)
     found = sampled(monkeypatch, FakeGpu(), whole)
-    assert [gpu["index"] for gpu in found] == [0, "1:0", "1:1"]
-    assert [gpu["total"] for gpu in found[1:]] == [40 * GIB] * 2
-    assert found[1]["temp"] == 61 and found[1]["power"] == 120 and found[1]["util"] is None
+    assert [gpu.index for gpu in found] == [0, "1:0", "1:1"]
+    assert [gpu.total for gpu in found[1:]] == [40 * GIB] * 2
+    assert (found[1].temp, found[1].power, found[1].util) == (61, 120, None)
     (one,) = sampled(monkeypatch, FakeGpu(), whole, visible=["MIG-2"])
-    assert one["index"] == "1:1" and one["used"] == 2 * GIB
+    assert one.index == "1:1" and one.used == 2 * GIB
 
 
 @pytest.mark.parametrize(
@@ -139,11 +151,11 @@ def test_the_devices_that_the_run_may_use(
     monkeypatch: pytest.MonkeyPatch, visible: list[str] | None, indices: list[int]
 ) -> None:
     found = sampled(monkeypatch, FakeGpu(uuid="GPU-aaaa-1"), FakeGpu(uuid="GPU-bbbb-2"), visible=visible)
-    assert [gpu["index"] for gpu in found] == indices
+    assert [gpu.index for gpu in found] == indices
 
 
 def test_a_gpu_that_fell_off_the_bus_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [gpu["index"] for gpu in sampled(monkeypatch, FakeGpu(lost=True), FakeGpu())] == [1]
+    assert [gpu.index for gpu in sampled(monkeypatch, FakeGpu(lost=True), FakeGpu())] == [1]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +173,9 @@ def test_why_there_are_no_figures_is_in_the_samples(
     sampler = Sampler(visible)
     first, second = sampler.sample(), sampler.sample()
     sampler.close()
-    assert why in first["missing"] and first["gpus"] == [] and sampler.smallest_gpu is None
-    assert "missing" not in second and not nvml.open
+    assert first.missing is not None and why in first.missing
+    assert first.gpus == () and sampler.smallest_gpu is None
+    assert second.missing is None and not nvml.open
 
 
 def test_the_preflight_names_who_is_on_a_gpu_already(monkeypatch: pytest.MonkeyPatch, other: int) -> None:
@@ -185,11 +198,11 @@ def test_recorded_figures_of_a_real_run_come_out_as_they_went_in(monkeypatch: py
         gpu = gpus[row["gpu"]]
         gpu.used, gpu.util, gpu.temp, gpu.power = row["used"], row["util"], row["temp"], row["power"]
         gpu.reasons, gpu.processes = row["thr"], [(pid, size) for pid, size in row["procs"]]
-        found = sampler.sample(ours)["gpus"][row["gpu"]]
+        found = sampler.sample(ours).gpus[row["gpu"]]
         held = sum(size for _, size in row["procs"])
-        assert (found["used"], found["util"], found["run_used"]) == (row["used"], row["util"], held)
-        assert "slowed" not in found  # their only reason was idling
-        assert abs(found["used"] - held) < 2 * GIB  # asked one after the other: either may be ahead
+        assert (found.used, found.util, found.run_used) == (row["used"], row["util"], held)
+        assert found.slowed == ()  # their only reason was idling
+        assert abs(row["used"] - held) < 2 * GIB  # asked one after the other: either may be ahead
         busy += bool(held)
     assert busy > 400
 

@@ -78,18 +78,18 @@ def test_the_start_is_told_phase_by_phase() -> None:
     assert sink.phases[: len(start)] == start and sink.phases[-1] == "final"
 
 
-def test_what_is_left_takes_as_many_steps_as_there_are_at_the_recent_pace() -> None:
+def test_the_rest_of_a_run_takes_the_median_of_its_recent_steps() -> None:
     monitor = make(Heard())
-    cuts = [TOY.index(b"step:%d -" % step) for step in (1, 2, 3, 4)]
-    for start, end, now in zip([0, *cuts], [*cuts, len(TOY)], (10.0, 20.0, 22.0, 28.0, 30.0), strict=True):
-        monitor.feed_console(TOY[start:end], now)
+    assert state_of(monitor).eta is None
+    cuts = [0, *(TOY.index(b"step:%d -" % step) for step in (1, 2, 3, 4))]
+    pace = [None, 10.0, 6.0, 6.0]  # of gaps of 10, 2 and 6 s
+    for step, now in enumerate((10.0, 20.0, 22.0, 28.0)):
+        monitor.feed_console(TOY[cuts[step] : cuts[step + 1]], now)
         monitor.collect(now)
         state = state_of(monitor, now)
-        seconds = {20.0: None, 22.0: 2.0, 28.0: 4.0}  # of a step, the median
-        if now in seconds:
-            left = 80 - (state.step or 0)
-            assert state.total == 80 and state.step_seconds == seconds[now]
-            assert state.eta == (None if seconds[now] is None else left * seconds[now])
+        assert (state.step, state.total, state.step_seconds) == (step, 80, pace[step])
+        assert state.eta == (None if pace[step] is None else (80 - step) * pace[step])
+    monitor.feed_console(TOY[cuts[-1] :], 30.0)
     monitor.close(30.0)
     state = state_of(monitor)
     assert (state.step, state.total, state.eta) == (80, 80, 0.0)

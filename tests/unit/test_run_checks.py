@@ -1,0 +1,73 @@
+"""The rows in state.json: limits, metrics and fixes as they are now, for a screen that judges nothing itself."""
+
+from pathlib import Path
+
+import pytest
+
+from launcher.record.check import Check
+from launcher.record.events import EventLog
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, create
+from launcher.record.levels import Level
+from launcher.record.state import RunState, StateFile, current
+from launcher.run.actions.import_logs import import_logs
+from launcher.run.reading.checklist import checklist_maker, judged
+from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.source import chunks
+from launcher.run.reading.steps import earlier_steps, steps
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+
+
+def imported(*names: str) -> RunDir:
+    return import_logs([str(LOGS / name) for name in names])[0]
+
+
+def rows(run: RunDir) -> dict[str, Check]:
+    return {check.rule: check for check in current(run).checks}
+
+
+@pytest.mark.parametrize("names", [("kl-blowup.log.gz",), ("learning.log.gz", "resume.log.gz")])
+def test_the_rows_on_disk_are_those_of_the_rules(names: tuple[str, ...]) -> None:
+    run = imported(*names)
+    checklist, _ = judged(run, [])
+    assert list(current(run).checks) == checklist.checks()
+
+
+def test_a_row_has_its_limits_its_metric_and_fixes_with_present_values() -> None:
+    found = rows(imported("kl-blowup.log.gz"))["KL-1"]
+    assert {bound.level for bound in found.bounds} == {Level.NOTICE, Level.WARN, Level.CRITICAL}
+    assert found.keys == ("actor/reward_kl_penalty",)
+    assert "algorithm.kl_ctrl.kl_coef ↑ (now 0.001)" in [fix.text for fix in found.fixes]
+
+
+def test_limits_that_follow_the_run_move_with_its_steps_and_go_on_after_a_resume() -> None:
+    """The run of a log is watched step by step; then an attempt goes on from its step 11."""
+    source = imported("learning.log.gz")
+    log = b"".join(chunks(source.attempt(1).console))
+    run = create("x")
+    file, events = StateFile(run), EventLog(run.events)
+
+    def watch(resume_step: int | None, pieces: list[bytes]) -> list[Check]:
+        attempt = run.add_attempt()
+        monitor = Monitor(DiskSink(attempt, events), checklist_maker(RunInfo(), {}), {}, file_logger=False)
+        monitor.history(earlier_steps(run, attempt.number, resume_step))
+        found = []
+        for now, piece in enumerate(pieces):
+            monitor.feed_console(piece, float(now))
+            monitor.collect(float(now))
+            file.write(monitor.state(RunState("stopped", attempt=attempt.number), float(now)))
+            found.append(rows(run)["KL-1"])
+        return found
+
+    cut = log.index(b"step:12 -")
+    early, late = watch(None, [log[:cut], log[cut:]])
+    assert early.bounds and late.bounds and early.bounds != late.bounds
+    assert [record.step for _, record in steps(run)][-1] > 11
+    (resumed,) = watch(11, [b""])
+    assert resumed.bounds == early.bounds and resumed.keys == early.keys
