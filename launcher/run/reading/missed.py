@@ -62,6 +62,6 @@ def is_alarm(change: LevelChange) -> bool:
 
 
 def _end(state: RunState) -> float:
-    """When a run ended; of a lost one, the last change that its supervisor wrote down."""
+    """When a run ended; of a lost one, its last sign of life."""
     ended = state.exit.t if state.exit else None
-    return (state.updated or 0.0) if ended is None else ended
+    return max(state.updated or 0.0, state.heartbeat or 0.0) if ended is None else ended

@@ -44,9 +44,11 @@ def log_file(word: str) -> LogFile:
 
 def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
     """Opens a log for reading; a gzip file is told by its first bytes, not its name."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else path.open("rb")
+    file = path.open("rb")
+    if not file.peek(2).startswith(b"\x1f\x8b"):
+        return file
+    file.close()
+    return gzip.open(path, "rb")
 
 
 def chunks(path: Path) -> Iterator[bytes]:
