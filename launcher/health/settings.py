@@ -111,7 +111,7 @@ def _effective(rule: str, own: _Own, k: float) -> Limits:
     raising = {name: own.limits.get(name, limit.scale(limit.value, k)) for name, limit in table.limits.items()}
     _check_order(rule, raising)
     releasing = {name: table.limits[name].released(value, table.factor) for name, value in raising.items()}
-    count, window = own.switches.get("raise", table.raise_)
+    count, window = own.switches.get("raise", table.raised)
     return Limits(
         raising,
         releasing,
