@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,30 +21,32 @@ class Group(BaseModel):
     """A part of a preset. Strict: `"5"` is not a number, 1 is not true, NaN is nothing."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    prefix: ClassVar[str] = ""  # what veRL's keys of the group begin with
 
 
 def verl(
-    key: str,
     about: str,
-    default: Any = None,
     *,
+    key: str | None = None,
+    default: Any = None,
     unit: str = "",
     follows: str = "",
     kind: Kind = "",
     names: dict[str, str] | None = None,
     essential: bool = False,
     scale: Scale = "",
-    step: float = 1,
+    step: float | None = None,
     **limits: float,
 ) -> Any:
     """A field of a preset.
 
-    `key` is veRL's key as the newest version calls it, with `+` where it has to be appended (`++` where some
-    versions have it already), or "" when the field is ours. A default of None means veRL's own default, which
+    `key` is veRL's key as the newest version calls it: below the group's prefix when it begins with a dot, the
+    prefix and the field's name when None, "" when the field is ours. A `+` stands before one that has to be
+    appended, `++` where some versions have it already. A default of None means veRL's own default, which
     is then not passed. `follows` names the field whose value is taken while this one is None. `kind` says
     that the value is a path, or may also be a name (on the Hugging Face hub, a command). `names` turns our
     values into veRL's. A form shows what is `essential` first. `scale` is a stepper's (numbers have "125",
-    whole ones "step"), `step` the distance of "step". `limits` are pydantic's: gt, ge, lt, le.
+    whole ones "step"), `step` the distance of "step", which it implies. `limits` are pydantic's: gt, ge, lt, le.
     """
     extra: Any = {
         "verl": key,
@@ -98,19 +100,20 @@ def specs(model: type[BaseModel], path: tuple[str, ...] = ()) -> dict[str, Spec]
         if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
             found.update(specs(info.annotation, here))
         else:
-            found[".".join(here)] = _spec(here, info)
+            found[".".join(here)] = _spec(here, info, getattr(model, "prefix", ""))
     return found
 
 
-def _spec(path: tuple[str, ...], info: FieldInfo) -> Spec:
+def _spec(path: tuple[str, ...], info: FieldInfo, prefix: str) -> Spec:
     extra: Any = info.json_schema_extra
-    key = extra["verl"]
+    given = extra["verl"] if extra["verl"] is not None else f".{path[-1]}"
+    key = given.lstrip("+")
     parts = _parts(info.annotation)
     choices = tuple(str(value) for part in parts if get_origin(part) is Literal for value in get_args(part))
     return Spec(
         path=path,
-        key=key.lstrip("+"),
-        plus=key[: len(key) - len(key.lstrip("+"))],
+        key=prefix + key if key.startswith(".") else key,
+        plus=given[: len(given) - len(key)],
         about=info.description or "",
         unit=extra["unit"],
         default=info.default,
@@ -121,8 +124,8 @@ def _spec(path: tuple[str, ...], info: FieldInfo) -> Spec:
         choices=choices,
         types=parts,
         essential=extra["essential"],
-        scale=extra["scale"] or _scale(parts),
-        step=extra["step"],
+        scale=extra["scale"] or ("step" if extra["step"] is not None else _scale(parts)),
+        step=1 if extra["step"] is None else extra["step"],
     )
 
 

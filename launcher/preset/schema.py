@@ -16,13 +16,13 @@ from launcher.preset.task import Data, Reward
 class Preset(Group):
     """The whole of it, after `extends` and settings. `health` is judged by `launcher.health`."""
 
-    extends: str | None = verl("", "Preset to start from: a name or a path relative to the file.")
-    description: str = verl("", "What the preset is for, in one sentence.", "")
-    needs: str = verl("", "Hardware it needs, such as: 1 GPU, 24 GB.", "")
+    extends: str | None = verl("Preset to start from: a name or a path relative to the file.", key="")
+    description: str = verl("What the preset is for, in one sentence.", key="", default="")
+    needs: str = verl("Hardware it needs, such as: 1 GPU, 24 GB.", key="", default="")
     algorithm: Literal["ppo", "grpo"] = verl(
-        "algorithm.adv_estimator",
         "PPO learns a critic; GRPO compares the responses to one prompt.",
-        "ppo",
+        key="algorithm.adv_estimator",
+        default="ppo",
         names={"ppo": "gae"},
         essential=True,
     )
@@ -39,10 +39,10 @@ class Preset(Group):
     reward: Reward = Reward()
     trainer: Trainer = Trainer()
     cluster: Cluster = Cluster()
-    health: dict[str, Any] = verl("", "Thresholds of the health rules, what to do on an alert.", {})
-    env: dict[str, str] = verl("", "Environment variables for veRL; secrets belong in the shell.", {})
-    python: str | None = verl("", "Interpreter that has veRL; ppo-tui's own when null.", kind="path or name")
-    overrides: dict[str, Any] = verl("", "veRL keys that have no field here, passed as they are.", {})
+    health: dict[str, Any] = verl("Thresholds of the health rules, what to do on an alert.", key="", default={})
+    env: dict[str, str] = verl("Environment variables for veRL; secrets belong in the shell.", key="", default={})
+    python: str | None = verl("Interpreter that has veRL; ppo-tui's own when null.", key="", kind="path or name")
+    overrides: dict[str, Any] = verl("veRL keys that have no field here, passed as they are.", key="", default={})
 
 
 FIELDS: dict[str, Spec] = specs(Preset)
