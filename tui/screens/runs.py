@@ -82,7 +82,7 @@ class RunsScreen(Screen[None]):
         """Anew only when a file of theirs changed: reading them all takes a good part of a second."""
         files = await asyncio.to_thread(_preset_files)
         if files != self._read:
-            self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
+            self.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
 
@@ -285,7 +285,7 @@ def _preset_files() -> list[tuple[Path, int]]:
     return [(path, path.stat().st_mtime_ns) for path in available().values() if path.exists()]
 
 
-def _presets() -> list[Summary]:
+def read_presets() -> list[Summary]:
     from launcher.preset.files import available, summary
 
     found = []
