@@ -15,8 +15,8 @@ from tui.screens.charted import ChartScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.metric import MetricScreen
 from tui.screens.metrics import MetricsScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.checklist import Checklist
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 from tui.widgets.view_line import ViewLine
 

@@ -20,7 +20,7 @@ from tui.entry import main
 from tui.screens.compare import CompareScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
-from tui.widgets.metric_chart import MetricChart
+from tui.widgets.charts import MetricChart
 
 HOME = (80, 24)
 Compare = Callable[..., bool]

@@ -21,9 +21,9 @@ from launcher.run.process import ProcessId
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.plot import Plot
 from tui.widgets.banner import Banner
+from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 from tui.widgets.progress_line import ProgressLine
 

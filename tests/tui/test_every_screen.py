@@ -50,7 +50,7 @@ MAKERS: dict[str, Callable[[], Screen[Any]]] = {
 }
 # What has to be on the screen from 63 columns on: what the page is about, and a key.
 WORDS: dict[str, tuple[str, ...]] = {
-    "DashboardScreen": ("KL to reference", "Is the drift buying reward?", "h checks"),
+    "DashboardScreen": ("KL to reference", "WARN", "h checks"),
     "ChecksScreen": ("Is the drift buying reward?", "h back"),
     "CheckDetailScreen": ("Is the drift buying reward?", "esc back"),
     "EventsScreen": ("KL-4", "v back"),
@@ -67,7 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "AskScreen": ("What name?", "esc  leave it"),
     "PasteScreen": ("Import?", "f2  go on"),
     "ChooseScreen": ("Save?", "y  yes", "n  no"),
-    "EditorScreen": ("actor.lr", "enter edit"),
+    "EditorScreen": ("toy-cpu", "enter edit"),
     "LaunchScreen": ("Start toy-cpu", "esc cancel"),
 }
 # No check to explain, no metric to chart, no answer to read, nothing to compare with, nothing to stop.

@@ -19,10 +19,10 @@ from tui.screens.check_detail import CheckDetailScreen
 from tui.screens.checks import ChecksScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.events import EventsScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.checklist import Checklist
 from tui.widgets.items import Items
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 
 until = partial(shown, looks=80)

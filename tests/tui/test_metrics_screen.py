@@ -18,11 +18,10 @@ from tui.app import PpoTui
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.metric import MetricScreen
 from tui.screens.metrics import MetricsScreen
+from tui.widgets.charts import MetricChart, PinnedCharts
 from tui.widgets.line_table import MetricTable
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
-from tui.widgets.pinned_charts import PinnedCharts
 
 HOME, LARGE = (80, 24), (160, 48)
 SIZES = [HOME, LARGE]

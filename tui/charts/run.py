@@ -17,7 +17,7 @@ from tui.drawing.plot import Plot
 class RunCharts:
     """Makes plots from what a reader has read; cheap to ask again.
 
-    Without `judge` they lack the limits of the rules, and metrics their flags.
+    Without `load_rules` they lack the limits of the rules, and metrics their flags.
     """
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
@@ -27,7 +27,7 @@ class RunCharts:
         self._rises: list[chart_marks.Event] = []
         self._seen = -1  # events that the rises were found in
 
-    def judge(self) -> None:
+    def load_rules(self) -> None:
         """Learns which rules and limits there are, with the settings of the run."""
         from launcher.health.about import lasting_bounds, rules_about
 

@@ -104,8 +104,8 @@ def named(names: Collection[str], query: str) -> list[str]:
 def _fits(run: RunSummary, word: str) -> bool:
     """Whether a word is a state or a verdict, in part, or letters of the name."""
     state, verdict = run.state, run.state.get("verdict")
-    told = (run.id, state["state"], state.get("outcome"), verdict, verdict_word(state["state"], verdict)[1])
-    return any(word in str(each).lower() for each in told) or letters(run.name.lower(), word) > 0
+    texts = (run.id, state["state"], state.get("outcome"), verdict, verdict_word(state["state"], verdict)[1])
+    return any(word in str(each).lower() for each in texts) or letters(run.name.lower(), word) > 0
 
 
 def _written(path: Path) -> int:

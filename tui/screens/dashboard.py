@@ -23,14 +23,12 @@ from tui.screens.charted import HEIGHTS
 from tui.screens.run_pages import RunPages
 from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
+from tui.widgets.charts import WIDE, Figures, MemoryChart, PinnedCharts
 from tui.widgets.checklist import Checklist
-from tui.widgets.figures import WIDE, Figures
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
-from tui.widgets.memory_chart import MemoryChart
 from tui.widgets.painted import HIDDEN
-from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
@@ -53,7 +51,7 @@ class DashboardScreen(RunPages):
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
         self._was_live = self._was_roomy = False
-        self._told: object = None
+        self._charted_state: object = None
         self._unshown: set[str] = set()
         self._pins = pinned()
 
@@ -84,15 +82,15 @@ class DashboardScreen(RunPages):
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
-        self.call_after_refresh(self._judge)
+        self.call_after_refresh(self._add_limits)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.update()
         self.set_interval(POLL, self._poll)
 
-    def _judge(self) -> None:
+    def _add_limits(self) -> None:
         """Adds what the rules say to the charts, after the first frame: their import takes a while."""
         if self.charts is not None:
-            self.charts.judge()
+            self.charts.load_rules()
             self.show_charts()
 
     def _poll(self) -> None:
@@ -146,10 +144,10 @@ class DashboardScreen(RunPages):
         now = _latest(reader)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
         self.query_one(ProgressLine).show(state, now, on_cpu=self.on_cpu)
-        told = _told(state)
-        charts = bool(changed & {"steps", "events"}) or told != self._told
+        charted_state = _charted_state(state)
+        charts = bool(changed & {"steps", "events"}) or charted_state != self._charted_state
         if charts:
-            self._told = told
+            self._charted_state = charted_state
             self.show_charts()
             self.show_view()
         if "state" in changed:
@@ -228,8 +226,8 @@ class DashboardScreen(RunPages):
         self.toggle_class("-pins")
 
 
-def _told(state: Mapping[str, Any]) -> object:
-    """What charts tell of the state. The rest changes each second, and six charts take 10 ms."""
+def _charted_state(state: Mapping[str, Any]) -> object:
+    """What charts show of the state. The rest changes each second, and six charts take 10 ms."""
     levels = [(check.get("rule"), check.get("level")) for check in state.get("checks") or []]
     return state.get("state"), state.get("total"), levels
 

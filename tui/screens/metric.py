@@ -15,9 +15,9 @@ from tui.charts.run import RunCharts
 from tui.content.metrics import fact_rows, title
 from tui.keys import KEYS
 from tui.screens.charted import ChartScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 from tui.widgets.view_line import ViewLine
 
@@ -33,7 +33,7 @@ class MetricScreen(ChartScreen):
         super().__init__(lens)
         self.reader, self.key, self.keys = reader, key, keys
         self.charts = RunCharts(reader, self.lens)
-        self.charts.judge()
+        self.charts.load_rules()
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()

@@ -45,6 +45,6 @@ class AwayPanel(Painted):
         drawn = [spread(title, [("enter events · esc close ", "dim")], columns)]
         for event in missed.rises[: rows - 1]:
             sign, _, role = LEVELS[event["to"]]
-            told = f"  step {event.get('step')}  {event.get('message') or ''}"
-            drawn.append([(f" {sign} {event['to']:<9} {event['rule']:<8}", role), (clean(told), "text")])
+            text = f"  step {event.get('step')}  {event.get('message') or ''}"
+            drawn.append([(f" {sign} {event['to']:<9} {event['rule']:<8}", role), (clean(text), "text")])
         return drawn

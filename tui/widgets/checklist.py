@@ -24,14 +24,14 @@ def check_row(check: Mapping[str, Any], question: int, chosen: bool = False) -> 
     sign, _, role = LEVELS.get(level, LEVELS["N-A"])
     quiet = ORDER.get(level, 0) < _ON
     mark: Row = [(CURSOR if chosen else " ", "live")]
-    asked, told = clean(str(check.get("question", ""))), clean(str(check.get("message") or ""))
+    asked, message = clean(str(check.get("question", ""))), clean(str(check.get("message") or ""))
     if not question:
-        return [*mark, (f"{sign} {level:<9}", role), (asked if quiet or not told else told, "text")]
+        return [*mark, (f"{sign} {level:<9}", role), (asked if quiet or not message else message, "text")]
     return [
         *mark,
         (f"{sign} {level:<9}", role),
         *fit([(asked, "text")], question),
-        (f" {told}", "dim" if quiet else "text"),
+        (f" {message}", "dim" if quiet else "text"),
     ]
 
 
@@ -58,13 +58,13 @@ class Checklist(Painted):
 
     @property
     def chosen(self) -> str | None:
-        """The rule that is meant: the chosen one, else the worst."""
-        rules = [str(check.get("rule")) for check in self.checks if _judged(check)]
+        """The rule that enter explains: the chosen one, else the worst."""
+        rules = [str(check.get("rule")) for check in self.checks if _listed(check)]
         return self.cursor if self.cursor in rules else rules[0] if rules else None
 
     def move(self, distance: int) -> None:
         """Chooses the check so many rows further; the first move chooses the worst."""
-        rules = [str(check.get("rule")) for check in self.checks if _judged(check)]
+        rules = [str(check.get("rule")) for check in self.checks if _listed(check)]
         if self.cursor in rules:
             at = rules.index(self.cursor) + distance
             self.cursor = rules[min(max(at, 0), len(rules) - 1)]
@@ -84,20 +84,20 @@ class Checklist(Painted):
     def draw(self, columns: int, rows: int) -> list[Row]:
         if not self.checks:
             return [[(" · no check has been judged yet", "dim")]]
-        judged = [check for check in self.checks if _judged(check)]
-        room = len(judged) if len(self.checks) <= rows else max(rows - 1, 1)
-        at = next((i for i, check in enumerate(judged) if check.get("rule") == self.cursor), 0)
+        listed = [check for check in self.checks if _listed(check)]
+        room = len(listed) if len(self.checks) <= rows else max(rows - 1, 1)
+        at = next((i for i, check in enumerate(listed) if check.get("rule") == self.cursor), 0)
         first = max(at - room + 1, 0)
-        shown = judged[first : first + room]
+        shown = listed[first : first + room]
         longest = max((len(str(check.get("question", ""))) for check in shown), default=0)
         question = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
         drawn = [check_row(check, question, check.get("rule") == self.cursor) for check in shown]
-        others = [check for check in self.checks if not _judged(check)]
-        rest = summary([*judged[:first], *judged[first + room :], *others])
+        others = [check for check in self.checks if not _listed(check)]
+        rest = summary([*listed[:first], *listed[first + room :], *others])
         if not rest or len(drawn) >= rows:
             return drawn
         return [*drawn, spread([(f"   {rest}", "dim")], [(HINT, "dim")] if columns >= _BOTH else [], columns)]
 
 
-def _judged(check: Mapping[str, Any]) -> bool:
+def _listed(check: Mapping[str, Any]) -> bool:
     return ORDER.get(str(check.get("level")), 0) >= ORDER["OK"] and not check.get("muted")

@@ -41,7 +41,7 @@ def check_rows(check: Mapping[str, Any], columns: int) -> list[Row]:
 
 
 def head(check: Mapping[str, Any], place: str, columns: int) -> list[Row]:
-    """The question with level and rule, then the message; `place` tells which of how many checks it is."""
+    """The question with level and rule, then the message; `place` says which of how many checks it is."""
     rule = clean(str(check.get("rule", "")))
     when = ""
     if is_on(check) and check.get("since") is not None:

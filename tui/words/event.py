@@ -41,7 +41,7 @@ def event_items(events: Sequence[Mapping[str, Any]], only: str, columns: int) ->
 def event_rows(event: Mapping[str, Any], columns: int) -> list[Row]:
     """` 14:03:22    57  ▲ WARN      KL-4 KL rose by 0.12 ...`, as many rows as the text takes."""
     when, step = _time(event), event.get("step")
-    sign, word, role, text = _told(event)
+    sign, word, role, text = _described(event)
     first: Row = [(f" {when:%H:%M:%S}" if when else " --:--:--", "dim")]
     first.append((f"{step if isinstance(step, int) else '':>7}", "text"))
     first = put(first, _SIGN, [(f"{sign} {word}", role)])
@@ -51,7 +51,7 @@ def event_rows(event: Mapping[str, Any], columns: int) -> list[Row]:
     return rows + [[(" " * _TEXT + line, "dim" if quiet else "text")] for line in lines[1:]]
 
 
-def _told(event: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _described(event: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Sign, word, role and text of an event."""
     kind = event.get("kind")
     if kind == "health":

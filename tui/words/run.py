@@ -93,7 +93,7 @@ def level_sign(level: str) -> Span:
 def uptime(state: Mapping[str, Any], now: float | None) -> str:
     """`up 52m`, `ran 3h 04m`; in whole minutes while the run lives, so that it seldom repaints.
 
-    A run that ended tells the time of all its attempts, as the list of runs does.
+    A run that ended shows the time of all its attempts, as the list of runs does.
     `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
     up any more does not seem to go on.
     """
@@ -104,7 +104,7 @@ def uptime(state: Mapping[str, Any], now: float | None) -> str:
     if not isinstance(started, (int, float)) or not isinstance(last, (int, float)) or last < started:
         return ""
     seconds = last - started
-    if not is_live(state):  # the log of an imported run may tell no time
+    if not is_live(state):  # the log of an imported run may have no times
         return f"ran {duration(seconds)}" if seconds else ""
     return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
 
