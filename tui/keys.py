@@ -75,8 +75,8 @@ KEYS: dict[str, list[Binding]] = {
         *_moves(letters=False, up="scroll(-1)", down="scroll(1)"),
     ],
     "confirm": [
-        _shown("confirm.yes", "y", "answer(True)", "yes", "Do it"),
-        _shown("confirm.no", "n,escape", "answer(False)", "no", "Leave everything as it is"),
+        _shown("confirm.yes", "y", "close(True)", "yes", "Do it"),
+        _shown("confirm.no", "n,escape", "close(False)", "no", "Leave everything as it is"),
         *_moves(letters=False, up="scroll(-1)", down="scroll(1)", page_up="scroll(-10)", page_down="scroll(10)"),
     ],
     "paste": [

@@ -78,7 +78,7 @@ def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
     """
     poll = select.poll()
     for descriptor in descriptors:
-        poll.register(descriptor, 0)  # POLLHUP and POLLERR are always told
+        poll.register(descriptor, 0)  # POLLHUP and POLLERR are always reported
     gone = select.POLLHUP | select.POLLERR | select.POLLNVAL
     return any(found & gone for _, found in poll.poll(0))
 
@@ -90,12 +90,12 @@ def _one_line(text: str) -> str:
 @contextlib.contextmanager
 def title_kept() -> Iterator[None]:
     """Puts the terminal's own title back at the end."""
-    told = sys.__stderr__ if understands() else None  # what Textual paints on
-    if told is not None:
-        told.write(PUSH_TITLE)
+    stream = sys.__stderr__ if understands() else None  # what Textual paints on
+    if stream is not None:
+        stream.write(PUSH_TITLE)
     try:
         yield
     finally:
-        if told is not None:
-            told.write(POP_TITLE)
-            told.flush()
+        if stream is not None:
+            stream.write(POP_TITLE)
+            stream.flush()

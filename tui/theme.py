@@ -124,7 +124,7 @@ _TERMINAL = Theme(
         "ansi-foreground": "ansi_default",
         "footer-key-foreground": "ansi_default",
         "footer-description-foreground": "ansi_default",
-        # a cursor is told without a colour: black on white may be white on white in another terminal
+        # a cursor is shown without a colour: black on white may be white on white in another terminal
         "block-cursor-background": "ansi_default",
         "block-cursor-foreground": "ansi_default",
         "block-cursor-text-style": "reverse",

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import toasts
 from pilots import until as shown
 from terminal import Terminal
 from textual.pilot import Pilot
@@ -114,7 +115,7 @@ async def test_toast_and_bell_as_the_preset_wants(
         await opened(pilot)
         add(warned, make.rise(63, "KL-1", "CRITICAL", "[red]KL[/] \x1b[2J"))
         await until(pilot, lambda: rings)
-        assert not app._notifications
+        assert not toasts(app)
         assert app.title == "▲ WARNING KL-4 · running · toy-cpu"
 
 

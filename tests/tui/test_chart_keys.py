@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import toasts
 from textual.pilot import Pilot
 
 from launcher.metrics.pins import toggle
@@ -14,8 +15,8 @@ from tui.screens.charted import ChartScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.metric import MetricScreen
 from tui.screens.metrics import MetricsScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.checklist import Checklist
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 from tui.widgets.view_line import ViewLine
 
@@ -137,7 +138,7 @@ async def test_an_x_axis_that_a_run_has_no_figures_for_is_refused(make: SimpleNa
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, "t", "t")
         assert view(app).across == "step"
-        assert ["perf/total_num_tokens" in notice.message for notice in app._notifications] == [True]
+        assert toasts(app).count("perf/total_num_tokens") == 1
 
 
 async def test_a_log_scale_is_refused_by_the_charts_that_cannot_have_it(make: SimpleNamespace) -> None:

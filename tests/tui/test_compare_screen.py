@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import assert_fits, toasts, until
 from terminal import Terminal
 from textual.pilot import Pilot
 
@@ -19,7 +20,7 @@ from tui.entry import main
 from tui.screens.compare import CompareScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
-from tui.widgets.metric_chart import MetricChart
+from tui.widgets.charts import MetricChart
 
 HOME = (80, 24)
 Compare = Callable[..., bool]
@@ -158,7 +159,7 @@ async def test_alone_there_is_nothing_to_compare_with(make: SimpleNamespace) -> 
         await pilot.press("c")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
-        assert any("no older run" in notice.message for notice in app._notifications)
+        assert "no older run" in toasts(app)
 
 
 async def test_a_live_run_goes_on(make: SimpleNamespace, runs: list[Path]) -> None:
@@ -167,10 +168,8 @@ async def test_a_live_run_goes_on(make: SimpleNamespace, runs: list[Path]) -> No
         await ready(pilot)
         with RunDir(runs[1]).attempt(1).steps.open("ab") as file:
             file.writelines(record.to_line() for record in make.recorded(44)[31:])
-        app.screen._poll()
-        await pilot.pause()
-        chart = app.screen.query_one("#chart-0", MetricChart).plot
-        assert chart.curves[0].points.steps[-1] == 44
+        chart = app.screen.query_one("#chart-0", MetricChart)
+        await until(pilot, lambda: chart.plot.curves[0].points.steps[-1] == 44)
 
 
 def test_wild_settings_stay_in_their_columns() -> None:
@@ -194,7 +193,7 @@ async def test_it_fits_any_terminal(make: SimpleNamespace, runs: list[Path], siz
     async with app.run_test(size=size) as pilot:
         await ready(pilot)
         await pilot.press("tab", "down", "left")
-        app.export_screenshot()
+        assert_fits(app, *(["c back"] if size[0] >= 40 else []))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])

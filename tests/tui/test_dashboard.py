@@ -1,6 +1,5 @@
 """The dashboard on real run directories: it follows, degrades, refuses, and paints little."""
 
-import asyncio
 import json
 import math
 import shutil
@@ -12,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import until as shown
-from textual.app import App
+from pilots import assert_fits, drawn
+from pilots import until as waited
 from textual.geometry import Region
 from textual.pilot import Pilot
 
@@ -21,16 +20,14 @@ from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.plot import Plot
-from tui.drawing.rows import Row
-from tui.screens.dashboard import DashboardScreen
 from tui.widgets.banner import Banner
+from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 from tui.widgets.progress_line import ProgressLine
 
-until = partial(shown, looks=60)
+until = partial(waited, looks=60)
 
 HOME = (80, 24)
 
@@ -41,12 +38,6 @@ async def opened(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
-def shown(app: App[Any], kind: type[Painted], which: int = 0) -> str:
-    widget = list(app.screen.query(kind))[which]
-    rows: list[Row] = widget.draw(*widget.size)
-    return "\n".join("".join(text for text, _ in row) for row in rows)
-
-
 def write_state(run: Path, state: dict[str, Any]) -> None:
     RunDir(run).state.write_text(json.dumps(state))
 
@@ -55,11 +46,11 @@ async def test_a_live_run_shows_all_it_has(make: SimpleNamespace, warned: Path) 
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "toy-cpu · 7f3a" in shown(app, HeaderLine)
-        assert "▲ WARNING KL-4" in shown(app, HeaderLine)
-        assert "step 62/80" in shown(app, ProgressLine)
-        assert ["best" in shown(app, MetricChart, 0), "usual" in shown(app, MetricChart, 1)] == [True, True]
-        assert "Saving checkpoint to" in shown(app, LogTail)
+        assert "toy-cpu · 7f3a" in drawn(app, HeaderLine)
+        assert "▲ WARNING KL-4" in drawn(app, HeaderLine)
+        assert "step 62/80" in drawn(app, ProgressLine)
+        assert ["best" in drawn(app, MetricChart, 0), "usual" in drawn(app, MetricChart, 1)] == [True, True]
+        assert "Saving checkpoint to" in drawn(app, LogTail)
         assert not app.screen.query_one(Banner).display
 
 
@@ -83,7 +74,7 @@ async def test_a_new_step_is_followed_and_paints_few_cells(
         with attempt.steps.open("ab") as file:
             file.write(make.recorded(63)[-1].to_line())
         write_state(warned, make.running(step=63, verdict="WARN", flags=["KL-4"]))
-        await until(pilot, lambda: "step 63/80" in shown(app, ProgressLine))
+        await until(pilot, lambda: "step 63/80" in drawn(app, ProgressLine))
         assert 0 < sum(region.area for region in painted) < 4 * 40
 
 
@@ -103,11 +94,11 @@ async def test_charts_are_drawn_again_for_what_they_tell_of_the_state_only(
         monkeypatch.setattr(MetricChart, "show", counted)
         state = RunDir(warned).read_state()
         write_state(warned, {**state, "step": 62, "eta": 37.0, "phase": "update"})
-        await until(pilot, lambda: "37s" in shown(app, ProgressLine))
+        await until(pilot, lambda: "37s" in drawn(app, ProgressLine))
         assert drawn == []
         flagged = make.checks(ENT_1=("CRITICAL", "entropy 0.01"))
         write_state(warned, {**state, "eta": 36.0, "checks": flagged})
-        await until(pilot, lambda: "✖" in shown(app, MetricChart, 2))
+        await until(pilot, lambda: "✖" in drawn(app, MetricChart, 2))
         assert drawn != []
 
 
@@ -131,7 +122,7 @@ async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "starting the rollout engine, 20s, usually 45–240 s" in shown(app, ProgressLine)
+        assert "starting the rollout engine, 20s, usually 45–240 s" in drawn(app, ProgressLine)
         assert not app.screen.query_one("#charts").display
         assert app.screen.query_one(LogTail).size.height > 12
         await pilot.resize_terminal(160, 48)
@@ -154,7 +145,7 @@ async def test_after_the_first_step_the_screen_is_that_of_one_who_attaches_then(
         with RunDir(run).attempt(1).steps.open("ab") as file:
             file.writelines(record.to_line() for record in make.recorded(3))
         write_state(run, make.running(step=3))
-        await until(pilot, lambda: "step 3/80" in shown(app, ProgressLine))
+        await until(pilot, lambda: "step 3/80" in drawn(app, ProgressLine))
         await pilot.pause()
         axes.append(app.export_screenshot().count("│"))
     app = make.app(run)
@@ -170,7 +161,7 @@ async def test_a_failed_run_says_why(make: SimpleNamespace) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert " ".join(shown(app, Banner).split()) == f"✖ failed at step 30 of 80: {why}"
+        assert " ".join(drawn(app, Banner).split()) == f"✖ failed at step 30 of 80: {why}"
         assert "x" not in app.screen.active_bindings  # nothing is left to stop
 
 
@@ -180,7 +171,7 @@ async def test_each_end_is_told(make: SimpleNamespace, state: str) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert state in shown(app, Banner)
+        assert state in drawn(app, Banner)
 
 
 async def test_a_lost_run_is_derived_from_its_dead_supervisor(make: SimpleNamespace) -> None:
@@ -193,48 +184,12 @@ async def test_a_lost_run_is_derived_from_its_dead_supervisor(make: SimpleNamesp
         app = make.app(make.run(attempts=[make.recorded(30)], state=state))
         async with app.run_test(size=HOME) as pilot:
             await opened(pilot)
-            assert "? lost" in shown(app, HeaderLine)
+            assert "? lost" in drawn(app, HeaderLine)
             await pilot.press("x")  # its driver still lives: it can be stopped
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
     finally:
         process.kill()
         process.wait()
-
-
-async def test_stop_asks_and_no_leaves_the_run_alone(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        for refusal in ("n", "escape", "enter"):  # enter presses the safe button
-            await pilot.press("x")
-            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-            await pilot.press(refusal)
-            await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
-        assert list(RunDir(warned).control.iterdir()) == []
-
-
-async def test_stop_asks_and_yes_sends_the_request(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        await pilot.press("x")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        await pilot.press("y")
-        await until(pilot, lambda: any(RunDir(warned).control.iterdir()))
-        sent = json.loads(next(RunDir(warned).control.iterdir()).read_text())
-        assert (sent["verb"], sent["by"]) == ("stop", "screen")
-
-
-async def test_a_watched_run_cannot_be_stopped(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned, read_only=True)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        assert "watching" in shown(app, HeaderLine)
-        await pilot.press("x")
-        await pilot.pause()
-        assert isinstance(app.screen, DashboardScreen)
-        assert any("never stops" in notice.message for notice in app._notifications)
-        assert list(RunDir(warned).control.iterdir()) == []
 
 
 @pytest.mark.parametrize("what", ["warned", "failed", "starting", "empty", "nan"])
@@ -266,7 +221,7 @@ async def test_no_size_is_too_small(make: SimpleNamespace, warned: Path, what: s
         for size in [*sizes, *reversed(sizes)]:
             await pilot.resize_terminal(*size)
             await pilot.pause()
-        app.export_screenshot()
+            assert_fits(app, *(["toy-cpu"] if size[0] >= 63 and size[1] >= 17 else []))
 
 
 async def test_what_gives_way_in_a_small_terminal(make: SimpleNamespace, warned: Path) -> None:
@@ -283,8 +238,8 @@ async def test_what_gives_way_in_a_small_terminal(make: SimpleNamespace, warned:
             await pilot.pause()
             seen[size] = sum(charts())
         assert seen == {(160, 48): 6, (80, 24): 4, (80, 12): 2, (50, 24): 2, (50, 12): 1, (80, 8): 0, (20, 5): 0}
-        assert "running" in shown(app, HeaderLine)
-        assert "step 62/80" in " ".join(shown(app, HeaderLine).split())
+        assert "running" in drawn(app, HeaderLine)
+        assert "step 62/80" in " ".join(drawn(app, HeaderLine).split())
 
 
 async def test_two_thousand_steps_open_and_draw(make: SimpleNamespace) -> None:
@@ -292,7 +247,7 @@ async def test_two_thousand_steps_open_and_draw(make: SimpleNamespace) -> None:
     app = make.app(make.run(attempts=[steps], state=make.running(step=2000, total=2000)))
     async with app.run_test(size=(160, 48)) as pilot:
         await opened(pilot)
-        assert "0.993" in shown(app, MetricChart, 0)
+        assert "0.993" in drawn(app, MetricChart, 0)
 
 
 async def test_untrusted_text_is_drawn_as_it_is(make: SimpleNamespace) -> None:
@@ -313,7 +268,7 @@ async def test_a_run_that_disappears_is_lost_and_the_screen_stays(make: SimpleNa
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         shutil.rmtree(warned)
-        await until(pilot, lambda: "lost" in shown(app, HeaderLine))
+        await until(pilot, lambda: "lost" in drawn(app, HeaderLine))
 
 
 async def test_what_a_killed_writer_leaves_is_survived(make: SimpleNamespace, warned: Path) -> None:
@@ -324,77 +279,7 @@ async def test_what_a_killed_writer_leaves_is_survived(make: SimpleNamespace, wa
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "running" in shown(app, HeaderLine)
-
-
-async def test_neighbours_are_a_key_away(make: SimpleNamespace, warned: Path) -> None:
-    older = make.run(hex_id="0ld", name="older", state=make.ended("finished", created=make.start - 100))
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        await pilot.press("left_square_bracket")
-        await until(pilot, lambda: app.screen.is_attached and getattr(app.screen, "directory", None) == older)
-        await opened(pilot)
-        await pilot.press("left_square_bracket")  # there is no older one
-        assert app.screen.directory == older
-        await pilot.press("right_square_bracket")
-        await until(pilot, lambda: getattr(app.screen, "directory", None) == warned)
-
-
-async def test_the_log_follows_and_the_checks_open(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        await pilot.press("l")
-        with RunDir(warned).attempt(1).console.open("a") as file:
-            file.write("one more line\n")
-        await until(pilot, lambda: "one\xa0more\xa0line" in app.export_screenshot().replace("&#160;", "\xa0"))
-        await pilot.press("l", "h")
-        await pilot.pause()
-        assert "Is the drift buying reward?" in app.export_screenshot().replace("&#160;", " ")
-
-
-async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        footer = {b.binding.description for b in app.screen.active_bindings.values() if b.binding.show}
-        assert footer == {"events", "checks", "metrics", "log", "runs", "stop", "leave running", "help"}
-        titles = {command.title.lower() for command in app.get_system_commands(app.screen)}
-        assert footer <= titles
-        await pilot.press("question_mark")
-        await pilot.pause()
-        assert "Stop the run; asks first" in app.export_screenshot().replace("&#160;", " ")
-
-
-async def test_the_palette_lists_what_several_keys_do_once(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        await pilot.press("h")  # h, q and escape go back from there
-        await pilot.pause()
-        titles = [command.title for command in app.get_system_commands(app.screen)]
-        assert titles.count("Back") == 1 and sorted(titles) == sorted(set(titles))
-
-
-@pytest.mark.parametrize("state", ["running", "finished"])
-async def test_q_closes_the_screen(make: SimpleNamespace, state: str) -> None:
-    app = make.app(make.run(attempts=[make.recorded(9)], state=make.ended(state)))
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        await pilot.press("q")
-        await pilot.pause()
-        assert not app.is_running
-
-
-async def test_leaving_sends_nothing_to_the_run(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-        await pilot.press("q")
-        await asyncio.sleep(0)
-    assert app.return_code == 0
-    assert list(RunDir(warned).control.iterdir()) == []
+        assert "running" in drawn(app, HeaderLine)
 
 
 @pytest.mark.parametrize(
@@ -411,17 +296,3 @@ async def test_every_look_draws(
         picture = app.export_screenshot()
         assert "reward" in picture
         assert ("⣀" in picture) != bool(look.get("ascii"))
-
-
-async def test_a_wide_screen_has_every_page_in_its_footer(make: SimpleNamespace, warned: Path) -> None:
-    app = make.app(warned)
-    async with app.run_test(size=HOME) as pilot:
-        await opened(pilot)
-
-        def words() -> set[str]:
-            return {key.description for key in app.screen.query("FooterKey")}
-
-        for columns, more in ((80, False), (160, True), (80, False)):
-            await pilot.resize_terminal(columns, 48)
-            await until(pilot, lambda more=more: ({"gpu", "samples", "compare", "edit"} <= words()) is more)
-            assert {"checks", "metrics", "log", "help"} <= words()

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from pilots import until
-from terminal import Terminal
-from textual.pilot import Pilot
+from editing import HOME, LARGE, MINE, checked, chosen, editor, head, text_of
+from pilots import assert_fits, toasts, until
 from textual.widgets import Input
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
-from launcher.screen_request import ScreenRequest
-from tui.actions.editing import edit_preset, edit_run
-from tui.app import PpoTui
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.choose import ChooseScreen
 from tui.screens.editor import EditorScreen
-from tui.screens.launch import LaunchScreen
-from tui.screens.runs import RunsScreen
 from tui.widgets.command_text import CommandText
 from tui.widgets.editor_side import EditorSide
 from tui.widgets.findings import Findings
 from tui.widgets.form import FormLines
 from tui.widgets.form_area import FormArea
-from tui.widgets.lines import Lines
 from tui.widgets.value_box import ValueBox
-
-HOME, LARGE = (80, 24), (160, 48)
-MINE = "# mine\nextends: toy-cpu\nactor:\n  lr: 2e-4   # lower\n"
 
 
 @pytest.fixture
@@ -43,32 +29,6 @@ def mine(home: Path) -> Path:
     path.parent.mkdir()
     path.write_text(MINE)
     return path
-
-
-def editor(preset: str = "mine", field: str | None = None, **more: Any) -> PpoTui:
-    return PpoTui(ScreenRequest(preset=preset, field=field, **more))
-
-
-async def judged(pilot: Pilot[Any]) -> None:
-    side = pilot.app.screen.query_one(EditorSide)
-    await until(pilot, lambda: "findings" in side._answer)
-
-
-def chosen(pilot: Pilot[Any]) -> str | None:
-    return pilot.app.screen.query_one(FormLines).cursor
-
-
-def text_of(pilot: Pilot[Any], selector: str) -> str:
-    rows = pilot.app.screen.query_one(selector, Lines).lines
-    return "\n".join("".join(text for text, _ in row) for row in rows)
-
-
-def head(pilot: Pilot[Any]) -> str:
-    return text_of(pilot, "#editor-head")
-
-
-def told(pilot: Pilot[Any]) -> str:
-    return " ".join(notice.message for notice in pilot.app._notifications)
 
 
 async def test_a_value_is_typed_in_its_place_and_saved(mine: Path) -> None:
@@ -197,102 +157,11 @@ async def test_the_keys_offered_are_those_of_the_verl_that_is_there(mine: Path) 
     async with editor().run_test(size=HOME) as pilot:
         screen = pilot.app.screen
         area, side, box = screen.query_one(FormArea), screen.query_one(EditorSide), screen.query_one(ValueBox)
-        await judged(pilot)
+        await checked(pilot)
         await until(pilot, lambda: area.verl == side.verl)
         area.verl = ("0.7.1", None)
         await pilot.press("a", *"data.sampler.class_pa")
         await until(pilot, lambda: box.choices == ["data.sampler.class_path"])  # 0.8 has none
-
-
-async def test_leaving_asks_and_keeps_what_is_not_saved(mine: Path, make: SimpleNamespace) -> None:
-    async with make.app().run_test(size=HOME) as pilot:
-        edit_preset(pilot.app, "mine", "actor.lr")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
-        await pilot.pause()
-        await pilot.press("right", "escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("c")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("s")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
-        assert load("mine").preset.actor.lr == 5e-4
-
-
-async def test_what_was_not_saved_comes_back_after_a_broken_connection(mine: Path) -> None:
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        await pilot.press("right")
-        await until(pilot, lambda: "not saved" in head(pilot))
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        await pilot.pause()
-        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "are back" in told(pilot)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("d")
-        await until(pilot, lambda: not pilot.app.is_running)
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and told(pilot) == ""
-
-
-async def test_quitting_asks_too(mine: Path) -> None:
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        await pilot.press("right")
-        await pilot.pause()
-        await pilot.press("ctrl+q")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("ctrl+q")
-        await pilot.pause()
-        assert isinstance(pilot.app.screen, ChooseScreen) and pilot.app.is_running
-        await pilot.press("d")
-        await until(pilot, lambda: not pilot.app.is_running)
-    assert mine.read_text() == MINE
-
-
-async def test_a_shipped_preset_is_saved_as_one_of_yours(home: Path) -> None:
-    async with editor("toy-cpu", "actor.lr").run_test(size=HOME) as pilot:
-        assert "shipped" in head(pilot)
-        await pilot.press("right", "w")
-        await until(pilot, lambda: (home / "presets" / "toy-cpu.yaml").exists())
-        assert load("toy-cpu").preset.actor.lr == 5e-4
-        await pilot.press("W")
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
-        await pilot.press(*"other", "enter")
-        await until(pilot, lambda: (home / "presets" / "other.yaml").exists())
-
-
-async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
-    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
-        await pilot.press("right")
-        await pilot.pause()
-        mine.write_text("description: theirs\n")
-        await pilot.press("w")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("r")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
-        assert mine.read_text() == "description: theirs\n"
-        assert pilot.app.screen.draft.text == "description: theirs\n"
-        await pilot.press("u")
-        await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 5e-4)
-        mine.write_text("description: theirs again\n")
-        await until(pilot, lambda: "changed on the disk" in head(pilot))
-        mine.unlink()
-        await until(pilot, lambda: "removed on the disk" in head(pilot))
-        await pilot.press("w")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("o")
-        await until(pilot, lambda: mine.exists() and "lr: 5e-4" in mine.read_text())
-
-
-async def test_a_broken_file_shows_its_line_and_is_not_touched(mine: Path) -> None:
-    mine.write_text("actor: [1,\nlr: 2\n")
-    async with editor().run_test(size=HOME) as pilot:
-        await pilot.pause()
-        lines = pilot.app.screen.query_one(FormLines)
-        assert any(key.startswith("|") and "actor: [1," in key for key in lines.keys)
-        await pilot.press("delete", "right", "a", "enter")
-        assert "cannot be run" in head(pilot) and pilot.app.screen.draft.text == "actor: [1,\nlr: 2\n"
 
 
 async def test_a_wrong_value_says_so_below_its_field(mine: Path) -> None:
@@ -308,7 +177,7 @@ async def test_a_wrong_value_says_so_below_its_field(mine: Path) -> None:
 async def test_what_no_preset_knows_is_shown_found_and_taken_out(mine: Path) -> None:
     mine.write_text("extends: toy-cpu\nactr:\n  lr: 1\nactor:\n  lrr: 2\ntrainer: 5\nalgorithm: ppoo\n")
     async with editor().run_test(size=HOME) as pilot:
-        await judged(pilot)
+        await checked(pilot)
         side, lines = pilot.app.screen.query_one(EditorSide), pilot.app.screen.query_one(FormLines)
         assert {each.keys[0] for each in side.findings} == {"actr", "actor.lrr", "trainer", "algorithm"}
         await pilot.press("tab", "tab", "enter")  # the first finding, and its line
@@ -325,7 +194,7 @@ async def test_what_no_preset_knows_is_shown_found_and_taken_out(mine: Path) -> 
 async def test_findings_are_fixed_and_lead_to_their_field(mine: Path) -> None:
     mine.write_text("extends: gsm8k-0.5b-24gb\nrollout:\n  tensor_model_parallel_size: 2\n")
     async with editor().run_test(size=LARGE) as pilot:
-        await judged(pilot)
+        await checked(pilot)
         side = pilot.app.screen.query_one(EditorSide)
         assert any(finding.level == "error" for finding in side.findings), side.findings
         fixable = next(finding for finding in side.findings if finding.change)
@@ -353,7 +222,7 @@ async def test_the_panels_follow_the_draft(mine: Path) -> None:
 async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -> None:
     async with editor().run_test(size=HOME) as pilot:
         await pilot.press("c")
-        await until(pilot, lambda: "no run of mine" in told(pilot))
+        await until(pilot, lambda: "no run of mine" in toasts(pilot.app))
         run = RunDir(make.run(name="mine", state=make.ended("finished", step=80)))
         snapshot = load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot()
         run.write_info({**run.read_info(), "preset": snapshot})
@@ -368,48 +237,7 @@ async def test_watching_changes_nothing(mine: Path) -> None:
     async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
         await pilot.press("right", "delete", "w", "enter")
         await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and "Watching only" in told(pilot)
-
-
-async def test_a_fix_made_before_the_start_comes_back_into_the_draft(mine: Path) -> None:
-    mine.write_text("extends: gsm8k-0.5b-24gb\nrollout:\n  tensor_model_parallel_size: 2\n")
-    async with editor().run_test(size=HOME) as pilot:
-        await pilot.press("r")
-        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen))
-        launch: Any = pilot.app.screen
-        findings = launch.query_one(Findings)
-        await until(pilot, lambda: [each for each in findings.findings if each.id == "P2"])
-        while findings.chosen.id != "P2":
-            await pilot.press("down")
-        await pilot.press("F")
-        await until(pilot, lambda: launch.fixes == ["rollout.tensor_model_parallel_size=1"])
-        await pilot.press("e")
-        await until(pilot, lambda: "not saved" in head(pilot))
-        assert pilot.app.screen.draft.value(("rollout", "tensor_model_parallel_size")) == 1
-        assert "size: 2" in mine.read_text()
-        await pilot.press("u")
-        await until(pilot, lambda: "not saved" not in head(pilot))
-
-
-async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace, home: Path) -> None:
-    run = RunDir(make.run(state=make.ended("finished", step=80)))
-    info = {**run.read_info(), "preset": load("toy-cpu", ["actor.lr=1e-4"]).snapshot()}
-    run.write_info(info)
-    async with make.app().run_test(size=HOME) as pilot:
-        await pilot.pause()
-        edit_run(pilot.app, info, "actor.lr")
-        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
-        await pilot.pause()
-        await pilot.press("right")
-        await pilot.pause()
-        await pilot.press("tab", "tab", "tab")
-        await until(pilot, lambda: run.id in text_of(pilot, "#changes"))
-        assert "actor.lr" in text_of(pilot, "#changes")
-        await pilot.press("r")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
-        await pilot.press("y")
-        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen))
-        assert pilot.app.screen.after.id == run.id and not (home / "presets").exists()
+        assert pilot.app.screen.draft.text == MINE and "Watching only" in toasts(pilot.app)
 
 
 async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> None:
@@ -431,27 +259,6 @@ async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> 
         assert pilot.app.screen.draft.run is None
 
 
-def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> None:
-    script = home / "editor.sh"
-    script.write_text('#!/bin/sh\necho "$1" > "$PPO_TUI_HOME/line"\nsed -i "s/2e-4/7e-5/" "$2"\n')
-    script.chmod(0o755)
-    env = {**os.environ, "EDITOR": str(script), "VISUAL": ""}
-    words = [sys.executable, "-c", "from tui.entry import main; main()", "edit", "mine", "actor.lr"]
-    shown = Terminal(words, env)
-    try:
-        shown.wait_for(lambda text: "2e-4" in text)
-        shown.send("o")
-        shown.wait_for(lambda text: "7e-5" in text and "not saved" in text)
-        assert (home / "line").read_text() == "+4\n" and mine.read_text() == MINE
-        shown.send("w")
-        shown.wait_for(lambda text: "Saved" in text)
-        assert mine.read_text() == MINE.replace("2e-4", "7e-5")
-        shown.send("q")
-        shown.wait_for(lambda _: shown.process.poll() == 0)
-    finally:
-        shown.close()
-
-
 def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
     script = "from tui.entry import main; main()"
     for words, sentence in ((["mine"], "needs a terminal"), (["mine", "actor.lrr"], "actor.lr"), (["x"], "no preset")):
@@ -466,4 +273,4 @@ async def test_the_editor_fits_any_terminal(mine: Path, size: tuple[int, int]) -
     async with editor(field="actor.lr").run_test(size=size) as pilot:
         await pilot.press("enter", *"5", "escape", "slash", "x", "escape", "tab", "tab", "tab", "tab", "tab")
         await pilot.pause()
-        pilot.app.export_screenshot()
+        assert_fits(pilot.app, *(["mine"] if size[0] >= 20 else []))

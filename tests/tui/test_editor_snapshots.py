@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pilots import until
 from textual.pilot import Pilot
-from tui.live import Live
 
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
+from tui.draft_checks import DraftChecks
 from tui.widgets.editor_side import EditorSide
 
 GIB = 1 << 30
@@ -34,7 +35,7 @@ PHASES = [
     ("update actor", 25.0, 30.8),
     ("checkpoint", 11.0, 14.3),
 ]
-ANSWER: dict[str, Any] = {
+REPLY: dict[str, Any] = {
     "command": "env -u RAY_ADDRESS \\\n  python -u -m verl.trainer.main_ppo \\\n  trainer.nnodes=1",
     "error": None,
     "rows": 7473,
@@ -67,11 +68,22 @@ ANSWER: dict[str, Any] = {
 }
 
 
+class RecordedChecks(DraftChecks):
+    """Replies what was recorded."""
+
+    def __init__(self, on_reply: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__(on_reply)
+        self.reply = on_reply
+
+    def ask(self, path: Path, text: str) -> None:
+        self.reply(REPLY)
+
+
 @pytest.fixture
 def shot(
     snap_compare: Compare, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[tuple[int, int], Sequence[str], str], bool]:
-    monkeypatch.setattr(Live, "ask", lambda *_: None)
+    monkeypatch.setattr("tui.widgets.editor_side.DraftChecks", RecordedChecks)
     path = home / "presets" / "mine.yaml"
     path.parent.mkdir()
 
@@ -80,8 +92,8 @@ def shot(
 
         async def ready(pilot: Pilot[Any]) -> None:
             await pilot.pause()
-            pilot.app.screen.query_one(EditorSide)._hear(ANSWER)
-            await pilot.pause()
+            side = pilot.app.screen.query_one(EditorSide)
+            await until(pilot, lambda: side.checked)
             await pilot.press(*keys)
             await pilot.pause(0.2)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from owners import owners
+from pilots import assert_fits
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -42,10 +43,32 @@ ROADS: dict[str, tuple[str, ...]] = {
 # or here, where the road is long.
 MAKERS: dict[str, Callable[[], Screen[Any]]] = {
     "AskScreen": lambda: AskScreen("What name?", "mine", lambda text: None if text else "a name is needed"),
-    "PasteScreen": lambda: PasteScreen("Import?", "a text\n" * 9, lambda text: None if text else "nothing"),
+    "PasteScreen": lambda: PasteScreen("Import?", "a text\n" * 2, lambda text: None if text else "nothing"),
     "ChooseScreen": lambda: ChooseScreen("Save?", "two values\n" * 30, [("y", "yes"), ("n", "no")]),
     "EditorScreen": lambda: EditorScreen(open_draft("toy-cpu")),
     "LaunchScreen": lambda: LaunchScreen("toy-cpu"),
+}
+# What has to be on the screen from 63 columns on: what the page is about, and a key.
+WORDS: dict[str, tuple[str, ...]] = {
+    "DashboardScreen": ("KL to reference", "WARN", "h checks"),
+    "ChecksScreen": ("Is the drift buying reward?", "h back"),
+    "CheckDetailScreen": ("Is the drift buying reward?", "esc back"),
+    "EventsScreen": ("KL-4", "v back"),
+    "MetricsScreen": ("actor/entropy", "m back"),
+    "MetricScreen": ("actor/entropy", "esc back"),
+    "SamplesScreen": ("rollout of step 60", "s back"),
+    "SampleDiffScreen": ("to this prompt at 2 steps", "d back"),
+    "LogScreen": ("Training Progress", "l back"),
+    "GpuScreen": ("GPU 7", "g back"),
+    "CompareScreen": ("0ld", "c back"),
+    "HelpScreen": ("Keys", "All health checks, with their figures"),
+    "ConfirmScreen": ("Stop toy-cpu?", "y  stop it", "n  leave it running"),
+    "RunsScreen": ("Start a new run", "enter open"),
+    "AskScreen": ("What name?", "esc  leave it"),
+    "PasteScreen": ("Import?", "f2  go on"),
+    "ChooseScreen": ("Save?", "y  yes", "n  no"),
+    "EditorScreen": ("toy-cpu", "enter edit"),
+    "LaunchScreen": ("Start toy-cpu", "esc cancel"),
 }
 # No check to explain, no metric to chart, no answer to read, nothing to compare with, nothing to stop.
 ONLY_WITH_DATA = {"CheckDetailScreen", "MetricScreen", "SampleDiffScreen", "CompareScreen", "ConfirmScreen"}
@@ -108,10 +131,12 @@ async def test_no_size_breaks_a_screen(make: SimpleNamespace, fullest: Path, scr
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await walk(pilot, screen)
-        await resize(pilot, SIZES)
+        for size in SIZES:
+            await resize(pilot, [size])
+            assert_fits(app, *(WORDS[screen] if size[1] >= 24 else ()))
         await resize(pilot, reversed(SIZES), quick=True)
         assert type(app.screen).__name__ == screen
-        assert app.export_screenshot()
+        assert_fits(app, *WORDS[screen])
 
 
 @pytest.mark.parametrize("screen", [*ROADS, *MAKERS])
@@ -173,8 +198,9 @@ async def test_any_run_can_be_looked_at(make: SimpleNamespace, what: str) -> Non
             if screen in ONLY_WITH_DATA:
                 continue
             await walk(pilot, screen)
-            await resize(pilot, [(160, 48), (20, 5), (80, 24)])
-            assert app.export_screenshot()
+            for size in [(160, 48), (20, 5), (80, 24)]:
+                await resize(pilot, [size])
+                assert_fits(app)
             while app.screen is not dashboard and screen != "RunsScreen":  # the last one takes its place
                 app.pop_screen()
                 await pilot.pause()

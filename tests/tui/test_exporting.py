@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import toasts
 from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -31,10 +32,6 @@ async def asked(pilot: Pilot[Any], *keys: str) -> Input:
     return app.screen.query_one(Input)
 
 
-def told(app: Any) -> str:
-    return " ".join(f"{notice.title}: {notice.message}" for notice in app._notifications)
-
-
 async def test_the_ending_of_the_file_is_the_format(
     make: SimpleNamespace, warned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,8 +42,8 @@ async def test_the_ending_of_the_file_is_the_format(
         assert field.value == f"{warned.name}.csv"
         assert ".parquet" in str(app.screen.query_one("#wrong", Static).content)
         await pilot.press("enter")
-        await until(pilot, lambda: "Exported" in told(app))
-        assert str(tmp_path / field.value) in told(app) and isinstance(app.screen, DashboardScreen)
+        await until(pilot, lambda: "Exported" in toasts(app))
+        assert str(tmp_path / field.value) in toasts(app) and isinstance(app.screen, DashboardScreen)
         heads, *rows = csv.reader((tmp_path / field.value).open())
         assert heads[:2] == ["step", "attempt"] and len(rows) == 63
 
@@ -62,8 +59,8 @@ async def test_what_cannot_be_written_is_said_before_and_after(
         await until(pilot, lambda: "use .csv" in str(app.screen.query_one("#wrong", Static).content))
         field.value = str(tmp_path / "nowhere" / "x.csv")
         await pilot.press("enter")
-        await until(pilot, lambda: "Not exported" in told(app))
-        assert "No such file" in told(app) and "--to" not in told(app)
+        await until(pilot, lambda: "Not exported" in toasts(app))
+        assert "No such file" in toasts(app) and "--to" not in toasts(app)
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import assert_fits, toasts
 from pilots import until as shown
 from textual.pilot import Pilot
 
@@ -18,10 +19,10 @@ from tui.screens.check_detail import CheckDetailScreen
 from tui.screens.checks import ChecksScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.events import EventsScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.checklist import Checklist
 from tui.widgets.items import Items
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
 
 until = partial(shown, looks=80)
@@ -46,10 +47,6 @@ def page(app: PpoTui) -> str:
 
 def head(app: PpoTui) -> str:
     return text(app.screen.query_one("#head", Lines))
-
-
-def said(app: PpoTui) -> str:
-    return " ".join(notice.message for notice in app._notifications)
 
 
 @pytest.fixture
@@ -150,7 +147,7 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("enter", "m")
-        await until(pilot, lambda: "not told to the run" in said(app))
+        await until(pilot, lambda: "not told to the run" in toasts(app))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +167,7 @@ async def test_what_cannot_be_done_is_refused(
         await opened(pilot)
         await pilot.press("enter", key)
         await pilot.pause()
-        assert sentence in said(app)
+        assert sentence in toasts(app)
         assert list(RunDir(warned).control.iterdir()) == []
 
 
@@ -204,7 +201,7 @@ async def test_every_check_of_a_real_run_has_a_page_at_any_size(make: SimpleName
             for _ in range(31 if size == HOME else 3):
                 await pilot.press("right")
                 assert "Meaning" in page(app)
-        app.export_screenshot()
+            assert_fits(app)
 
 
 EVENTS = [

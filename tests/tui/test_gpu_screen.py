@@ -21,11 +21,10 @@ from tui.content.memory import detail_rows, device_row, devices, holder_rows
 from tui.drawing.chart import draw
 from tui.drawing.plot import Plot
 from tui.drawing.rows import width
+from tui.widgets.charts import MemoryChart, MetricChart
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
 from tui.widgets.memory import Memory
-from tui.widgets.memory_chart import MemoryChart
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from owners import owners, page_of, pages_beside
+from pilots import toasts
 from textual.binding import Binding
 from textual.screen import Screen
 
@@ -136,7 +137,7 @@ async def test_what_is_wrong_is_told_when_the_screen_opens(make: SimpleNamespace
     app = make.app(warned, keys=asked(dashboard__log="h"))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert any("h is taken by dashboard.checks" in toast.message for toast in app._notifications)
+        assert "h is taken by dashboard.checks" in toasts(app)
 
 
 def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:

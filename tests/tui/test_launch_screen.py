@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import assert_fits, toasts
 from textual.pilot import Pilot
 
 from launcher.preflight.finding import Finding
@@ -95,10 +96,6 @@ async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
 
 def said(screen: LaunchScreen, name: str) -> str:
     return " ".join("".join(text for text, _ in row) for row in screen.query_one(name, Lines).lines)
-
-
-def toasts(app: Any) -> str:
-    return " ".join(notice.message for notice in app._notifications)
 
 
 async def test_the_essentials_and_the_exact_command_are_shown(make: SimpleNamespace, home: Path, slow: Slow) -> None:
@@ -226,11 +223,15 @@ async def test_slow_checks_tell_what_they_do_and_end_with_the_screen(
 
 
 async def test_what_a_check_tells_a_closed_dialog_is_not_drawn(make: SimpleNamespace, home: Path, slow: Slow) -> None:
+    slow.findings = (DISK,)
+    slow.go.clear()
     async with make.app().run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
-        screen.dismiss(None)
-        screen._hear(screen._round, "late", None)
-        assert screen.doing != "late"
+        await until(pilot, lambda: "data files" in said(screen, "#launch-title"))
+        screen.dismiss([])
+        slow.go.set()
+        await pilot.pause(0.3)
+        assert pilot.app.is_running and DISK not in screen.findings
 
 
 async def test_what_the_start_finds_is_shown(
@@ -304,7 +305,7 @@ async def test_any_size_will_do(make: SimpleNamespace, home: Path, slow: Slow, s
     async with app.run_test(size=size) as pilot:
         screen = await opened(pilot, written(home, BROKEN))
         await until(pilot, lambda: not screen.doing)
-        app.export_screenshot()
+        assert_fits(app, *(["Start mine"] if size[0] >= 40 else []))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])

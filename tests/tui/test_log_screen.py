@@ -144,7 +144,7 @@ async def test_errors_steps_and_lines(make: SimpleNamespace, run: Path) -> None:
     async with app.run_test(size=HOME) as pilot:
         view = await opened(pilot, "E")
         assert chosen(view).text.startswith("RuntimeError: CUDA error")
-        assert any(role == "critical" for row in view._rows for _, role in row)
+        assert any(role == "critical" for row in view.draw(*view.size) for _, role in row)
         await pressed(pilot, "g", *"12", "enter")
         assert chosen(view).text.startswith("step:12 - ")
         await pressed(pilot, "g", *":812", "enter")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import toasts
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -17,11 +18,10 @@ from tui.app import PpoTui
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.metric import MetricScreen
 from tui.screens.metrics import MetricsScreen
+from tui.widgets.charts import MetricChart, PinnedCharts
 from tui.widgets.line_table import MetricTable
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import Painted
-from tui.widgets.pinned_charts import PinnedCharts
 
 HOME, LARGE = (80, 24), (160, 48)
 SIZES = [HOME, LARGE]
@@ -201,7 +201,7 @@ async def test_a_layout_that_cannot_be_written_is_told(make: SimpleNamespace, wa
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "m", "p")
-        assert "The layout cannot be written" in " ".join(note.message for note in app._notifications)
+        assert "The layout cannot be written" in toasts(app)
 
 
 async def test_a_name_from_a_log_cannot_draw_on_the_terminal(make: SimpleNamespace) -> None:

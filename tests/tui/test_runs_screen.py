@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import assert_fits, toasts
 from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -21,9 +22,10 @@ from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.compare import CompareScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.launch import LaunchScreen
-from tui.screens.runs import RunsScreen
+from tui.screens.runs import POLL, RunsScreen
 from tui.widgets.line_table import RunTable
 from tui.widgets.lines import Lines
+from tui.widgets.painted import Painted
 
 until = partial(shown, looks=80)
 
@@ -47,10 +49,6 @@ def chosen(app: Any) -> str:
 
 def keys_of(app: Any) -> list[str]:
     return list(app.screen.query_one(RunTable).keys)
-
-
-def toasts(app: Any) -> str:
-    return " ".join(notice.message for notice in app._notifications)
 
 
 def three_runs(make: SimpleNamespace) -> dict[str, Path]:
@@ -129,7 +127,7 @@ async def test_watching_starts_nothing(make: SimpleNamespace, home: Path) -> Non
         await pilot.press("end", "enter")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
-        assert any("starts nothing" in notice.message for notice in app._notifications)
+        assert "starts nothing" in toasts(app)
 
 
 async def test_a_change_of_a_run_shows_and_the_choice_stays(make: SimpleNamespace) -> None:
@@ -266,15 +264,15 @@ async def test_a_click_chooses_and_a_second_one_opens(make: SimpleNamespace) -> 
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
 
 
-async def test_nothing_is_painted_while_nothing_changes(make: SimpleNamespace) -> None:
+async def test_nothing_is_painted_while_nothing_changes(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     make.run(attempts=[make.recorded(80)], state=make.ended("finished", step=80))
     app = make.app()
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        table, screen = app.screen.query_one(RunTable), app.screen
-        before = table._rows
-        await screen._look()
-        assert table._rows == before
+        painted: list[Painted] = []
+        monkeypatch.setattr(Painted, "refresh", lambda self, *_, **__: painted.append(self))
+        await pilot.pause(2 * POLL + 0.1)
+        assert painted == []
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
@@ -285,7 +283,7 @@ def test_looks(
         Summary("gsm8k-0.5b-24gb", "shipped", Path(), "Qwen2.5-0.5B learns GSM8K", "1 GPU with 24 GB"),
         Summary("toy-cpu", "shipped", Path(), "Real veRL PPO without a GPU", "no GPU, 6 GB of memory"),
     ]
-    monkeypatch.setattr("tui.screens.runs._presets", lambda: presets)
+    monkeypatch.setattr("tui.screens.runs.read_presets", lambda: presets)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     three_runs(make)
@@ -309,7 +307,7 @@ async def test_the_list_fits_any_terminal(make: SimpleNamespace, size: tuple[int
     app = make.app()
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
-        app.export_screenshot()
+        assert_fits(app, *(["Runs"] if size[0] >= 20 else []))
 
 
 async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, home: Path) -> None:

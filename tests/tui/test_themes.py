@@ -137,6 +137,7 @@ def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned:
     """What Textual writes: run apart, since it asks for the colours of the terminal when it is imported."""
     code = (
         "import asyncio, sys\n"
+        "from rich.color import ColorSystem\n"
         "from launcher.screen_request import ScreenRequest\n"
         "from launcher.settings import Settings\n"
         "from tui.app import PpoTui\n"
@@ -148,7 +149,7 @@ def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned:
         "        line = app.screen.query_one('Checklist')\n"
         "        for role in ('warn', 'critical', 'ok'):\n"
         "            style = line.get_component_rich_style(f'role--{role}')\n"
-        "            print(style.render('x', color_system=app.console._color_system))\n"
+        "            print(style.render('x', color_system=ColorSystem[app.console.color_system.upper()]))\n"
         "asyncio.run(main())\n"
     )
     env = {**os.environ, "TEXTUAL_COLOR_SYSTEM": "standard", "TERM": "xterm"}

@@ -56,5 +56,6 @@ async def test_a_search_keeps_the_keys_when_the_window_changes(home: Path) -> No
         await pilot.pause()
         editor = pilot.app.screen
         editor.action_find()
-        editor._turn()  # as after a resize, before the field has heard that the keys are its own
+        editor.on_resize()
+        await pilot.pause()
         assert editor.focused is editor.query_one("#editor-find")

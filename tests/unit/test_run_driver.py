@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from launcher.record.process import ProcessId, session_members
-from launcher.run.supervisor import driver
+from launcher.run.supervisor.supervisor import driver
 
 TREE = """
 import os, signal, subprocess, sys, time

@@ -23,14 +23,14 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
     try:
         loaded = draft.loaded()
         if draft.changed or (draft.is_new and draft.run):
-            answer = await app.push_screen_wait(
+            choice = await app.push_screen_wait(
                 ChooseScreen(
                     f"{draft.name} is not saved",
                     "The run keeps its settings either way.",
                     [("w", "save first"), ("n", "go on editing"), ("y", "start without saving")],
                 )
             )
-            if answer not in ("w", "y") or (answer == "w" and not await save(app, draft)):
+            if choice not in ("w", "y") or (choice == "w" and not await save(app, draft)):
                 return
             loaded = draft.loaded()
     except UserError as error:
@@ -41,10 +41,10 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
     if isinstance(outcome, Path):
         navigation(app).show_run(outcome, read_only=False)
     else:
-        take(app, draft, outcome)
+        apply(app, draft, outcome)
 
 
-def take(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
+def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
     """Makes settings changes of a draft; what cannot be made becomes a toast."""
     try:
         draft.take(settings)

@@ -27,14 +27,14 @@ async def save(app: App[Any], draft: Draft) -> bool:
     try:
         draft.save()
     except ChangedOnDisk as changed:
-        answer = await app.push_screen_wait(_conflict(draft, str(changed)))
-        if answer == "o":
+        choice = await app.push_screen_wait(_conflict(draft, str(changed)))
+        if choice == "o":
             draft.save(over=True)
-        elif answer == "a":
+        elif choice == "a":
             return await save_as(app, draft)
-        elif answer == "r":
+        elif choice == "r":
             draft.reload()
-        return answer == "o"
+        return choice == "o"
     app.notify(f"Saved: {draft.path}", markup=False)
     return True
 
@@ -68,14 +68,14 @@ async def may_leave(app: App[Any], draft: Draft) -> bool:
     """Whether the draft can be left: saved, or given up on purpose."""
     if not draft.changed:
         return True
-    answer = await app.push_screen_wait(
+    choice = await app.push_screen_wait(
         ChooseScreen(
             f"Leave {draft.name} with changes that are not saved?",
             "",
             [("d", "drop them"), ("s", "save"), ("c", "go on editing")],
         )
     )
-    return answer == "d" or (answer == "s" and await save(app, draft))
+    return choice == "d" or (choice == "s" and await save(app, draft))
 
 
 def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:

@@ -47,7 +47,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
     try:
         shadowed = await asyncio.to_thread(delete, name)
     except UserError as error:
-        _tell(app, error, "Not deleted")
+        _notify(app, error, "Not deleted")
         return
     again = "; the one that comes with ppo-tui shows again" if shadowed else ""
     app.notify(f"Deleted {name}{again}.", markup=False)
@@ -68,7 +68,7 @@ async def import_preset(app: App[Any]) -> None:
     try:
         path, found = await asyncio.to_thread(add_script, text, new.strip(), folder)
     except UserError as error:
-        _tell(app, error, "Not imported")
+        _notify(app, error, "Not imported")
         return
     if found.notes:
         app.notify("\n".join(map(clean, found.notes)), title="Notes at its beginning", markup=False, timeout=20)
@@ -108,10 +108,10 @@ async def _named_anew(app: App[Any], question: str, text: str, act: Callable[[st
     try:
         path = await asyncio.to_thread(act, new.strip())
     except UserError as error:
-        _tell(app, error, failed)
+        _notify(app, error, failed)
         return
     app.notify(str(path), markup=False)
 
 
-def _tell(app: App[Any], error: UserError, title: str) -> None:
+def _notify(app: App[Any], error: UserError, title: str) -> None:
     app.notify(str(error), title=title, severity="error", markup=False)

@@ -1,4 +1,4 @@
-"""The charts of one health check: the series it judges, with its limits as they are now."""
+"""The charts of one health check: the series it is about, with its limits as they are now."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tui.drawing.scale import step_limit
 from tui.words.run import LEVELS, bound_words, level_sign, strictest
 
 NEAR = 3.0  # a limit this many times the curve's height away still gets onto its chart
-_RECENT = 40  # values whose trend the arrow tells
+_RECENT = 40  # values whose trend the arrow shows
 
 
 def check_plot(

@@ -72,7 +72,7 @@ def _gpus(store: SeriesStore, seconds: float) -> int:
 
 
 def _longest(_: Sequence[float], store: SeriesStore) -> str:
-    """The share is of answers as long as the longest: cut off only where that is the limit (TRUNC-1)."""
+    """The share is of responses as long as the longest: cut off only where that is the limit (TRUNC-1)."""
     last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
     found = [value for series in last if series for value in finite(series.values[-1:])]
     if len(found) < 2:
@@ -189,7 +189,7 @@ def finite(values: Sequence[float]) -> list[float]:
 def trend(values: Sequence[float]) -> str:
     """An arrow when the mean of the newest values (ten at most) has left the mean of as many before them.
 
-    It must have left by two standard errors of independent noise, which is judged by the steps between
+    It must have left by two standard errors of independent noise, which is estimated from the steps between
     neighbours: their median is 0.95 of the noise's standard deviation.
     """
     count = min(len(values) // 2, RECENT // 2)

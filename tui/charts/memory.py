@@ -112,7 +112,7 @@ def _plot(title: str, history: MachineHistory, store: SeriesStore, state: RunSta
 
 
 def _logged(store: SeriesStore) -> Plot:
-    """Memory as veRL's own metrics tell it: peaks of the training process, and the host."""
+    """Memory from veRL's own metrics: peaks of the training process, and the host."""
     plot = Plot("memory as veRL logs it, GiB", last=step_limit(store.last_step or 0, None))
     for keys, label, role, sign in (
         (_TRAINERS, "trainer's peak", "curve", ""),

@@ -25,7 +25,7 @@ class View:
 
     `window`: the steps shown, None for all. `follows`: the window held the newest step and moves on with it,
     unless there is a cursor. `fitted`: all means the steps that were trained, without the room for more of
-    them. `cursor`: the step whose values are told.
+    them. `cursor`: the step whose values are shown.
     """
 
     window: Stretch | None = None

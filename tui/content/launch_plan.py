@@ -36,7 +36,7 @@ class Plan:
 
 
 def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
-    """Reads, translates and judges a preset in well under a second; never raises for a wrong one."""
+    """Reads, translates and checks a preset in well under a second; never raises for a wrong one."""
     from launcher.preflight import engine, memory
     from launcher.preflight.subject import subject
     from launcher.preset.effective import Effective
@@ -94,10 +94,10 @@ def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list
     algorithm = "PPO" if batches.critic else str(what.value("algorithm.adv_estimator", "")).upper()
     about = [algorithm, *([f"LoRA {rank}"] if rank else []), where, f"veRL {what.version}", model]
     prompts, responses = (what.value(f"data.max_{part}_length") for part in ("prompt", "response"))
-    answers = f" x {batches.n} answers" if batches.n > 1 else ""
+    responses_each = f" x {batches.n} answers" if batches.n > 1 else ""
     updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
     batch = (
-        f"{batches.prompts} prompts{answers} a step, {updates} of {batches.actor.mini}; "
+        f"{batches.prompts} prompts{responses_each} a step, {updates} of {batches.actor.mini}; "
         f"prompt {prompts}, response {responses} tokens"
     )
     rows: list[Row] = [[(" · ".join(about), "text")], [(batch, "text")], [(_length(batches, what), "text")]]

@@ -56,8 +56,8 @@ def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[R
         row = put(row, 0, [(f"{word} ", "dim"), (number(bound), "text")], least=3)
     steps = f"{series.steps[0]} to {series.steps[-1]}, {len(series)} values"
     row = put(row, 0, [("steps ", "dim"), (steps, "text")], least=3)
-    told: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []
-    return [row, *meaning_rows(key, columns), told]
+    note: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []
+    return [row, *meaning_rows(key, columns), note]
 
 
 def title(key: str) -> str:
@@ -83,8 +83,8 @@ def _widths(columns: int) -> tuple[int, int, bool]:
 
 def _value(key: str, value: float | None) -> str:
     unit = describe(key).unit
-    told = f"{number(value)} {unit}"
-    return told if unit not in ("", "share") and _finite(value) and len(told) <= _VALUE else number(value)
+    with_unit = f"{number(value)} {unit}"
+    return with_unit if unit not in ("", "share") and _finite(value) and len(with_unit) <= _VALUE else number(value)
 
 
 def _finite(value: float | None) -> bool:

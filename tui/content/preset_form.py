@@ -162,8 +162,8 @@ class Form:
         text += [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
         text += [(line.removesuffix(" ·"), "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
         for each in advice(spec) if spec else []:
-            told = f"when {each.rule} is on ({each.question}): {each.words}"
-            text += [(line, "notice") for line in wrap(clean(told), columns - 2)]
+            advised = f"when {each.rule} is on ({each.question}): {each.words}"
+            text += [(line, "notice") for line in wrap(clean(advised), columns - 2)]
         return (found + [[(f" {line}", role)] for line, role in text])[:rows]
 
 
@@ -200,7 +200,7 @@ def value_column(columns: int) -> int:
 
 
 def fits(name: str, query: str) -> bool:
-    """Whether a field is meant by what was typed: by its name, its veRL key, its meaning."""
+    """Whether what was typed names a field: by its name, its veRL key, its meaning."""
     spec: Spec | None = FIELDS.get(name)
     texts = [name, spec.key, spec.about] if spec else [name]
     return all(
@@ -210,7 +210,7 @@ def fits(name: str, query: str) -> bool:
 
 
 def best(names: Sequence[str], query: str) -> str | None:
-    """The field that is meant most likely: the one that the letters name best."""
+    """The field that the letters name best."""
     fields = [name for name in names if not name.startswith((HEADING, NOTE, TEXT))]
     return max(fields, key=lambda name: letters(name.lower(), query.lower().strip() or name), default=None)
 

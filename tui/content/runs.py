@@ -1,4 +1,4 @@
-"""Runs and presets as lines of a list, and what is told about the chosen one."""
+"""Runs and presets as lines of a list, and what stands below the list about the chosen one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Widths(NamedTuple):
 
 
 def run_heading(columns: int, words: str, longest: int = 0) -> Row:
-    """The heads of the columns; `words` tell how the runs are narrowed and ordered."""
+    """The heads of the columns; `words` say how the runs are narrowed and ordered."""
     widths = _widths(columns, longest)
     row: Row = fit([(" Runs", "title"), (words, "live")], 3 + _STATE + widths.name)
     more = f" {'last':>{_SCORE}}" if widths.more else ""
@@ -44,7 +44,7 @@ def run_heading(columns: int, words: str, longest: int = 0) -> Row:
 def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
     """`❯1● running   toy-cpu · 7f3a   ● healthy   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's.
 
-    `longest` is the length of the longest name in the list: runs must be told apart before they are drawn.
+    `longest` is the length of the longest name in the list: runs must differ in their names before a curve is drawn.
     """
     widths, state, series = _widths(columns, longest), run.state, run.scores.series
     word, role = state_words(state)[0]
@@ -90,10 +90,10 @@ def about_run(run: RunSummary) -> list[Span]:
 def about_preset(preset: Summary) -> list[Span]:
     if preset.error is not None:
         return [(preset.error, "critical")]
-    told = [(preset.description, "text")] if preset.description else []
+    rows = [(preset.description, "text")] if preset.description else []
     if preset.origin == "user":
-        return [*told, (f"yours{', over the shipped one' if preset.shadows else ''}: {preset.path}", "dim")]
-    return [*told, (f"needs {preset.needs or 'not said'}", "dim")]
+        return [*rows, (f"yours{', over the shipped one' if preset.shadows else ''}: {preset.path}", "dim")]
+    return [*rows, (f"needs {preset.needs or 'not said'}", "dim")]
 
 
 def _widths(columns: int, longest: int) -> _Widths:

@@ -1,4 +1,4 @@
-"""Answers of the model in words."""
+"""Responses of the model in words."""
 
 import math
 from collections import Counter
@@ -12,9 +12,9 @@ from tui.drawing.fold import fold
 from tui.drawing.glyphs import ARROW, SPARK
 from tui.drawing.rows import Row
 
-BACK = "*"  # before the answer that others are compared with
+BACK = "*"  # before the response that others are compared with
 _COURSE = 24  # scores in one line
-_FEW = 5  # different scores that are told one by one
+_FEW = 5  # different scores that are listed one by one
 ORDERS = ("as dumped", "best first", "worst first", "longest first")
 
 
@@ -31,19 +31,19 @@ def ordered(samples: Sequence[Sample], order: str) -> list[int]:
 
 
 def matching(samples: Sequence[Sample], places: Sequence[int], word: str) -> list[int]:
-    """The places whose prompt, answer or ground truth contains `word`, capital or small."""
+    """The places whose prompt, response or ground truth contains `word`, capital or small."""
     word = word.lower()
     return [place for place in places if any(word in text.lower() for text in samples[place][:3])]
 
 
 def sample_row(sample: Sample) -> Row:
-    """`  1.0  answer`, on one line."""
-    answer = " ".join(sample.response[:400].split())
-    return [("  ", "text"), (f"{_score(sample):>7}  ", "title"), (answer or "(none)", "text" if answer else "dim")]
+    """`  1.0  response`, on one line."""
+    response = " ".join(sample.response[:400].split())
+    return [("  ", "text"), (f"{_score(sample):>7}  ", "title"), (response or "(none)", "text" if response else "dim")]
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
-    """Prompt, answer and ground truth, wrapped."""
+    """Prompt, response and ground truth, wrapped."""
     figures = [_scored(sample), f"{len(sample.response):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
     for title, text in (("Answer", sample.response), ("Ground truth", sample.truth), ("Prompt", sample.prompt)):
@@ -53,28 +53,28 @@ def sample_page(sample: Sample, columns: int) -> list[Row]:
     return rows
 
 
-def answer_row(dump: Dump, sample: Sample, *, chosen: bool) -> Row:
-    """`  step 60 validation  1.0  answer`: an answer among others to its prompt."""
+def response_row(dump: Dump, sample: Sample, *, chosen: bool) -> Row:
+    """`  step 60 validation  1.0  response`: one response among others to its prompt."""
     row = sample_row(sample)
     where = f"step {dump.step} {dump.kind}"
-    told: Row = [(f"{where:<22}", "live" if chosen else "text")]
-    return [row[0], (BACK if chosen else " ", "live"), *told, *row[1:]]
+    place: Row = [(f"{where:<22}", "live" if chosen else "text")]
+    return [row[0], (BACK if chosen else " ", "live"), *place, *row[1:]]
 
 
 def diff_rows(
     older: tuple[Dump, Sample], newer: tuple[Dump, Sample], *, columns: int, same: bool, alone: bool
 ) -> list[Row]:
-    """What changed from one answer to another; the answer itself when it is compared with itself (`same`).
+    """What changed from one response to another; the response itself when it is compared with itself (`same`).
 
-    `alone`: there is no other answer to compare it with.
+    `alone`: there is no other response to compare it with.
     """
-    (_, sample), (later, answer) = older, newer
+    (_, sample), (later, response) = older, newer
     if same:
-        row: Row = [(f" step {later.step}, {_scored(answer)}", "title")]
+        row: Row = [(f" step {later.step}, {_scored(response)}", "title")]
         none = "No other step asked this prompt: training asks it once an epoch, a validation each time (v)."
         said = [[(f" {line}", "dim")] for line in wrap(none, max(columns - 2, 8))] if alone else []
-        return [*said, row, *flow(plain(answer.response), columns)]
-    found = compare(sample.response, answer.response)
+        return [*said, row, *flow(plain(response.response), columns)]
+    found = compare(sample.response, response.response)
     before, after = (f"step {each.step}, {_scored(of)}" for each, of in (older, newer))
     row = [(f" {before} {ARROW} {after}", "title")]
     if not found.gone and not found.new:
@@ -134,7 +134,7 @@ def _bar(count: int, most: int) -> str:
 
 
 def about(samples: Sequence[Sample]) -> str:
-    """`64 answers, 12 different`: few different answers are a sign of their own."""
+    """`64 answers, 12 different`: few different responses are a sign of their own."""
     return f"{len(samples):,} answers, {len({sample.response for sample in samples}):,} different"
 
 

@@ -1,4 +1,4 @@
-"""Two answers word by word: what is gone is marked [-so-], what is new {+so+}, beside their colours."""
+"""Two responses word by word: what is gone is marked [-so-], what is new {+so+}, beside their colours."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tui.drawing.fold import broken
 from tui.drawing.rows import Row, Span, width
 
 _WORDS = re.compile(r"\n|[^\s]+")
-_MOST = 4000  # words of an answer that are compared
+_MOST = 4000  # words of a response that are compared
 _MARKS = {"critical": ("[-", "-]"), "ok": ("{+", "+}")}
 
 
@@ -26,7 +26,7 @@ class WordDiff(NamedTuple):
 
 
 def compare(older: str, newer: str) -> WordDiff:
-    """What changed from one answer to another; at most 4000 words of each are looked at."""
+    """What changed from one response to another; at most 4000 words of each are looked at."""
     before, after = _WORDS.findall(older), _WORDS.findall(newer)
     cut = max(len(before), len(after)) > _MOST
     before, after = before[:_MOST], after[:_MOST]

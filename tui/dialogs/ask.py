@@ -17,7 +17,7 @@ _KEYS = "enter  do it    esc  leave it"
 
 
 class AskScreen(ModalScreen[str | None]):
-    """Answers with the text, None when it was left. Below stands what `wrong` says of it, else `note`."""
+    """Returns the text, None when it was left. Below stands what `wrong` says of it, else `note`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["ask"]]
 

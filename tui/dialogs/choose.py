@@ -1,4 +1,4 @@
-"""A question with several answers."""
+"""A question with several choices."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,22 +15,22 @@ from tui.keys import KEYS
 
 
 class ChooseScreen(ModalScreen[str | None]):
-    """Answers with the key of what was chosen, None when nothing was. The last answer has the focus."""
+    """Returns the key of what was chosen, None when nothing was. The last choice has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["choose"]]
 
-    def __init__(self, question: str, details: str, answers: Sequence[tuple[str, str]]) -> None:
-        """`answers` are keys, one letter each, with their words. Texts are drawn without markup."""
+    def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:
+        """`choices` are keys, one letter each, with their words. Texts are drawn without markup."""
         super().__init__()
-        self._question, self._details, self._answers = question, details, answers
+        self._question, self._details, self._choices = question, details, choices
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(Content(self._question), id="question")
             with VerticalScroll(id="details", can_focus=False):
                 yield Static(Content(self._details))
-            with Horizontal(id="answers"):
-                for key, words in self._answers:
+            with Horizontal(id="choices"):
+                for key, words in self._choices:
                     yield Button(Content(f"{key}  {words}"), name=key)
 
     def on_mount(self) -> None:
@@ -43,6 +43,6 @@ class ChooseScreen(ModalScreen[str | None]):
         self.query_one("#details").scroll_relative(y=lines, animate=False)
 
     def on_key(self, event: Key) -> None:
-        if event.character in [key for key, _ in self._answers]:
+        if event.character in [key for key, _ in self._choices]:
             event.stop()
             self.dismiss(event.character)

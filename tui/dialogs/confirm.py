@@ -13,7 +13,7 @@ from tui.keys import KEYS
 
 
 class ConfirmScreen(ModalScreen[bool]):
-    """Asks; answers True only for `y` or the button that says so. The safe button has the focus."""
+    """Asks; returns True only for `y` or the button that says so. The safe button has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["confirm"]]
 
@@ -27,7 +27,7 @@ class ConfirmScreen(ModalScreen[bool]):
             yield Static(Content(self._question), id="question")
             with VerticalScroll(id="details", can_focus=False):
                 yield Static(Content(self._details))
-            with Horizontal(id="answers"):
+            with Horizontal(id="choices"):
                 yield Button(Content(self._no), id="no")
                 yield Button(Content(self._yes), id="yes")
 
@@ -40,5 +40,5 @@ class ConfirmScreen(ModalScreen[bool]):
     def action_scroll(self, lines: int) -> None:
         self.query_one("#details").scroll_relative(y=lines, animate=False)
 
-    def action_answer(self, answer: bool) -> None:
-        self.dismiss(answer)
+    def action_close(self, confirmed: bool) -> None:
+        self.dismiss(confirmed)

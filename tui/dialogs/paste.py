@@ -17,7 +17,7 @@ _KEYS = "f2  go on    esc  leave it"
 
 
 class PasteScreen(ModalScreen[str | None]):
-    """Answers with the text, None when it was left. What `wrong` says about an answer stands below it."""
+    """Returns the text, None when it was left. What `wrong` says about a text stands below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["paste"]]
 
@@ -37,7 +37,7 @@ class PasteScreen(ModalScreen[str | None]):
         self.query_one(TextArea).focus()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        if event.text_area.text != self._refused:  # news of a change may come after the answer to it
+        if event.text_area.text != self._refused:  # news of a change may come after the reply to it
             self.query_one("#wrong", Static).update(Content(_KEYS))
 
     def action_submit(self) -> None:

@@ -1,4 +1,4 @@
-"""Long lines in pieces that fit, counted in terminal cells: answers may be in any script."""
+"""Long lines in pieces that fit, counted in terminal cells: responses may be in any script."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Axes: round ranges that seldom move, with ticks that labels of at most six cells tell exactly."""
+"""Axes: round ranges that seldom move, with ticks that labels of at most six cells give exactly."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _REACH = 1.5  # times the rung that a plan may be: the data then fill 4/9 of the
 _TICKS = (1.0, 2.0, 2.5, 5.0)
 _HUGE, _TINY = 1e290, 1e-98  # beyond them a label has no room for the exponent
 _SAME = 1e-6  # of their size: values that differ by less are one value
-_WIDER = 10  # powers of ten after which a distance that is still not told exactly never is
+_WIDER = 10  # powers of ten after which a distance that is still not given exactly never is
 # Rows of text -> numbers of intervals whose ticks fall on whole rows, the preferred one first; larger charts
 # take any number that leaves two rows between labels.
 _COUNTS = {1: (1,), 2: (1,), 3: (2, 1), 4: (3, 1), 5: (2, 4, 1), 6: (2, 5, 1), 7: (3, 2, 6, 1)}
@@ -31,7 +31,7 @@ def value_scale(low: float, high: float, rows: int) -> Scale:
     """The tightest round range around `low` to `high` whose ticks lie evenly on `rows` rows of text.
 
     Snapping outward keeps the curve where it is while values drift, so that few cells are painted. A range
-    too narrow for its labels (11.6236 to 11.6241) is widened until they tell its ticks: 11.623 to 11.625.
+    too narrow for its labels (11.6236 to 11.6241) is widened until they give its ticks: 11.623 to 11.625.
     """
     low, high = sorted(max(-_HUGE, min(value, _HUGE)) for value in (low, high))
     if high - low <= max(_SAME * max(abs(low), abs(high)), _TINY):  # one value: a range around it, or 0 to 1

@@ -12,8 +12,7 @@ from tui.charts.axes import TOKENS_KEY
 from tui.charts.lens import Lens
 from tui.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
 from tui.drawing.chart import GUTTER
-from tui.widgets.figures import TALL
-from tui.widgets.metric_chart import MetricChart
+from tui.widgets.charts import TALL, MetricChart
 from tui.widgets.view_line import ViewLine
 
 _PAN = 0.5  # of the window
@@ -138,8 +137,8 @@ class ChartScreen(Screen[None]):
         """`step 120 · 2h 05m · 1.2M tokens`."""
         step = self.lens.view.cursor
         assert step is not None
-        told = [f"step {step}"]
+        found = [f"step {step}"]
         for across, words in ((TIME, duration), (TOKENS, lambda count: f"{number(count)} tokens")):
             axis = self.lens.axis(store, across)
-            told += [words(axis.place(step))] if axis else []
-        return " · ".join(told)
+            found += [words(axis.place(step))] if axis else []
+        return " · ".join(found)

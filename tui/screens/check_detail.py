@@ -14,9 +14,9 @@ from launcher.run.reading.reader import RunReader
 from tui.actions.editing import edit_run, field_of
 from tui.charts.check import check_plot
 from tui.keys import KEYS
+from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 from tui.words.check import head, page
 

@@ -1,17 +1,71 @@
-"""Every health check with its figures, the worst first."""
+"""Every health check with its figures, the worst first; and the base of lists whose entries explain a check."""
 
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer
 
+from launcher.run.reading.reader import RunReader
 from tui.drawing.rows import Item
 from tui.keys import KEYS
-from tui.screens.explained import ExplainedList
+from tui.screens.check_detail import CheckDetailScreen
+from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Items
 from tui.words.check import check_rows
 
+POLL = 1.0  # seconds; the dashboard below reads the files
 
-class ChecksScreen(ExplainedList):
+
+class CheckListScreen(Screen[None]):
+    """Its `Items` follow the run; enter opens the check that one is about."""
+
+    def __init__(self, reader: RunReader, *, read_only: bool) -> None:
+        super().__init__()
+        self.reader, self.read_only = reader, read_only
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield from self.above()
+        with VerticalScroll(can_focus=False):
+            yield Items()
+        yield Footer(show_command_palette=False)
+
+    def above(self) -> ComposeResult:
+        """What stands between the header and the list."""
+        yield from ()
+
+    def show_items(self) -> None:
+        """Hands the entries to `Items`."""
+        raise NotImplementedError
+
+    def rule_of(self, name: str) -> str | None:
+        """The check that the entry of this name is about."""
+        return name
+
+    def on_mount(self) -> None:
+        self.query_one(HeaderLine).read_only = self.read_only
+        self.query_one(Items).focus()
+        self._show()
+        self.set_interval(POLL, self._show)
+
+    def on_resize(self) -> None:
+        self._show()
+
+    def on_items_chosen(self, event: Items.Chosen) -> None:
+        rule = self.rule_of(event.name)
+        if rule is not None:
+            self.app.push_screen(CheckDetailScreen(self.reader, rule, read_only=self.read_only))
+
+    def _show(self) -> None:
+        reader = self.reader
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        self.show_items()
+
+
+class ChecksScreen(CheckListScreen):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]

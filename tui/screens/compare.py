@@ -20,8 +20,8 @@ from tui.content.compare import difference_lines, fact_lines
 from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.screens.charted import HEIGHTS, ChartScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.view_line import ViewLine
 
 POLL = 2.0  # seconds

@@ -23,14 +23,12 @@ from tui.screens.charted import HEIGHTS
 from tui.screens.run_pages import RunPages
 from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
+from tui.widgets.charts import WIDE, Figures, MemoryChart, PinnedCharts
 from tui.widgets.checklist import Checklist
-from tui.widgets.figures import WIDE, Figures
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
-from tui.widgets.memory_chart import MemoryChart
 from tui.widgets.painted import HIDDEN
-from tui.widgets.pinned_charts import PinnedCharts
 from tui.widgets.progress_line import ProgressLine
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine

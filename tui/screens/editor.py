@@ -16,7 +16,7 @@ from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import where_of
 from launcher.preset.kept import bring_back, forget, keep
-from tui.actions.launching import launch_draft, take
+from tui.actions.launching import apply, launch_draft
 from tui.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.content.preset_form import Form, best
 from tui.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
@@ -68,28 +68,28 @@ class EditorScreen(Screen[None]):
         if not self.read_only and bring_back(self.draft):
             self.notify("Changes that were not saved are back: u takes them away.", timeout=10)
         if self._settings and not self.read_only:
-            take(self.app, self.draft, self._settings)
+            apply(self.app, self.draft, self._settings)
             keep(self.draft)
         self._show()
-        self._turn()
+        self._show_page()
         if self._first:
             self._area.go_to(self._first)
-        self.set_interval(POLL, self._look)
+        self.set_interval(POLL, self._check_file)
 
     @property
     def _area(self) -> FormArea:
         return self.query_one(FormArea)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._turn)
-        self.call_after_refresh(self._tell)
+        self.call_after_refresh(self._show_page)
+        self.call_after_refresh(self._show_about)
 
     def on_form_area_edited(self) -> None:
         keep(self.draft)
         self._show()
 
     def on_line_table_moved(self) -> None:
-        self._tell()
+        self._show_about()
 
     def on_editor_side_checked(self) -> None:
         self._area.verl = self.query_one(EditorSide).verl or self._area.verl
@@ -100,15 +100,15 @@ class EditorScreen(Screen[None]):
         form = Form(self.draft)
         self._area.show(form)
         self.query_one(EditorSide).show(form)
-        self._tell()
+        self._show_about()
         self._head()
 
-    def _tell(self) -> None:
+    def _show_about(self) -> None:
         """About the chosen field."""
         name, columns = self._area.lines.cursor, max(self.size.width - 2, 8)
         rows = next((count for name_of, count in ABOUT.items() if self.has_class(name_of)), 0)
-        told = self._area.form.about(name, columns, rows) if name else []
-        self.query_one("#editor-about", Lines).show([*told, *([] for _ in range(rows - len(told)))])
+        rows_about = self._area.form.about(name, columns, rows) if name else []
+        self.query_one("#editor-about", Lines).show([*rows_about, *([] for _ in range(rows - len(rows_about)))])
 
     def _head(self) -> None:
         """The preset and its state, then the pages."""
@@ -138,7 +138,7 @@ class EditorScreen(Screen[None]):
     def _pages(self) -> list[str]:
         return [FORM, *(page for page in PAGES if page != "plan" or not self.has_class("-wide"))]
 
-    def _turn(self) -> None:
+    def _show_page(self) -> None:
         """Shows the page and gives it the keys."""
         wide, side = self.has_class("-wide"), self.query_one(EditorSide)
         if self.page not in self._pages():
@@ -158,7 +158,7 @@ class EditorScreen(Screen[None]):
     def action_page(self, distance: int) -> None:
         pages = self._pages()
         self.page = pages[(pages.index(self.page) + distance) % len(pages)]
-        self._turn()
+        self._show_page()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "to_field":
@@ -169,7 +169,7 @@ class EditorScreen(Screen[None]):
 
     def action_find(self) -> None:
         self.page = FORM
-        self._turn()
+        self._show_page()
         open_field(self.query_one("#editor-find", Input))
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -187,7 +187,7 @@ class EditorScreen(Screen[None]):
         finding = self.query_one(Findings).chosen
         if finding is not None:
             self.page = FORM
-            self._turn()
+            self._show_page()
             self._area.go_to(next(iter([*(finding.change or ()), *finding.keys]), ""))
 
     def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
@@ -209,7 +209,7 @@ class EditorScreen(Screen[None]):
             self.notify(f"There is no run of {self.draft.name} yet.", markup=False)
             return
         self.page = "changes"
-        self._turn()
+        self._show_page()
         side.compare(*found) if found else side.compare(None)
         self._head()
 
@@ -245,13 +245,13 @@ class EditorScreen(Screen[None]):
             except UserError as error:
                 self.notify(str(error), title="Not saved", severity="error", markup=False, timeout=20)
             keep(self.draft)
-            self._look()
+            self._check_file()
             self._show()
 
         if not self.read_only:
             self.run_worker(worked(), exclusive=True, group="save")
 
-    def _look(self) -> None:
+    def _check_file(self) -> None:
         """Whether another program wrote or removed the file."""
         try:
             stale = self.draft.stale()
@@ -271,7 +271,7 @@ class EditorScreen(Screen[None]):
             self.on_input_submitted()
         elif self.page != FORM:
             self.page = FORM
-            self._turn()
+            self._show_page()
         else:
             self.run_worker(self._leave(), exclusive=True, group="save")
 

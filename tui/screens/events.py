@@ -10,13 +10,13 @@ from launcher.record.events import Action, LevelChange
 from launcher.run.reading.reader import RunReader
 from tui.drawing.rows import Item, Row
 from tui.keys import KEYS
-from tui.screens.explained import ExplainedList
+from tui.screens.checks import CheckListScreen
 from tui.widgets.items import Items
 from tui.widgets.lines import Lines
 from tui.words.event import FILTERS, event_items
 
 
-class EventsScreen(ExplainedList):
+class EventsScreen(CheckListScreen):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["events"]]

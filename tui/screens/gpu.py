@@ -14,10 +14,10 @@ from tui.charts.memory import look, memory_plot, util_plot
 from tui.content.memory import devices
 from tui.keys import KEYS
 from tui.screens.charted import ChartScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
 from tui.widgets.header_line import HeaderLine
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 from tui.widgets.view_line import ViewLine
 

@@ -40,12 +40,12 @@ class HelpScreen(ModalScreen[None]):
 
     def _key_rows(self) -> list[Row]:
         """A row for what a key does, with all keys that do it: those of a pair say the same."""
-        told: dict[str, list[Binding]] = {}
+        groups: dict[str, list[Binding]] = {}
         for _, binding, enabled, tooltip in self._keys:
             if enabled and tooltip and not binding.system and binding.id:
-                told.setdefault(tooltip, []).append(binding)
+                groups.setdefault(tooltip, []).append(binding)
         rows: list[Row] = [[("Keys", "title")]]
-        rows += [[(f"  {self._display(group):<12} ", "live"), (words, "text")] for words, group in told.items()]
+        rows += [[(f"  {self._display(group):<12} ", "live"), (words, "text")] for words, group in groups.items()]
         return rows
 
     def _display(self, group: Sequence[Binding]) -> str:

@@ -152,7 +152,7 @@ class LaunchScreen(Screen[Path | list[str]]):
             self.dismiss([])
 
     def _begin(self) -> None:
-        """Reads and judges the preset anew."""
+        """Reads and checks the preset anew."""
         self._round += 1
         self.doing = "reading the preset"
         self._show()
@@ -172,16 +172,16 @@ class LaunchScreen(Screen[Path | list[str]]):
     def _examine(self, began: int) -> None:
         """In a thread: the checks that take seconds."""
         assert self.plan.subject is not None
-        tell = partial(self._from_thread, began)
-        for finding in examine(self.plan.subject, lambda text: tell(text, None), lambda: began != self._round):
-            tell(None, finding)
-        tell("", None)
+        report = partial(self._from_thread, began)
+        for finding in examine(self.plan.subject, lambda text: report(text, None), lambda: began != self._round):
+            report(None, finding)
+        report("", None)
 
     def _from_thread(self, began: int, doing: str | None, finding: Finding | None) -> None:
         if began == self._round and self.app.is_running:
-            self.app.call_from_thread(self._hear, began, doing, finding)
+            self.app.call_from_thread(self._apply, began, doing, finding)
 
-    def _hear(self, began: int, doing: str | None, finding: Finding | None) -> None:
+    def _apply(self, began: int, doing: str | None, finding: Finding | None) -> None:
         here = self.app.is_running and self in self.app.screen_stack  # closed, it loses its widgets
         if began != self._round or not here:
             return

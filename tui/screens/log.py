@@ -39,7 +39,7 @@ class LogScreen(Screen[None]):
         self.group = SOURCES[0]
         self._search: Search | None = None
         self._asked = ""  # what the prompt is for
-        self._said = ""
+        self._message = ""
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -70,7 +70,7 @@ class LogScreen(Screen[None]):
         elif view.pager is not None and view.pager.look():
             self._count(view.pager)
             view.fill()
-        self._tell()
+        self._show_state()
 
     def _open(self, attempt: int) -> bool:
         """Shows the log of an attempt, unless there is none."""
@@ -88,12 +88,12 @@ class LogScreen(Screen[None]):
 
         async def count() -> None:
             await asyncio.to_thread(pager.count)
-            self._tell()
+            self._show_state()
 
         self.run_worker(count(), group="count")
 
     def on_log_view_moved(self) -> None:
-        self._tell()
+        self._show_state()
 
     def on_log_view_beyond(self, event: LogView.Beyond) -> None:
         keep = self.view.keep
@@ -112,7 +112,7 @@ class LogScreen(Screen[None]):
             self.dismiss()
 
     def action_follow(self) -> None:
-        self._said = ""
+        self._message = ""
         self.view.follow()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -128,7 +128,7 @@ class LogScreen(Screen[None]):
         if self._asked == "go":
             self.run_worker(self._go(event.value.strip()), exclusive=True, group="go")
         else:
-            backward = self.view.following  # at the end of the log the newest place is meant
+            backward = self.view.following  # at the end of the log the search goes back
             self.view.needle = event.value
             self.view.redraw()
             if event.value:
@@ -142,7 +142,7 @@ class LogScreen(Screen[None]):
         """To `120`, a step, or `:812`, a line."""
         pager, line = self.view.pager, word.startswith(":")
         if pager is None or not word.lstrip(":").isdecimal():
-            self._tell("" if not word else "a step is a number; a line is : and its number")
+            self._show_state("" if not word else "a step is a number; a line is : and its number")
             return
         number = int(word.lstrip(":"))
         if line:
@@ -154,9 +154,9 @@ class LogScreen(Screen[None]):
             pager = self.view.pager
             offset = pager.start_of(place[1]) if place is not None and pager is not None else None
         if offset is None:
-            self._tell(f"the log has no {'line' if line else 'step'} {number}")
+            self._show_state(f"the log has no {'line' if line else 'step'} {number}")
         else:
-            self._tell("")
+            self._show_state("")
             self.view.show_at(offset)
 
     def action_again(self, forward: bool) -> None:
@@ -181,7 +181,7 @@ class LogScreen(Screen[None]):
         self.run_worker(self._run(pager, wanted, what, start, forward), exclusive=True, group="search")
 
     async def _run(self, pager: LogPager, wanted: Wanted, what: str, start: int, forward: bool) -> None:
-        timer = self.set_interval(_PROGRESS, self._tell)
+        timer = self.set_interval(_PROGRESS, self._show_state)
         around = {start: "", 0 if forward else pager.size: f"from the {'top' if forward else 'end'} again"}
         for at, said in around.items():
             search = self._search = Search(pager, wanted, at, forward=forward)
@@ -195,7 +195,7 @@ class LogScreen(Screen[None]):
         timer.stop()
         if search is self._search:  # else another one has begun
             self._search = None
-            self._tell(said)
+            self._show_state(said)
             if found is not None and pager is self.view.pager:
                 self.view.show_at(found)
 
@@ -207,7 +207,7 @@ class LogScreen(Screen[None]):
             view.follow()
         else:
             view.show_at(chosen.offset)
-        self._tell("")
+        self._show_state("")
 
     def action_mark(self) -> None:
         chosen = self.view.chosen
@@ -243,20 +243,20 @@ class LogScreen(Screen[None]):
         attempts = self.reader.dir.attempt_numbers()
         at = attempts.index(self.attempt) + distance if self.attempt in attempts else -1
         if not (0 <= at < len(attempts) and self._open(attempts[at])):
-            self._tell("there is no newer attempt" if distance > 0 else "there is no older attempt")
+            self._show_state("there is no newer attempt" if distance > 0 else "there is no older attempt")
         elif distance < 0:
             self.view.following = False  # else the next poll goes back to the newest
-            self._tell("")
+            self._show_state("")
 
     def action_path(self) -> None:
         if self.view.pager is not None:
             self.notify(clean(str(self.view.pager.path)), title="The whole log", markup=False)
 
-    def _tell(self, said: str | None = None) -> None:
+    def _show_state(self, said: str | None = None) -> None:
         """The line above the log: filter, search, where the cursor is."""
         if said is not None:
-            self._said = said
-        said = self._said
+            self._message = said
+        said = self._message
         if self._search is not None:
             said = f"searching, {self._search.done:.0%}; esc ends it"
         left: Row = [(" ", "text")]

@@ -15,9 +15,9 @@ from tui.charts.run import RunCharts
 from tui.content.metrics import fact_rows, title
 from tui.keys import KEYS
 from tui.screens.charted import ChartScreen
+from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
-from tui.widgets.metric_chart import MetricChart
 from tui.widgets.painted import HIDDEN
 from tui.widgets.view_line import ViewLine
 

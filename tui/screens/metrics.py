@@ -63,7 +63,7 @@ class MetricsScreen(Screen[None]):
         self.query_one(MetricTable).focus()
 
     def on_line_table_moved(self) -> None:
-        self._tell_meaning()
+        self._show_meaning()
 
     def on_line_table_chosen(self, event: MetricTable.Chosen) -> None:
         keys = self.query_one(MetricTable).keys
@@ -100,7 +100,7 @@ class MetricsScreen(Screen[None]):
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
         self.query_one("#heads", Lines).show([column_heads(len(keys), len(known), self.size.width)])
         self.query_one(MetricTable).show(keys)
-        self._tell_meaning()
+        self._show_meaning()
 
     def _line(self, key: str, columns: int) -> Row:
         store = self.reader.series
@@ -108,7 +108,7 @@ class MetricsScreen(Screen[None]):
         assert series is not None
         return metric_row(key, series, last, pinned=key in self._pins, columns=columns)
 
-    def _tell_meaning(self) -> None:
+    def _show_meaning(self) -> None:
         key, columns = self.query_one(MetricTable).cursor, self.size.width
-        told: list[Row] = [[(f" {title(key)}", "title")], *meaning_rows(key, columns)] if key else []
-        self.query_one("#meaning", Lines).show([*told, *([] for _ in range(3 - len(told)))])
+        rows: list[Row] = [[(f" {title(key)}", "title")], *meaning_rows(key, columns)] if key else []
+        self.query_one("#meaning", Lines).show([*rows, *([] for _ in range(3 - len(rows)))])

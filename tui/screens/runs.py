@@ -81,7 +81,7 @@ class RunsScreen(Screen[None]):
         """Anew only when a file of theirs changed: reading them all takes a good part of a second."""
         files = await asyncio.to_thread(_preset_files)
         if files != self._read:
-            self.presets = {found.name: found for found in await asyncio.to_thread(_presets)}
+            self.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
 
@@ -112,10 +112,10 @@ class RunsScreen(Screen[None]):
             self._fill()
 
     def on_resize(self) -> None:
-        self._tell_more()
+        self._show_more()
 
     def on_line_table_moved(self) -> None:
-        self._tell_more()
+        self._show_more()
 
     def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
         if event.key.startswith(_RUN):
@@ -235,7 +235,7 @@ class RunsScreen(Screen[None]):
         self._longest = max((len(run.name) for run in runs), default=0)
         presets = [f"{_PRESET}{name}" for name in named(self.presets, self.words)]
         self.table.show([_RUNS, *(self._shown or [_NONE]), *([_GAP, _PRESETS] if presets else []), *presets])
-        self._tell_more()
+        self._show_more()
 
     def _line(self, key: str, columns: int) -> Row:
         if run := self._shown.get(key):
@@ -254,18 +254,18 @@ class RunsScreen(Screen[None]):
             _PRESETS: [(" Start a new run", "title")],
         }[key]
 
-    def _tell_more(self) -> None:
+    def _show_more(self) -> None:
         """A sentence or two about the chosen line, below the list."""
-        key, told = self.table.cursor or "", list[Span]()
+        key, spans = self.table.cursor or "", list[Span]()
         if run := self._shown.get(key):
-            told = about_run(run)
+            spans = about_run(run)
         elif preset := self.presets.get(key.removeprefix(_PRESET)):
-            told = about_preset(preset)
+            spans = about_preset(preset)
         width = max(self.size.width - 2, 8)
         self.query_one(Lines).show(
             [
                 [(f" {line}", role)]
-                for text, role in told
+                for text, role in spans
                 for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
             ]
         )
@@ -284,7 +284,7 @@ def _preset_files() -> list[tuple[Path, int]]:
     return [(path, path.stat().st_mtime_ns) for path in available().values() if path.exists()]
 
 
-def _presets() -> list[Summary]:
+def read_presets() -> list[Summary]:
     from launcher.preset.files import available, summary
 
     found = []

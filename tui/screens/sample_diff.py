@@ -1,4 +1,4 @@
-"""One prompt through the training: its answers at other steps, and what changed between two of them."""
+"""One prompt through the training: its responses at other steps, and what changed between two of them."""
 
 import asyncio
 from typing import ClassVar, NamedTuple
@@ -10,9 +10,9 @@ from textual.screen import Screen
 from textual.widgets import Footer
 
 from launcher.run.reading.reader import RunReader
-from launcher.run.reading.responses import Dump, Sample, responses_to, dumps, prompt_of
+from launcher.run.reading.responses import Dump, Sample, dumps, prompt_of, responses_to
 from launcher.text import clean
-from tui.content.samples import answer_row, diff_rows, score_course
+from tui.content.samples import diff_rows, response_row, score_course
 from tui.drawing.rows import Row, crop
 from tui.keys import KEYS
 from tui.screens.charted import HEIGHTS
@@ -20,12 +20,12 @@ from tui.widgets.header_line import HeaderLine
 from tui.widgets.line_table import ResponseTable
 from tui.widgets.lines import Lines
 
-MOST = 200  # answers that are listed
+MOST = 200  # responses that are listed
 _BATCH = 20  # dumps read between two looks at the screen
 
 
-class Answer(NamedTuple):
-    """An answer to the prompt; `place` counts those of one dump."""
+class Response(NamedTuple):
+    """A response to the prompt; `place` counts those of one dump."""
 
     dump: Dump
     place: int
@@ -33,9 +33,9 @@ class Answer(NamedTuple):
 
 
 class SampleDiffScreen(Screen[None]):
-    """The chosen answer against another one to the same prompt, the older one first.
+    """The chosen response against another one to the same prompt, the older one first.
 
-    Dumps are searched newest first, one at a time in a thread: nothing of them is kept but the answers found.
+    Dumps are searched newest first, one at a time in a thread: nothing of them is kept but the responses found.
     A validation asks the same prompts each time, training the same one once an epoch.
     """
 
@@ -46,10 +46,10 @@ class SampleDiffScreen(Screen[None]):
         """`place` is that of the sample in its dump."""
         super().__init__()
         self.reader, self.dump, self.place, self.sample = reader, dump, place, sample
-        self.answers: list[Answer] = []
-        self._chosen = Answer(dump, 0, sample)
+        self.responses: list[Response] = []
+        self._chosen = Response(dump, 0, sample)
         self._read = self._of = 0
-        self._placed = False  # the cursor, beside the chosen answer
+        self._placed = False  # the cursor, beside the chosen response
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -66,7 +66,7 @@ class SampleDiffScreen(Screen[None]):
         self.run_worker(self._search(), exclusive=True)
 
     def on_resize(self) -> None:
-        self._tell()
+        self._show_state()
         self._show_difference()
 
     def on_line_table_moved(self) -> None:
@@ -90,63 +90,63 @@ class SampleDiffScreen(Screen[None]):
         found.sort(key=lambda dump: (dump.step, dump.kind), reverse=True)
         self._of = len(found)
         for start in range(0, len(found), _BATCH):
-            if prompt is None or len(self.answers) >= MOST:
+            if prompt is None or len(self.responses) >= MOST:
                 break
-            self.answers += await asyncio.to_thread(_answers, prompt, found[start : start + _BATCH])
+            self.responses += await asyncio.to_thread(_responses, prompt, found[start : start + _BATCH])
             self._read = min(start + _BATCH, len(found))
             self._list()
         self._read = self._of
         self._list()
 
     def _list(self) -> None:
-        """Shows what was found so far; the cursor begins at the answer before the chosen one."""
+        """Shows what was found so far; the cursor begins at the response before the chosen one."""
         table = self.query_one(ResponseTable)
-        table.show([str(n) for n in range(len(self.answers))])
-        mine = next((n for n, each in enumerate(self.answers) if self._is_chosen(each)), None)
-        if mine is not None and len(self.answers) > 1 and not self._placed:
-            self._placed = mine + 1 < len(self.answers) or self._read == self._of
-            table.move_to(str(mine + 1 if mine + 1 < len(self.answers) else mine - 1))
-        self._tell()
+        table.show([str(n) for n in range(len(self.responses))])
+        mine = next((n for n, each in enumerate(self.responses) if self._is_chosen(each)), None)
+        if mine is not None and len(self.responses) > 1 and not self._placed:
+            self._placed = mine + 1 < len(self.responses) or self._read == self._of
+            table.move_to(str(mine + 1 if mine + 1 < len(self.responses) else mine - 1))
+        self._show_state()
         self._show_difference()
 
-    def _is_chosen(self, answer: Answer) -> bool:
-        return answer.dump == self.dump and answer.sample == self.sample
+    def _is_chosen(self, response: Response) -> bool:
+        return response.dump == self.dump and response.sample == self.sample
 
     def _line(self, key: str, columns: int) -> Row:
-        answer = self.answers[int(key)]
-        return answer_row(answer.dump, answer.sample, chosen=self._is_chosen(answer))
+        response = self.responses[int(key)]
+        return response_row(response.dump, response.sample, chosen=self._is_chosen(response))
 
-    def _tell(self) -> None:
-        steps = len({answer.dump.step for answer in self.answers})
-        row: Row = [(f" {len(self.answers)} answers to this prompt at {steps} steps", "title")]
-        row += score_course([answer.sample.score for answer in reversed(self.answers)])
+    def _show_state(self) -> None:
+        steps = len({response.dump.step for response in self.responses})
+        row: Row = [(f" {len(self.responses)} answers to this prompt at {steps} steps", "title")]
+        row += score_course([response.sample.score for response in reversed(self.responses)])
         if self._read < self._of:
             row.append((f" · {self._read} of {self._of} dumps read", "live"))
         prompt = " ".join(self.sample.prompt[-400:].split())
-        told: Row = crop(
+        prompt_row: Row = crop(
             [(f" …{prompt}" if len(self.sample.prompt) > 400 else f" {prompt}", "dim")], max(self.size.width - 1, 1)
         )
-        self.query_one("#diff-state", Lines).show([row, told])
+        self.query_one("#diff-state", Lines).show([row, prompt_row])
 
     def _show_difference(self) -> None:
         key = self.query_one(ResponseTable).cursor
-        other = self.answers[int(key)] if key is not None else self._chosen
+        other = self.responses[int(key)] if key is not None else self._chosen
         pair = [self._chosen, other]
         if (other.dump.step, other.dump.kind) < (self.dump.step, self.dump.kind):
             pair.reverse()
         same = other is self._chosen or self._is_chosen(other)
-        alone = same and self._read == self._of and len(self.answers) < 2
+        alone = same and self._read == self._of and len(self.responses) < 2
         rows = diff_rows(
             *((each.dump, each.sample) for each in pair), columns=self.size.width - 1, same=same, alone=alone
         )
         self.query_one("#difference", Lines).show(rows)
 
 
-def _answers(prompt: bytes, found: list[Dump]) -> list[Answer]:
-    answers: list[Answer] = []
+def _responses(prompt: bytes, found: list[Dump]) -> list[Response]:
+    responses: list[Response] = []
     for dump in found:
         try:
-            answers += [Answer(dump, place, each) for place, each in enumerate(responses_to(prompt, dump))]
+            responses += [Response(dump, place, each) for place, each in enumerate(responses_to(prompt, dump))]
         except OSError:  # pruned while it was looked for
             continue
-    return answers
+    return responses

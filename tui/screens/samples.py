@@ -1,4 +1,4 @@
-"""What the model answers, step by step: reward hacking is seen by reading."""
+"""The responses of the model, step by step: reward hacking is seen by reading."""
 
 import asyncio
 from typing import ClassVar
@@ -25,7 +25,7 @@ POLL = 2.0  # seconds
 
 
 class SamplesScreen(Screen[None]):
-    """One step's answers with their scores, the chosen one in full below. It opens on the newest step."""
+    """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
 
@@ -44,7 +44,7 @@ class SamplesScreen(Screen[None]):
         yield Lines(id="samples-state")
         yield ResponseTable(lambda key, columns: sample_row(self.samples[int(key)]), " no answers")
         with VerticalScroll(can_focus=False):
-            yield Lines(id="answer")
+            yield Lines(id="response")
         yield Input(id="samples-find", placeholder="only those that contain", compact=True, classes=HIDDEN)
         yield Footer(show_command_palette=False)
 
@@ -54,12 +54,12 @@ class SamplesScreen(Screen[None]):
         self.set_interval(POLL, self._poll)
 
     def on_resize(self) -> None:
-        self._tell()
-        self._show_answer()
+        self._show_state()
+        self._show_response()
 
     def on_line_table_moved(self) -> None:
         self.query_one(VerticalScroll).scroll_home(animate=False)
-        self._show_answer()
+        self._show_response()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.word = event.value
@@ -130,14 +130,14 @@ class SamplesScreen(Screen[None]):
             self.kind = self.kind if self._of_kind() else self.dumps[0].kind
             self._open(self._of_kind()[-1])
         else:
-            self._tell()
+            self._show_state()
 
     def _open(self, dump: Dump | None) -> None:
         self.dump = dump
         self.run_worker(self._read(dump), exclusive=True, group="read")
 
     async def _read(self, dump: Dump | None) -> None:
-        """Reads a dump beside the event loop: a batch of a thousand long answers has some megabytes."""
+        """Reads a dump beside the event loop: a batch of a thousand long responses has some megabytes."""
         try:
             self.samples, self._cut = await asyncio.to_thread(read, dump) if dump else ([], False)
         except OSError as error:
@@ -149,15 +149,15 @@ class SamplesScreen(Screen[None]):
         places = matching(self.samples, ordered(self.samples, self.order), self.word)
         self.query_one(ResponseTable).show([str(place) for place in places])
         self.on_line_table_moved()
-        self._tell()
+        self._show_state()
 
-    def _show_answer(self) -> None:
+    def _show_response(self) -> None:
         key = self.query_one(ResponseTable).cursor
         rows = sample_page(self.samples[int(key)], self.size.width - 1) if key is not None else []
-        self.query_one("#answer", Lines).show(rows)
+        self.query_one("#response", Lines).show(rows)
 
-    def _tell(self) -> None:
-        """Which step, of how many; what the answers are like; what narrows and orders them."""
+    def _show_state(self) -> None:
+        """Which step, of how many; what the responses are like; what narrows and orders them."""
         if self.dump is None:
             none = f" veRL has written no answers yet (trainer.{self.kind}_data_dir)"
             self.query_one("#samples-state", Lines).show([[(none, "dim")]])

@@ -136,8 +136,8 @@ class EditorSide(Vertical):
                 self.query_one(f"#{page}", Lines).show(rows())
         if not self.query_one("#page-command").has_class(HIDDEN):
             error = str(self._reply.get("error") or "")
-            told = error or str(self._reply.get("command") or "")
-            self.query_one(CommandText).show(told, "critical" if error else "text")
+            text = error or str(self._reply.get("command") or "")
+            self.query_one(CommandText).show(text, "critical" if error else "text")
         quiet = "nothing found that would stop the run" if self.checked else ""
         self.query_one(Findings).show(self.findings, quiet)
 

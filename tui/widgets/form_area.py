@@ -82,7 +82,7 @@ class FormArea(Container):
             self.lines.move_to(name)
 
     def edit(self, change: Callable[[], object]) -> bool:
-        """Makes a change; what was wrong with it is told. Whether it was made."""
+        """Makes a change, or notifies what is wrong with it. Returns whether it was made."""
         if self.refused():
             return False
         try:

@@ -65,14 +65,14 @@ class LogView(Painted, can_focus=True):
             chosen = self.chosen or self.entries[-1]
             self.entries = self.pager.page(self.entries[0].offset, self.room, self.keep).entries
             at = [index for index, entry in enumerate(self.entries) if entry.offset <= chosen.offset]
-            self._settle(at[-1] if at else 0)
+            self._move_cursor(at[-1] if at else 0)
 
     def follow(self) -> None:
         self.following = True
         if self.pager is not None:
             page = self.pager.page_before(self.pager.size, self.room, self.keep)
             self.entries = page.entries
-            self._settle(len(page.entries) - 1)
+            self._move_cursor(len(page.entries) - 1)
             if not page.entries and page.reached > 0:
                 self.post_message(self.Beyond(page.reached, forward=False))
 
@@ -84,7 +84,7 @@ class LogView(Painted, can_focus=True):
         below = self.pager.page(offset, self.room, self.keep)
         above = self.pager.page_before(offset, max(self.room // 3, self.room - len(below.entries)), self.keep)
         self.entries = [*above.entries, *below.entries][: self.room]
-        self._settle(min(len(above.entries), len(self.entries) - 1))
+        self._move_cursor(min(len(above.entries), len(self.entries) - 1))
         if not self.entries and above.reached > 0:
             self.post_message(self.Beyond(above.reached, forward=False))
 
@@ -114,9 +114,9 @@ class LogView(Painted, can_focus=True):
             self.entries = [*self.entries, *page.entries][-self.room :]
             cursor = len(self.entries) - 1
         else:
-            self._settle(cursor)
+            self._move_cursor(cursor)
             return
-        self._settle(cursor)
+        self._move_cursor(cursor)
         if not page.entries and 0 < page.reached < self.pager.size:
             self.post_message(self.Beyond(page.reached, forward=distance > 0))
 
@@ -137,7 +137,7 @@ class LogView(Painted, can_focus=True):
         """Entries that fit."""
         return max(self.size.height, 1)
 
-    def _settle(self, cursor: int) -> None:
+    def _move_cursor(self, cursor: int) -> None:
         self.cursor = max(cursor, 0)
         self.redraw()
         self.post_message(self.Moved())

@@ -32,12 +32,12 @@ class ProgressLine(Painted):
         if total is None or total <= 0:
             return [[(f" step {step}", "title"), *self._pace(eta=False)]]
         share = min(step / total, 1.0)
-        told: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
+        left: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
         for pace in (self._pace(eta=True), self._pace(eta=False), []):
-            bar = columns - width(told) - width(pace) - 3
+            bar = columns - width(left) - width(pace) - 3
             if bar >= _LEAST_BAR:
-                return [[*told, *pace, ("  ", "dim"), *_bar(share, bar)]]
-        return [told]
+                return [[*left, *pace, ("  ", "dim"), *_bar(share, bar)]]
+        return [left]
 
     def _pace(self, eta: bool) -> Row:
         words = ""

@@ -7,7 +7,7 @@ from tui.drawing.glyphs import BAR, DOT, FILL, FILL_OTHERS, LIMIT
 from tui.drawing.rows import Row, width
 from tui.widgets.painted import HIDDEN, Painted
 
-_SIGNS: dict[str, tuple[str, str]] = {  # told apart without colours, too
+_SIGNS: dict[str, tuple[str, str]] = {  # distinct without colours, too
     "gen": (FILL, "curve"),
     "log-probs": (FILL_OTHERS, "curve-2"),
     "critic": (BAR, "curve-3"),
@@ -20,7 +20,7 @@ _LEAST, _MOST = 8, 60  # cells of a bar; nearly all of them change with a step, 
 class TimingSplit(Painted):
     """Three rows: the parts with seconds and shares; the last step; the medians of the recent ones.
 
-    The bars have the same scale. Hidden while no step told its times.
+    The bars have the same scale. Hidden while no step has times.
     """
 
     last: Split | None = None

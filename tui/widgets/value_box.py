@@ -63,10 +63,10 @@ class ValueBox(Vertical):
             field.value, field.placeholder = text, hint
         self.remove_class(HIDDEN)
         field.focus()
-        self._look()
-        self.call_after_refresh(self._tell, "")  # its width is known then
+        self._offer_choices()
+        self.call_after_refresh(self._show_note, "")  # its width is known then
 
-    def _tell(self, wrong: str) -> None:
+    def _show_note(self, wrong: str) -> None:
         """A sentence below the text: what is wrong with it, else what may be typed."""
         text = f"{CRITICAL} {wrong}" if wrong else self._note
         lines = wrap(clean(text), max(self.size.width - 2, 12))[:3]
@@ -83,8 +83,8 @@ class ValueBox(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         self.chosen = None
-        self._look()
-        self._tell(self._wrong(event.value, entered=False))
+        self._offer_choices()
+        self._show_note(self._wrong(event.value, entered=False))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -92,7 +92,7 @@ class ValueBox(Vertical):
         if self.chosen is not None and text.endswith("/"):
             self.action_complete()
         elif wrong := self._wrong(text, entered=True):
-            self._tell(wrong)
+            self._show_note(wrong)
         else:
             self._close(text)
 
@@ -119,7 +119,7 @@ class ValueBox(Vertical):
             self.chosen = (at + distance) % len(self.choices)
             self._draw()
 
-    def _look(self) -> None:
+    def _offer_choices(self) -> None:
         text = self.query_one(Input).value
         self.choices = self._offer(text, text == self._first) if self._offer else []
         if text == self._first and text in self.choices:

@@ -15,13 +15,13 @@ class ViewLine(Painted):
     cursor = ""
 
     def show(self, words: Sequence[str], cursor: str) -> None:
-        """`words` tell the view, `cursor` the step it points at, empty without one."""
+        """`words` describe the view, `cursor` the step it points at, empty without one."""
         self.words, self.cursor = words, cursor
         self.set_class(not words and not cursor, HIDDEN)
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        told: Row = [(f" {self.cursor} ", "live")] if self.cursor else []
-        told += [(" view ", "dim"), (" · ".join(self.words), "text")] if self.words else []
+        left: Row = [(f" {self.cursor} ", "live")] if self.cursor else []
+        left += [(" view ", "dim"), (" · ".join(self.words), "text")] if self.words else []
         reset: Row = [(_RESET, "dim")]
-        return [spread(told, reset, columns) if width(told) + width(reset) <= columns else crop(told, columns)]
+        return [spread(left, reset, columns) if width(left) + width(reset) <= columns else crop(left, columns)]

@@ -83,7 +83,7 @@ def level_sign(level: Level) -> Span:
 def uptime(state: RunState, now: float | None) -> str:
     """`up 52m`, `ran 3h 04m`; in whole minutes while the run lives, so that it seldom repaints.
 
-    A run that ended tells the time of all its attempts, as the list of runs does.
+    A run that ended shows the time of all its attempts, as the list of runs does.
     `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
     up any more does not seem to go on.
     """

@@ -1,0 +1,37 @@
+"""What tests of the preset editor share."""
+
+from typing import Any
+
+from pilots import until
+from textual.pilot import Pilot
+
+from launcher.screen_request import ScreenRequest
+from tui.app import PpoTui
+from tui.widgets.editor_side import EditorSide
+from tui.widgets.form import FormLines
+from tui.widgets.lines import Lines
+
+HOME, LARGE = (80, 24), (160, 48)
+MINE = "# mine\nextends: toy-cpu\nactor:\n  lr: 2e-4   # lower\n"
+
+
+def editor(preset: str = "mine", field: str | None = None, **more: Any) -> PpoTui:
+    return PpoTui(ScreenRequest(preset=preset, field=field, **more))
+
+
+async def checked(pilot: Pilot[Any]) -> None:
+    side = pilot.app.screen.query_one(EditorSide)
+    await until(pilot, lambda: side.checked)
+
+
+def chosen(pilot: Pilot[Any]) -> str | None:
+    return pilot.app.screen.query_one(FormLines).cursor
+
+
+def text_of(pilot: Pilot[Any], selector: str) -> str:
+    rows = pilot.app.screen.query_one(selector, Lines).lines
+    return "\n".join("".join(text for text, _ in row) for row in rows)
+
+
+def head(pilot: Pilot[Any]) -> str:
+    return text_of(pilot, "#editor-head")

@@ -1,0 +1,152 @@
+"""The keys of the dashboard: they stop, leave, open pages and neighbours, and are all listed."""
+
+import asyncio
+import json
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pilots import drawn, toasts
+from pilots import until as waited
+from textual.pilot import Pilot
+
+from launcher.record.layout import RunDir
+from tui.dialogs.confirm import ConfirmScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.widgets.header_line import HeaderLine
+
+until = partial(waited, looks=60)
+
+HOME = (80, 24)
+
+
+async def opened(pilot: Pilot[Any]) -> None:
+    """Waits until the run has been read and drawn."""
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+def write_state(run: Path, state: dict[str, Any]) -> None:
+    RunDir(run).state.write_text(json.dumps(state))
+
+
+async def test_stop_asks_and_no_leaves_the_run_alone(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        for refusal in ("n", "escape", "enter"):  # enter presses the safe button
+            await pilot.press("x")
+            await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+            await pilot.press(refusal)
+            await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+        assert list(RunDir(warned).control.iterdir()) == []
+
+
+async def test_stop_asks_and_yes_sends_the_request(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        await until(pilot, lambda: any(RunDir(warned).control.iterdir()))
+        sent = json.loads(next(RunDir(warned).control.iterdir()).read_text())
+        assert (sent["verb"], sent["by"]) == ("stop", "screen")
+
+
+async def test_a_watched_run_cannot_be_stopped(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned, read_only=True)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "watching" in drawn(app, HeaderLine)
+        await pilot.press("x")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+        assert "never stops" in toasts(app)
+        assert list(RunDir(warned).control.iterdir()) == []
+
+
+async def test_neighbours_are_a_key_away(make: SimpleNamespace, warned: Path) -> None:
+    older = make.run(hex_id="0ld", name="older", state=make.ended("finished", created=make.start - 100))
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: app.screen.is_attached and getattr(app.screen, "directory", None) == older)
+        await opened(pilot)
+        await pilot.press("left_square_bracket")  # there is no older one
+        assert app.screen.directory == older
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: getattr(app.screen, "directory", None) == warned)
+
+
+async def test_the_log_follows_and_the_checks_open(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("l")
+        with RunDir(warned).attempt(1).console.open("a") as file:
+            file.write("one more line\n")
+        await until(pilot, lambda: "one\xa0more\xa0line" in app.export_screenshot().replace("&#160;", "\xa0"))
+        await pilot.press("l", "h")
+        await pilot.pause()
+        assert "Is the drift buying reward?" in app.export_screenshot().replace("&#160;", " ")
+
+
+async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        footer = {b.binding.description for b in app.screen.active_bindings.values() if b.binding.show}
+        assert footer == {"events", "checks", "metrics", "log", "runs", "stop", "leave running", "help"}
+        titles = {command.title.lower() for command in app.get_system_commands(app.screen)}
+        assert footer <= titles
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "Stop the run; asks first" in app.export_screenshot().replace("&#160;", " ")
+
+
+async def test_the_palette_lists_what_several_keys_do_once(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("h")  # h, q and escape go back from there
+        await pilot.pause()
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert titles.count("Back") == 1 and sorted(titles) == sorted(set(titles))
+
+
+@pytest.mark.parametrize("state", ["running", "finished"])
+async def test_q_closes_the_screen(make: SimpleNamespace, state: str) -> None:
+    app = make.app(make.run(attempts=[make.recorded(9)], state=make.ended(state)))
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running
+
+
+async def test_leaving_sends_nothing_to_the_run(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        await pilot.press("q")
+        await asyncio.sleep(0)
+    assert app.return_code == 0
+    assert list(RunDir(warned).control.iterdir()) == []
+
+
+async def test_a_wide_screen_has_every_page_in_its_footer(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+
+        def words() -> set[str]:
+            return {key.description for key in app.screen.query("FooterKey")}
+
+        for columns, more in ((80, False), (160, True), (80, False)):
+            await pilot.resize_terminal(columns, 48)
+            await until(pilot, lambda more=more: ({"gpu", "samples", "compare", "edit"} <= words()) is more)
+            assert {"checks", "metrics", "log", "help"} <= words()
