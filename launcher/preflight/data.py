@@ -17,6 +17,7 @@ from launcher.preflight import model, models, row_rules, worker
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
+from launcher.verl_config import MODEL_PATH
 
 FILES = {"train": "data.train_files", "val": "data.val_files"}
 TIMEOUT = 180.0  # seconds for one file
@@ -47,7 +48,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 def files(subject: Subject, key: str) -> list[str]:
     """The files under a key, which takes one or a list, and patterns."""
-    value = subject.value(key) or []
+    value = subject.get(key) or []
     named = [str(each) for each in (value if isinstance(value, list) else [value])]
     return [file for name in named for file in (_matching(name) or [name])]
 
@@ -62,16 +63,16 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
 
     Kept until the file or the tokenizer changes.
     """
-    tokenizer, template = _tokenizer(subject) if measured else None, subject.value(model.TEMPLATE)
+    tokenizer, template = _tokenizer(subject) if measured else None, subject.get(model.TEMPLATE)
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
         tokenizer = None  # what is missing there is told with the model
     request = {
         "file": file,
-        "prompt_key": subject.value("data.prompt_key", "prompt"),
+        "prompt_key": subject.get("data.prompt_key", "prompt"),
         "tokenizer": str(tokenizer) if tokenizer else None,
         "chat_template": template,
-        "template": subject.value("data.apply_chat_template_kwargs", {}) or {},
-        "trust": bool(subject.value("actor_rollout_ref.model.trust_remote_code", False)),
+        "template": subject.get("data.apply_chat_template_kwargs", {}) or {},
+        "trust": bool(subject.get("actor_rollout_ref.model.trust_remote_code", False)),
     }
     watched = [Path(file), *(sorted(tokenizer.glob("*token*")) if tokenizer else [])]
     stamps = [_stamp(each) for each in watched]
@@ -94,7 +95,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
 
 def _tokenizer(subject: Subject) -> Path | None:
     """The folder of the tokenizer, when it is here."""
-    name = subject.value("actor_rollout_ref.model.tokenizer_path") or subject.value(model.PATH)
+    name = subject.get("actor_rollout_ref.model.tokenizer_path") or subject.get(MODEL_PATH)
     return models.folder_of(str(name), subject.env)
 
 
@@ -130,7 +131,7 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
             "rename the file",
         )
     if not path.is_file() and "," in file:
-        parts = [part.strip() for part in str(subject.value(key)).split(",")]
+        parts = [part.strip() for part in str(subject.get(key)).split(",")]
         return Finding(
             "P28",
             "data",
@@ -162,7 +163,7 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
 
 def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
     """P29: columns and shapes."""
-    prompt = subject.value("data.prompt_key", "prompt")
+    prompt = subject.get("data.prompt_key", "prompt")
     if "missing" in found:
         yield Finding(
             "DATA-1",

@@ -8,11 +8,10 @@ from launcher.format import GIB, gib
 from launcher.preflight import rollout_memory
 from launcher.preflight.finding import Finding
 from launcher.preflight.memory import Estimate
-from launcher.preflight.sizing import Plan
+from launcher.preflight.sizing import KV_CACHE, Plan
 from launcher.preflight.subject import Subject
+from launcher.verl_config import UTILISATION
 
-UTILISATION = "actor_rollout_ref.rollout.gpu_memory_utilization"
-_KV_CACHE = "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes"
 _BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV cache (0.07 GiB in its logs)
 
 
@@ -61,7 +60,7 @@ def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
         "FIT-4",
         "hardware",
         "error" if room < wanted else "warning",
-        (UTILISATION if plan.kv_cache is None else _KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
+        (UTILISATION if plan.kv_cache is None else KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
         _short(plan, total, room, row),
         fix,
         change,

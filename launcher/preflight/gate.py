@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight.engine import quick, slow
+from launcher.preflight.checks import quick, slow
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import subject
 from launcher.preset.files import LoadedPreset

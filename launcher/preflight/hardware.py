@@ -31,7 +31,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     """The machine for this preset."""
     if subject.machine.assumed:
         return
-    if not subject.cpu:
+    if not subject.on_cpu:
         yield from gpus(subject.machine, subject.gpus)
         yield from driver(subject.python)
     yield from checkpoints(subject)
@@ -131,13 +131,13 @@ def _dotted(number: int) -> str:
 
 def checkpoints(subject: Subject) -> Iterator[Finding]:
     """Room for the checkpoints that the run keeps, and for one more while it is written."""
-    every = subject.value("trainer.save_freq", -1)
+    every = subject.get("trainer.save_freq", -1)
     found = estimate(subject)
     if not isinstance(every, int) or every < 1 or found is None:
         return
     models = [model for model in (found.plan.actor, found.plan.critic) if model]
     one = sum(model.parameters * model.element + 8 * model.trainable for model in models)
-    kept = subject.value("trainer.max_actor_ckpt_to_keep")
+    kept = subject.get("trainer.max_actor_ckpt_to_keep")
     count = kept + 1 if isinstance(kept, int) else 10
     free = _free(paths.runs_dir())
     if free is None or free > count * one:

@@ -26,7 +26,7 @@ _NEEDS = re.compile(r"(\d+) ?(?:x )?GPUs?\D+?(\d+) ?Gi?B", re.IGNORECASE)
 
 def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
     """The two answers about the preset that the file `path` would be with this text."""
-    from launcher.preflight import engine
+    from launcher.preflight import checks
     from launcher.preset.draft import Draft
     from launcher.preset.files import load_text
     from launcher.preset.flow import rows_of
@@ -36,8 +36,8 @@ def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
     except UserError as refused:
         yield {"error": str(refused), "command": None, "rows": None}
         errors = Draft(path, text, on_disk=None).reading.errors
-        wrong = [engine.refused(UserError(said), ".".join(where)) for where, said in errors.items()]
-        findings = [each.as_json() for each in wrong or [engine.refused(refused)]]
+        wrong = [checks.refused(UserError(said), ".".join(where)) for where, said in errors.items()]
+        findings = [each.as_json() for each in wrong or [checks.refused(refused)]]
         yield {"findings": findings, "memory": None, "machine": ""}
         return
     command, error = _command(loaded)
@@ -53,15 +53,14 @@ def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
 
     try:
         env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
-        names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
-        where = RunFolders(*(_RUN / name for name in names))
+        where = RunFolders.below(_RUN)
         return command_line(build(loaded, version=env.verl or NEWEST, python=env.python, folders=where)), None
     except UserError as error:
         return None, str(error)
 
 
 def _judged(loaded: LoadedPreset) -> dict[str, Any]:
-    from launcher.preflight import engine, machine, memory
+    from launcher.preflight import checks, machine, memory
     from launcher.preflight.subject import subject
 
     here = machine.here()
@@ -70,9 +69,9 @@ def _judged(loaded: LoadedPreset) -> dict[str, Any]:
     try:
         judged = subject(loaded, on=where)
         found = memory.estimate(judged)
-        findings = engine.quick(judged)
+        findings = checks.quick(judged)
     except UserError as error:
-        return {"findings": [engine.refused(error).as_json()], "memory": None, "machine": ""}
+        return {"findings": [checks.refused(error).as_json()], "memory": None, "machine": ""}
     return {
         "findings": [finding.as_json() for finding in findings],
         "memory": found.as_json() if found else None,

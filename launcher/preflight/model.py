@@ -9,15 +9,11 @@ import orjson
 
 from launcher.files import read_json
 from launcher.preflight import hub, models
-from launcher.preflight.config.base import has_critic
 from launcher.preflight.finding import Finding
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
+from launcher.verl_config import CRITIC_PATH, MODEL_LENGTH, MODEL_PATH, TENSOR, ULYSSES
 
-PATH, CRITIC = "actor_rollout_ref.model.path", "critic.model.path"
-TENSOR = "actor_rollout_ref.rollout.tensor_model_parallel_size"
-ULYSSES = "actor_rollout_ref.actor.ulysses_sequence_parallel_size"
-MAX_LEN = "actor_rollout_ref.rollout.max_model_len"
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 TOKENIZER, CRITIC_TOKENIZER = "actor_rollout_ref.model.tokenizer_path", "critic.model.tokenizer_path"
 CONFIG = "actor_rollout_ref.model.hf_config_path"
@@ -29,7 +25,7 @@ Judge = Callable[[Subject, str, str, Path], Iterable[Finding]]
 
 def shape(subject: Subject) -> Iterable[Finding]:
     """What the model's sizes say about the settings; P17, P26 and the division of its heads. Quick."""
-    facts = models.facts(str(subject.value(PATH)), subject.env)
+    facts = models.facts(str(subject.get(MODEL_PATH)), subject.env)
     if facts is None:
         return
     yield from _heads(subject, facts)
@@ -38,22 +34,22 @@ def shape(subject: Subject) -> Iterable[Finding]:
 
 def checks(subject: Subject) -> Iterable[Finding]:
     """Whether the models, their tokenizers and their configurations are whole, or can be had."""
-    named = {str(subject.value(PATH)): PATH}
-    if has_critic(subject):
-        named.setdefault(str(subject.value(CRITIC) or subject.value(PATH)), CRITIC)
-    judge = subject.value("reward.reward_model.model_path")
-    if judge and subject.value("reward.reward_model.enable") is True:
+    named = {str(subject.get(MODEL_PATH)): MODEL_PATH}
+    if subject.has_critic:
+        named.setdefault(str(subject.get(CRITIC_PATH) or subject.get(MODEL_PATH)), CRITIC_PATH)
+    judge = subject.get("reward.reward_model.model_path")
+    if judge and subject.get("reward.reward_model.enable") is True:
         named.setdefault(str(judge), "reward.reward_model.model_path")
     for name, key in named.items():
         yield from _here_or_absent(subject, name, key, _model)
-    asked = subject.value(TOKENIZER)
-    name, key = (str(asked), TOKENIZER) if asked else (str(subject.value(PATH)), PATH)
+    asked = subject.get(TOKENIZER)
+    name, key = (str(asked), TOKENIZER) if asked else (str(subject.get(MODEL_PATH)), MODEL_PATH)
     folder = models.folder_of(name, subject.env)
     if key == TOKENIZER or (folder and (folder / "config.json").is_file()):
         yield from _here_or_absent(subject, name, key, _tokenizer)
     for key, judged in ((CRITIC_TOKENIZER, _any_tokenizer), (CONFIG, _config)):
-        if subject.value(key) and (key == CONFIG or has_critic(subject)):
-            yield from _here_or_absent(subject, str(subject.value(key)), key, judged)
+        if subject.get(key) and (key == CONFIG or subject.has_critic):
+            yield from _here_or_absent(subject, str(subject.get(key)), key, judged)
 
 
 def _here_or_absent(subject: Subject, name: str, key: str, judged: Judge) -> Iterator[Finding]:
@@ -71,7 +67,7 @@ def _here_or_absent(subject: Subject, name: str, key: str, judged: Judge) -> Ite
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     """Heads are shared among the GPUs of an engine, and among those that share a sequence."""
     heads, kv = facts.sizes.heads, facts.sizes.kv_heads
-    tensor = subject.value(TENSOR, 1)
+    tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
         fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
         yield Finding(
@@ -84,10 +80,10 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
             {"rollout.tensor_model_parallel_size": fitting},
         )
     places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
-    if has_critic(subject):
+    if subject.has_critic:
         places.append(("critic.fsdp.ulysses_sequence_parallel_size", ""))
     for key, field in places:
-        sharing = subject.value(key, 1)
+        sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
             yield Finding(
                 "P26",
@@ -111,14 +107,14 @@ def _counted(heads: int, kv: int) -> str:
 
 def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     context = facts.sizes.context
-    longest, limit = subject.value(MAX_LEN), context
-    lengths = subject.value("data.max_prompt_length", 512), subject.value("data.max_response_length", 512)
+    longest, limit = subject.get(MODEL_LENGTH), context
+    lengths = subject.get("data.max_prompt_length", 512), subject.get("data.max_response_length", 512)
     if isinstance(longest, int) and context and longest > context:
         yield Finding(
             "P17",
             "model",
             "error",
-            (MAX_LEN,),
+            (MODEL_LENGTH,),
             f"rollout.max_model_len is {longest}, and {facts.name} reaches {context} tokens",
             f"set rollout.max_model_len to {context}",
             {"rollout.max_model_len": context},
@@ -196,7 +192,7 @@ def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     """The actor's tokenizer, with a chat template."""
     yield from _any_tokenizer(subject, name, key, folder)
-    own = subject.value(TEMPLATE)
+    own = subject.get(TEMPLATE)
     if own and "{" not in str(own):
         yield Finding(
             "P27",
@@ -211,7 +207,7 @@ def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[
             "P27",
             "model",
             "error",
-            (PATH, TEMPLATE),
+            (MODEL_PATH, TEMPLATE),
             f"{name} has no chat template: every prompt would fail in the first step",
             "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template",
         )

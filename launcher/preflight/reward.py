@@ -60,7 +60,7 @@ class Trial:
 
 def checks(subject: Subject) -> Iterable[Finding]:
     """The preset's own reward function, if it has one, on eight of its training rows."""
-    path = subject.value(REWARD)
+    path = subject.get(REWARD)
     if not path:
         return
     rows: list[dict[str, Any]] = []
@@ -70,14 +70,14 @@ def checks(subject: Subject) -> Iterable[Finding]:
     trial = try_out(
         subject.python,
         str(path),
-        str(subject.value(NAME) or DEFAULT_NAME),
+        str(subject.get(NAME) or DEFAULT_NAME),
         rows or MADE_UP,
-        kwargs=subject.value(KWARGS, {}) or {},
+        kwargs=subject.get(KWARGS, {}) or {},
         env=subject.loaded.preset.env,
     )
     yield from trial.findings
-    workers = subject.value("reward.num_workers", 8)
-    answers = subject.value("data.train_batch_size", 0), subject.value("actor_rollout_ref.rollout.n", 1)
+    workers = subject.get("reward.num_workers", 8)
+    answers = subject.get("data.train_batch_size", 0), subject.get("actor_rollout_ref.rollout.n", 1)
     if trial.ok and all(isinstance(each, int) for each in (*answers, workers)):
         each_step = trial.seconds * answers[0] * answers[1] / max(1, workers)
         if each_step > SLOW and not trial.is_async:

@@ -132,7 +132,7 @@ class Critic(Group, title="Critic (the value model)"):
     )
     model_dtype: str | None = verl("critic.fsdp.model_dtype", "Type of the master weights.")
     ulysses_sequence_parallel_size: int | None = verl(
-        "critic.ulysses_sequence_parallel_size", "GPUs that share one sequence.", unit="GPUs", scale="double", ge=1
+        "critic.fsdp.ulysses_sequence_parallel_size", "GPUs that share one sequence.", unit="GPUs", scale="double", ge=1
     )
     save_contents: list[str] | None = verl("critic.checkpoint.save_contents", "What a checkpoint of the critic holds.")
     load_contents: list[str] | None = verl(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from launcher.preset.fields import Group, verl
+from launcher.verl_config import ACTOR
 
-_ACTOR = "actor_rollout_ref.actor"
 _FILTER, _CORRECTION = "algorithm.filter_groups", "algorithm.rollout_correction"
 
 Estimator = Literal["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "kl+", "k1+", "abs+", "low_var_kl+", "k3+"]
@@ -29,10 +29,10 @@ class Kl(Group, title="KL to the reference"):
     )
     estimator: Estimator | None = verl("algorithm.kl_penalty", "Estimator of the KL in the reward.")
     in_loss: bool | None = verl(
-        f"{_ACTOR}.use_kl_loss", "Add the KL to the reference to the actor's loss (GRPO).", essential=True
+        f"{ACTOR}.use_kl_loss", "Add the KL to the reference to the actor's loss (GRPO).", essential=True
     )
-    loss_coef: float | None = verl(f"{_ACTOR}.kl_loss_coef", "Weight of the KL in the loss.", essential=True, ge=0)
-    loss_estimator: Estimator | None = verl(f"{_ACTOR}.kl_loss_type", "Estimator of the KL in the loss.")
+    loss_coef: float | None = verl(f"{ACTOR}.kl_loss_coef", "Weight of the KL in the loss.", essential=True, ge=0)
+    loss_estimator: Estimator | None = verl(f"{ACTOR}.kl_loss_type", "Estimator of the KL in the loss.")
 
 
 class Advantage(Group, title="Advantage"):

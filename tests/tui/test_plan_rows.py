@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from launcher.preset.effective import Effective
+from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.flow import flow
 from tui.content.plan import difference_rows, flow_rows, memory_rows
@@ -21,7 +21,7 @@ def words(rows: list[Row]) -> list[str]:
 
 def of(rows: int | None, columns: int = 78, **values: Any) -> str:
     given = {where_of(name.replace("__", ".")): value for name, value in values.items()}
-    return "\n".join(words(flow_rows(flow(Effective({("trainer", "gpus"): 1, **given}), rows), columns)))
+    return "\n".join(words(flow_rows(flow(of_draft({("trainer", "gpus"): 1, **given}), rows), columns)))
 
 
 def test_what_would_go_wrong_is_said() -> None:
@@ -50,7 +50,7 @@ def test_one_is_told_apart_from_many() -> None:
 def test_rows_fit(columns: int) -> None:
     phases = [{"name": "update actor", "gpu": 30 * GIB, "gpu_high": 90 * GIB}]
     memory = {"phases": phases, "gpu_total": 24 * GIB, "host": GIB, "host_high": 2 * GIB}
-    found = flow(Effective({("data", "train_batch_size"): 10**6}), 10**9)
+    found = flow(of_draft({("data", "train_batch_size"): 10**6}), 10**9)
     assert all(width(row) <= columns for row in flow_rows(found, columns))
     if columns >= 40:
         assert all(width(row) <= columns for row in memory_rows(memory, "a GPU", columns))

@@ -51,7 +51,7 @@ def _open(app: App[Any], draft: Draft, field: str | None, read_only: bool, setti
 
 def field_of(fixes: list[str]) -> tuple[str | None, str | None]:
     """The first of some fixes that is about a field of a preset: the fix and the field; None without one."""
-    from launcher.preset.edit import field_named
+    from launcher.preset.field_values import field_named
 
     for fix in fixes:
         try:

@@ -144,7 +144,10 @@ class EditorSide(Vertical):
     def _plan(self, columns: int) -> list[Row]:
         """Never lower than before: what stands below it would be painted anew."""
         assert self._form is not None
-        rows = [[(" What it comes to", "title")], *flow_rows(flow(self._form.seen, self._answer.get("rows")), columns)]
+        rows = [
+            [(" What it comes to", "title")],
+            *flow_rows(flow(self._form.config, self._answer.get("rows")), columns),
+        ]
         if "machine" in self._answer:
             rows += [[], *memory_rows(self._answer["memory"], self._answer["machine"], columns)]
         self._highest = max(self._highest, len(rows))

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import (
-    GPUS,
-    NODES,
-    ROLLOUT,
-    Findings,
-    dividing,
-    error,
-    gpu_count,
-    is_v1,
-    one_of,
-    whole,
-)
+from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject
+from launcher.verl_config import GPUS, NODES, ROLLOUT, TENSOR
 
 UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
-TENSOR = f"{ROLLOUT}.tensor_model_parallel_size"
 
 
 def gpus(subject: Subject) -> Findings:
     """P1: the GPUs are there; a run over several machines joins a cluster."""
     if subject.loaded.preset.cluster.address:
         return
-    wanted, nodes = subject.gpus, whole(subject, NODES) or 1
+    wanted, nodes = subject.gpus, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
         yield Finding(
             "P1",
@@ -39,7 +28,7 @@ def gpus(subject: Subject) -> Findings:
         )
         return
     there = len(subject.machine.gpus)
-    if subject.cpu or wanted <= there:
+    if subject.on_cpu or wanted <= there:
         return
     found = gpu_count(there) if there else "no GPU"
     where = "the assumed machine has" if subject.machine.assumed else "this machine has"
@@ -61,8 +50,8 @@ def gpus(subject: Subject) -> Findings:
 
 def engines_over_gpus(subject: Subject) -> Findings:
     """P2: the GPUs divide evenly into engines."""
-    sizes = [whole(subject, f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")]
-    tensor, total = whole(subject, TENSOR), subject.gpus
+    sizes = [subject.whole(f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")]
+    tensor, total = subject.whole(TENSOR), subject.gpus
     if tensor is None:
         return
     engine = tensor * sizes[0] * sizes[1]
@@ -81,13 +70,13 @@ def engines_over_gpus(subject: Subject) -> Findings:
 
 def cpus(subject: Subject) -> Findings:
     """P3: Ray has a CPU for each process that reserves one; with fewer veRL waits for ever without a word."""
-    said = whole(subject, RAY_CPUS)
+    said = subject.whole(RAY_CPUS)
     if subject.loaded.preset.cluster.address or (said is None and subject.machine.assumed):
         return
     have = said if said is not None else subject.machine.cpus
     each = 3 if subject.at_least("0.7.0") else 1
-    workers = each * (whole(subject, GPUS) or 1)
-    units = whole(subject, UNITS) if is_v1(subject) else 0
+    workers = each * (subject.whole(GPUS) or 1)
+    units = subject.whole(UNITS) if subject.is_v1 else 0
     if units is None:
         return
     need = workers + 1 + units
