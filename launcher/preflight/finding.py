@@ -17,7 +17,7 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 class Finding:
     """One thing that stops a run (error), harms it (warning) or should be known (info).
 
-    `id` names the rule (verl.md's V3 and P12, or the module's own DATA-2), `keys` the veRL keys it is about.
+    `id` names the rule (V3 and P12 of docs/preflight.md, or the module's own DATA-2), `keys` the veRL keys it is about.
     `fix` is a sentence with a value that works. `change` is the one safe change, if there is one: preset
     field -> value.
     """

@@ -12,7 +12,7 @@ from launcher.preflight import hub, models
 from launcher.preflight.finding import Finding
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
-from launcher.verl_config import CRITIC_PATH, MODEL_LENGTH, MODEL_PATH, TENSOR, ULYSSES
+from launcher.verl_config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, TENSOR, ULYSSES
 
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 TOKENIZER, CRITIC_TOKENIZER = "actor_rollout_ref.model.tokenizer_path", "critic.model.tokenizer_path"
@@ -81,7 +81,7 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
         )
     places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
     if subject.has_critic:
-        places.append(("critic.fsdp.ulysses_sequence_parallel_size", ""))
+        places.append((CRITIC_ULYSSES, ""))
     for key, field in places:
         sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):

@@ -1,4 +1,7 @@
-"""LoRA: V12 of verl.md, and what makes an adapter do nothing or stop a run."""
+"""LoRA: V12, and what makes an adapter do nothing or stop a run.
+
+veRL: `verl/utils/config.py: validate_config`, `verl/workers/rollout/vllm_rollout/utils.py: get_vllm_max_lora_rank`.
+"""
 
 from __future__ import annotations
 

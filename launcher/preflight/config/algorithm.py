@@ -1,4 +1,8 @@
-"""What is learned and how: V5, V19 and P19 of verl.md, and choices that learn nothing."""
+"""What is learned and how: V5, V19 and P19, and choices that learn nothing.
+
+veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/ppo/core_algos.py: get_policy_loss_fn`,
+`verl/trainer/ppo/v1/trainer_base.py: _resolve_filter_groups_metric`.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +48,8 @@ def gae_needs_critic(subject: Subject) -> Findings:
 
 
 def group_of_one(subject: Subject) -> Findings:
-    """ALG-2: GRPO compares the answers to one prompt, so it needs several."""
-    if str(subject.get(ESTIMATOR)).startswith("grpo") and subject.whole(N) == 1:
+    """ALG-2: GRPO compares the responses to one prompt, so it needs several."""
+    if subject.group_based and subject.whole(N) == 1:
         yield warning(
             "ALG-2",
             [ESTIMATOR, N],

@@ -1,4 +1,8 @@
-"""Batch sizes that veRL refuses at the start: V1 to V4 and V6 to V9 of verl.md."""
+"""Batch sizes that veRL refuses at the start: V1 to V4 and V6 to V9.
+
+veRL: `verl/utils/config.py: validate_config`, `verl/workers/config/actor.py: ActorConfig.validate`,
+`verl/workers/config/critic.py: CriticConfig.validate`.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,8 @@ from launcher.verl_config import (
 )
 
 
-def answers_over_gpus(subject: Subject) -> Findings:
-    """V1: the answers of a step are cut into equal shares, one a GPU."""
+def responses_over_gpus(subject: Subject) -> Findings:
+    """V1: the responses of a step are cut into equal shares, one a GPU."""
     batch, n, gpus = subject.whole(BATCH), subject.whole(N), subject.gpus
     if batch is None or n is None or (subject.dynamic and subject.at_least("0.6.0")) or batch * n % gpus == 0:
         return
@@ -170,7 +174,7 @@ def _suggested(subject: Subject, mini_key: str) -> int:
 
 
 RULES = (
-    answers_over_gpus,
+    responses_over_gpus,
     micro_of_actor,
     mini_in_batch,
     micro_of_all_gpus,

@@ -1,4 +1,7 @@
-"""Keys that veRL does not know, does not use, or would not take: Hydra's refusals and V18 of verl.md."""
+"""Keys that veRL does not know, does not use, or would not take: Hydra's refusals and V18.
+
+veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
+"""
 
 from __future__ import annotations
 

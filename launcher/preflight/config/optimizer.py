@@ -1,4 +1,7 @@
-"""Optimizers, learning rates and sharding: P22 and P25 of verl.md; the rest, a preset refuses itself."""
+"""Optimizers, learning rates and sharding: P22 and P25; the rest, a preset refuses itself.
+
+veRL: `verl/workers/config/optimizer.py: build_optimizer`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
-"""What the run asks of the machine: P1 to P3 of verl.md."""
+"""What the run asks of the machine: P1 to P3.
+
+veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_available` and `RayResourcePool`,
+`verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
+"""
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of
+from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import Subject
 from launcher.verl_config import GPUS, NODES, ROLLOUT, TENSOR
@@ -95,6 +99,17 @@ def cpus(subject: Subject) -> Findings:
     )
 
 
+def job_submission(subject: Subject) -> Findings:
+    """CLUSTER-1: nothing submits a Ray job yet: the driver is started on this machine, whatever is set."""
+    if subject.loaded.preset.cluster.submit:
+        yield warning(
+            "CLUSTER-1",
+            ["cluster.submit"],
+            "cluster.submit does nothing yet: no Ray job is submitted, the driver is started on this machine",
+            "set cluster.submit to false; cluster.address joins a Ray cluster that is there",
+        )
+
+
 def _room(units: int, need: int, have: int) -> str:
     least = need - units + 1
     if units > 1 and have >= least:
@@ -102,4 +117,4 @@ def _room(units: int, need: int, have: int) -> str:
     return f"set {RAY_CPUS} to {need}: Ray only counts them, two real ones are enough to start"
 
 
-RULES = (gpus, engines_over_gpus, cpus)
+RULES = (gpus, engines_over_gpus, cpus, job_submission)

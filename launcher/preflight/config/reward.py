@@ -1,4 +1,7 @@
-"""How answers are scored, as far as the configuration decides it; P30 of verl.md."""
+"""How responses are scored, as far as the configuration decides it; P30.
+
+veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_manager_cls`.
+"""
 
 from __future__ import annotations
 

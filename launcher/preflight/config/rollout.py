@@ -1,11 +1,15 @@
-"""The engine that writes the answers: V10, V14 to V17 of verl.md."""
+"""The engine that writes the responses: V10, V14 to V17.
+
+veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/workers/rollout/base.py: get_rollout_class`,
+`verl/workers/engine/fsdp/transformer_impl.py: FSDPEngine`.
+"""
 
 from __future__ import annotations
 
 from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
-from launcher.verl_config import ACTOR, CRITIC, ENGINE, GPUS, MODEL, NODES, ROLLOUT
+from launcher.verl_config import CRITIC, CRITIC_ULYSSES, ENGINE, GPUS, MODEL, NODES, ROLLOUT, ULYSSES
 
 MODE = f"{ROLLOUT}.mode"
 MULTI_TURN = f"{ROLLOUT}.multi_turn"
@@ -81,39 +85,34 @@ def parallel_engine(subject: Subject) -> Findings:
 def sequences_over_gpus(subject: Subject) -> Findings:
     """V10: sharing one sequence among GPUs needs GPUs that divide evenly, and packed sequences."""
     size = subject.sequence_parallel()
-    key = f"{ACTOR}.ulysses_sequence_parallel_size"
     if subject.gpus % size:
         yield error(
             "V10",
-            [key, GPUS, NODES],
-            f"{key} = {size} does not divide the {gpu_count(subject.gpus)}",
-            f"set {key} to {one_of(dividing(subject.gpus, size))}",
+            [ULYSSES, GPUS, NODES],
+            f"{ULYSSES} = {size} does not divide the {gpu_count(subject.gpus)}",
+            f"set {ULYSSES} to {one_of(dividing(subject.gpus, size))}",
             {"actor.ulysses_sequence_parallel_size": 1},
         )
     elif size > 1 and not subject.get(f"{MODEL}.use_remove_padding", True):
         yield error(
             "V10",
-            [key, f"{MODEL}.use_remove_padding"],
-            f"{key} = {size} needs packed sequences, and use_remove_padding is false",
+            [ULYSSES, f"{MODEL}.use_remove_padding"],
+            f"{ULYSSES} = {size} needs packed sequences, and use_remove_padding is false",
             "set model.use_remove_padding to true",
             {"model.use_remove_padding": True},
         )
-    own = max(
-        subject.whole(f"{CRITIC}.ulysses_sequence_parallel_size") or 1,
-        subject.whole(f"{CRITIC}.fsdp.ulysses_sequence_parallel_size") or 1,
-    )
+    own = subject.sequence_parallel(CRITIC)
     if subject.has_critic and subject.gpus % own:
-        name = f"{CRITIC}.fsdp.ulysses_sequence_parallel_size"
         yield error(
             "V10",
-            [name, GPUS, NODES],
-            f"{name} = {own} does not divide the {gpu_count(subject.gpus)}",
-            f"set {name} to {one_of(dividing(subject.gpus, own))}",
+            [CRITIC_ULYSSES, GPUS, NODES],
+            f"{CRITIC_ULYSSES} = {own} does not divide the {gpu_count(subject.gpus)}",
+            f"set {CRITIC_ULYSSES} to {one_of(dividing(subject.gpus, own))}",
         )
     elif subject.has_critic and own > 1 and not subject.get(f"{CRITIC}.model.use_remove_padding", True):
         yield error(
             "V10",
-            [f"{CRITIC}.fsdp.ulysses_sequence_parallel_size", f"{CRITIC}.model.use_remove_padding"],
+            [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"],
             f"the critic shares sequences among {own} GPUs, and its use_remove_padding is false",
             "set critic.use_remove_padding to true",
             {"critic.use_remove_padding": True},

@@ -1,4 +1,8 @@
-"""Budgets in tokens: P15, P16 and P18 of verl.md, and what vLLM itself demands."""
+"""Budgets in tokens: P15, P16 and P18, and what vLLM itself demands.
+
+veRL: `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`,
+`verl/utils/seqlen_balancing.py: rearrange_micro_batches`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ def dynamic_everywhere(subject: Subject) -> Findings:
 
 
 def budgets(subject: Subject) -> Findings:
-    """P16: a dynamic micro-batch holds at least one prompt and answer of full length."""
+    """P16: a dynamic micro-batch holds at least one prompt and response of full length."""
     prompt, response = subject.whole(PROMPT), subject.whole(RESPONSE)
     if prompt is None or response is None:
         return
@@ -48,7 +52,7 @@ def budgets(subject: Subject) -> Findings:
         (
             f"{CRITIC}.ppo_infer_max_token_len_per_gpu",
             "critic.ppo_max_token_len_per_gpu",
-            subject.whole(f"{CRITIC}.fsdp.ulysses_sequence_parallel_size") or 1,
+            subject.sequence_parallel(CRITIC),
             subject.has_critic and (subject.at_least("0.8.0") or subject.dynamic),
         ),
     ]
@@ -69,7 +73,7 @@ def budgets(subject: Subject) -> Findings:
 
 
 def context(subject: Subject) -> Findings:
-    """P18: the engine's context has room for the longest prompt and its answer."""
+    """P18: the engine's context has room for the longest prompt and its response."""
     prompt, response, limit = subject.whole(PROMPT), subject.whole(RESPONSE), subject.whole(MODEL_LENGTH)
     if prompt is None or response is None or limit is None or limit >= prompt + response:
         return

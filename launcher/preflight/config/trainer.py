@@ -1,4 +1,7 @@
-"""The course of the run: P21 of verl.md, and settings that contradict each other."""
+"""The course of the run: P21, and settings that contradict each other.
+
+veRL: `verl/utils/tracking.py: Tracking`.
+"""
 
 from __future__ import annotations
 

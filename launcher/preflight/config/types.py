@@ -1,4 +1,7 @@
-"""Values against the types of veRL's own: P24 of verl.md. Hydra takes anything, and veRL dies much later."""
+"""Values against the types of veRL's own: P24. Hydra takes anything, and veRL dies much later.
+
+veRL: `verl/base_config.py: BaseConfig` and the classes derived from it.
+"""
 
 from __future__ import annotations
 

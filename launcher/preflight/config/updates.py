@@ -1,4 +1,9 @@
-"""How a batch is cut for the passes over it: P8 to P14 of verl.md. veRL finds out in the first step."""
+"""How a batch is cut for the passes over it: P8 to P14. veRL finds out in the first step.
+
+veRL: `verl/workers/engine_workers.py: TrainingWorker.train_mini_batch`, `verl/workers/engine/utils.py:
+prepare_micro_batches`, `verl/trainer/ppo/v1/trainer_base.py: _get_required_batch_multiple`; up to 0.7
+`verl/workers/fsdp_workers.py: ActorRolloutRefWorker.__init__`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,7 @@ WORKERS = f"{ROLLOUT}.agent.num_workers"
 
 
 def mini_over_gpus(subject: Subject) -> Findings:
-    """P11: the answers of a mini-batch are cut into equal shares, one a GPU (0.8 on)."""
+    """P11: the responses of a mini-batch are cut into equal shares, one a GPU (0.8 on)."""
     if not subject.at_least("0.8.0"):
         return
     n, shares = subject.whole(N), subject.data_parallel()
@@ -172,9 +177,7 @@ def normalised_micro(subject: Subject) -> Findings:
     n, gpus = subject.whole(N), subject.gpus
     pairs = [(MINI, MICRO, "actor", subject.sequence_parallel())]
     if subject.has_critic:
-        pairs.append(
-            (CRITIC_MINI, CRITIC_MICRO, "critic", subject.whole(f"{CRITIC}.ulysses_sequence_parallel_size") or 1)
-        )
+        pairs.append((CRITIC_MINI, CRITIC_MICRO, "critic", subject.sequence_parallel(CRITIC)))
     for mini_key, micro_key, group, parallel in pairs:
         mini, micro = subject.whole(mini_key), subject.whole(micro_key)
         if mini is None or micro is None or n is None:
@@ -199,8 +202,8 @@ def normalised_micro(subject: Subject) -> Findings:
             )
 
 
-def answers_over_workers(subject: Subject) -> Findings:
-    """P14: all trainers but 0.9's cut the answers of a step into equal shares, one an agent worker."""
+def responses_over_workers(subject: Subject) -> Findings:
+    """P14: all trainers but 0.9's cut the responses of a step into equal shares, one an agent worker."""
     batch, n, workers = subject.whole(BATCH), subject.whole(N), subject.whole(WORKERS)
     if batch is None or n is None or workers is None or subject.is_v1 or batch * n % workers == 0:
         return
@@ -218,10 +221,10 @@ def answers_over_workers(subject: Subject) -> Findings:
 
 def _share(what: str, size: int, n: int, shares: int) -> str:
     """`mini-batch 64 x 5 answers over 8 GPUs = 40`, or less where a factor is 1."""
-    answers = f" x {n} answers" if n > 1 else ""
+    responses = f" x {n} answers" if n > 1 else ""
     gpus = f" over {shares} GPUs" if shares > 1 else ""
-    total = f" = {size * n // shares}" if answers or gpus else ""
-    return f"{what} {size}{answers}{gpus}{total}"
+    total = f" = {size * n // shares}" if responses or gpus else ""
+    return f"{what} {size}{responses}{gpus}{total}"
 
 
 RULES = (
@@ -232,5 +235,5 @@ RULES = (
     minis_in_batch,
     fetches_in_batch,
     normalised_micro,
-    answers_over_workers,
+    responses_over_workers,
 )
