@@ -100,64 +100,38 @@ def _tokenizer(subject: Subject) -> Path | None:
 
 
 def _file(subject: Subject, key: str, file: str) -> Finding | None:
-    """P28: the file is there, can be read, and has a name that veRL opens."""
+    """Whether the file is there, can be read, and has a name that veRL opens."""
     path = Path(file)
-    suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if models.is_toy(file) and not path.exists():
-        return Finding(
-            "DATA-0",
-            "data",
-            "info",
-            (key,),
-            f"{path.name} of the toy task is made on the first start",
-            "ppo-tui data toy makes it now",
-        )
+        made = f"{path.name} of the toy task is made on the first start"
+        return Finding("DATA-0", "data", "info", (key,), made, "ppo-tui data toy makes it now")
+    problem = _unreadable(subject, key, file, path)
+    return Finding("P28", "data", "error", (key,), *problem) if problem else None
+
+
+def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str, str] | None:
+    """P28: why veRL cannot open a file, and what to do."""
+    suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if path.is_dir():
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"{file} is a folder, and veRL opens files",
-            f"name the files in it: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet",
-        )
+        files = f"name the files in it: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet"
+        return f"{file} is a folder, and veRL opens files", files
     if path.is_file() and glob.has_magic(file) and not _matching(file):
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"{file}: veRL takes the signs *, ? and [ in a name for a pattern and finds no file",
-            "rename the file",
-        )
+        return f"{file}: veRL takes the signs *, ? and [ in a name for a pattern and finds no file", "rename the file"
     if not path.is_file() and "," in file:
         parts = [part.strip() for part in str(subject.get(key)).split(",")]
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"there is no file {file}: a comma does not separate files",
-            f"write them as a list: [{','.join(parts)}]",
-        )
+        return f"there is no file {file}: a comma does not separate files", f"write them as a list: [{','.join(parts)}]"
     if not path.is_file():
         siblings = beside(path)
         hint = did_you_mean(path.name, siblings) if siblings else f" (there is no folder {path.parent})"
         made = "ppo-tui data gsm8k makes GSM8K" if "gsm8k" in file.lower() else "ppo-tui data makes such files"
-        return Finding("P28", "data", "error", (key,), f"there is no file {file}{hint}", made)
+        return f"there is no file {file}{hint}", made
     if path.suffix not in suffixes:
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'",
-            f"rename it to {path.with_suffix(path.suffix.lower()).name}"
-            if path.suffix.lower() in suffixes
-            else "ppo-tui data jsonl turns JSON lines and CSV into parquet",
-        )
+        fix = "ppo-tui data jsonl turns JSON lines and CSV into parquet"
+        if path.suffix.lower() in suffixes:
+            fix = f"rename it to {path.with_suffix(path.suffix.lower()).name}"
+        return f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'", fix
     if not os.access(path, os.R_OK):
-        return Finding("P28", "data", "error", (key,), f"{file} must not be read by you", f"chmod u+r {file}")
+        return f"{file} must not be read by you", f"chmod u+r {file}"
     return None
 
 

@@ -38,9 +38,9 @@ def admit(
     prepare()
     findings = in_order([*findings, *slow(what, lambda title: narrate(f"checking: {title}"), lambda: False)])
     _refuse(loaded.name, findings, force)
-    told = [finding for finding in findings if finding.level != "info"]
-    forced = any(finding.level == "error" for finding in told)
-    return {"forced": forced, "findings": [finding.as_json() for finding in told]}
+    kept = [finding for finding in findings if finding.level != "info"]
+    forced = any(finding.level == "error" for finding in kept)
+    return {"forced": forced, "findings": [finding.as_json() for finding in kept]}
 
 
 def _refuse(name: str, findings: Sequence[Finding], force: bool) -> None:

@@ -12,15 +12,15 @@ from launcher.preflight import hub, models
 from launcher.preflight.finding import Finding
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
-from launcher.verl_config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, TENSOR, ULYSSES
+from launcher.verl_config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, REWARD_MODEL, TENSOR, ULYSSES
 
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 TOKENIZER, CRITIC_TOKENIZER = "actor_rollout_ref.model.tokenizer_path", "critic.model.tokenizer_path"
 CONFIG = "actor_rollout_ref.model.hf_config_path"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
 
-Judge = Callable[[Subject, str, str, Path], Iterable[Finding]]
-"""Judges the folder of a name that stands under a key."""
+FolderCheck = Callable[[Subject, str, str, Path], Iterable[Finding]]
+"""Checks the folder of a name that stands under a key."""
 
 
 def shape(subject: Subject) -> Iterable[Finding]:
@@ -37,9 +37,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     named = {str(subject.get(MODEL_PATH)): MODEL_PATH}
     if subject.has_critic:
         named.setdefault(str(subject.get(CRITIC_PATH) or subject.get(MODEL_PATH)), CRITIC_PATH)
-    judge = subject.get("reward.reward_model.model_path")
-    if judge and subject.get("reward.reward_model.enable") is True:
-        named.setdefault(str(judge), "reward.reward_model.model_path")
+    scoring = subject.get(f"{REWARD_MODEL}.model_path")
+    if scoring and subject.get(f"{REWARD_MODEL}.enable") is True:
+        named.setdefault(str(scoring), f"{REWARD_MODEL}.model_path")
     for name, key in named.items():
         yield from _here_or_absent(subject, name, key, _model)
     asked = subject.get(TOKENIZER)
@@ -47,20 +47,20 @@ def checks(subject: Subject) -> Iterable[Finding]:
     folder = models.folder_of(name, subject.env)
     if key == TOKENIZER or (folder and (folder / "config.json").is_file()):
         yield from _here_or_absent(subject, name, key, _tokenizer)
-    for key, judged in ((CRITIC_TOKENIZER, _any_tokenizer), (CONFIG, _config)):
+    for key, check in ((CRITIC_TOKENIZER, _any_tokenizer), (CONFIG, _config)):
         if subject.get(key) and (key == CONFIG or subject.has_critic):
-            yield from _here_or_absent(subject, str(subject.get(key)), key, judged)
+            yield from _here_or_absent(subject, str(subject.get(key)), key, check)
 
 
-def _here_or_absent(subject: Subject, name: str, key: str, judged: Judge) -> Iterator[Finding]:
+def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -> Iterator[Finding]:
     """What is wrong with a folder; for one that is not here, or not whole in the cache, what the hub says."""
     folder = models.folder_of(name, subject.env)
-    found = list(judged(subject, name, key, folder)) if folder else []
+    found = list(check(subject, name, key, folder)) if folder else []
     # what the hub's cache lacks is fetched, as the whole model is
     fetched = folder is None or (str(folder) != name and not hub.offline(subject.env) and _is_broken(found))
     if not fetched:
         yield from found
-    elif not subject.machine.assumed and (folder is None or judged is _model):
+    elif not subject.machine.assumed and (folder is None or check is _model):
         yield from hub.absent(name, key, subject.env)
 
 

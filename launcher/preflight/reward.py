@@ -7,7 +7,7 @@ run dies only when none is left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from launcher.preflight.finding import Finding
 from launcher.preflight.row_rules import REWARD
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
+from launcher.verl_config import BATCH, N
 
 NAME = "reward.custom_reward_function.name"
 KWARGS = "reward.custom_reward_function.reward_kwargs"
@@ -51,7 +52,7 @@ class Trial:
     extra: tuple[str, ...] = ()
     seconds: float = 0.0
     is_async: bool = False
-    answers: tuple[str, ...] = field(default=())  # the kind of answer of each call
+    kinds: tuple[str, ...] = ()  # right, wrong or empty: the response of each call
 
     @property
     def ok(self) -> bool:
@@ -77,9 +78,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     )
     yield from trial.findings
     workers = subject.get("reward.num_workers", 8)
-    answers = subject.get("data.train_batch_size", 0), subject.get("actor_rollout_ref.rollout.n", 1)
-    if trial.ok and all(isinstance(each, int) for each in (*answers, workers)):
-        each_step = trial.seconds * answers[0] * answers[1] / max(1, workers)
+    prompts, n = subject.get(BATCH, 0), subject.get(N, 1)
+    if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
+        each_step = trial.seconds * prompts * n / max(1, workers)
         if each_step > SLOW and not trial.is_async:
             yield Finding(
                 "REWARD-4",
@@ -102,7 +103,7 @@ def try_out(
     env: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
 ) -> Trial:
-    """Calls the function as veRL does, with a right, a wrong and an empty answer to each row."""
+    """Calls the function as veRL does, with a right, a wrong and an empty response to each row."""
     if Path(file).is_dir():
         return _failed(f"{file} is a folder", "give the Python file with the function")
     if not Path(file).is_file():
@@ -116,12 +117,12 @@ def try_out(
     for row in rows:
         truth = (row.get("reward_model") or {}).get("ground_truth")
         extra = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
-        for kind, answer in _answers(truth, extra).items():
+        for kind, response in _responses(truth, extra).items():
             kinds.append(kind)
             calls.append(
                 {
                     "data_source": row.get("data_source") or "",
-                    "solution_str": answer,
+                    "solution_str": response,
                     "ground_truth": truth,
                     "extra_info": extra,
                 }
@@ -138,11 +139,11 @@ def try_out(
         late = " for its scores: veRL would wait" if found.get("timeout") else ""
         return _failed(f"{Path(file).name}: {clean(found['failed'])}{late}", "see that it returns and ends by itself")
     if "error" in found:
-        return _told(Path(file), name, found["error"])
+        return _failure(Path(file), name, found["error"])
     scores = tuple(found["scores"])
     count = len(scores)  # of a slow function, only of the first calls
     return Trial(
-        tuple(_judged(Path(file), name, scores)),
+        tuple(_suspicious(Path(file), name, scores)),
         tuple(calls[:count]),
         scores,
         tuple(found["extra"]),
@@ -153,17 +154,17 @@ def try_out(
 
 
 KINDS = 3
-"""Answers to each row."""
+"""Responses to each row."""
 
 
-def _answers(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Answers a model might give; the right one in every usual form at once."""
+def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
+    """Responses a model might give; the right one in every usual form at once."""
     worked = extra.get("answer") or ""
     right = f"<think>\n{worked}\n</think>\n<answer>{truth}</answer>\nIt is \\boxed{{{truth}}}.\n#### {truth}"
     return {"right": right, "wrong": "I do not know.\n#### 123456789", "empty": ""}
 
 
-def _judged(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
+def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= KINDS:
         yield Finding(
@@ -186,7 +187,7 @@ def _judged(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Findin
         )
 
 
-def _told(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
+def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
     """What went wrong in one sentence."""
     where = f"{file.name}, line {error['line']}" if error.get("line") else file.name
     what = clean(": ".join(part for part in (error["type"], error["text"]) if part))

@@ -72,7 +72,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         loggers=tuple(loggers if isinstance(loggers, list) else [loggers]),
         env=subject.env,
     )
-    yield from judge(subject.python, use)
+    yield from check_packages(subject.python, use)
     if subject.get(LIGER) is True:
         yield from _liger(subject.python)
 
@@ -96,7 +96,7 @@ def usual(machine: Machine) -> Use:
     return Use(gpu, "vllm" if gpu else "hf", True, True, None if gpu else "eager", (), os.environ)
 
 
-def judge(python: str, use: Use) -> Iterator[Finding]:
+def check_packages(python: str, use: Use) -> Iterator[Finding]:
     """Everything about the packages beside the interpreter `python`."""
     try:
         env = verl_env.probe(python)

@@ -16,7 +16,7 @@ from launcher.errors import UserError
 from launcher.files import read_json, write_json
 from launcher.format import SHORT_ID
 from launcher.preset.draft import Draft
-from launcher.preset.files import find
+from launcher.preset.files import find, read_text
 from launcher.preset.schema import Preset
 from launcher.preset.yaml_text import text_of
 
@@ -32,10 +32,7 @@ def open_draft(name_or_path: str) -> Draft:
     path, origin = find(name_or_path)
     if origin == "shipped":
         return Draft(paths.presets_dir() / f"{path.stem}.yaml", _SHADOW.format(path.stem), on_disk=None)
-    try:
-        text = path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+    text = read_text(path)
     return Draft(path, text, on_disk=text)
 
 

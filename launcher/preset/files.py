@@ -85,6 +85,14 @@ def find(name_or_path: str) -> tuple[Path, Origin]:
     return _find(name_or_path, Path.cwd())
 
 
+def read_text(path: Path) -> str:
+    """The text of a preset file as it is. Raises UserError."""
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+
+
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
     """The preset that the file `path` would be with this text; it need not be there yet. Raises UserError."""
     data, place = parse(path, text)

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from launcher.preset.drafts import open_draft
 from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.flow import flow
 from tui.content.plan import difference_rows, flow_rows, memory_rows
+from tui.content.preset_form import Form
 from tui.drawing.rows import Row, width
 
 GIB = 1 << 30
@@ -44,6 +46,14 @@ def test_one_is_told_apart_from_many() -> None:
     )
     assert "8 prompts × 4 responses = 32" in text and "1 mini-batch of 8 prompts" in text
     assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step a step" in text
+
+
+def test_the_plan_is_that_of_the_verl_that_runs() -> None:
+    def shown(version: str) -> str:
+        return "\n".join(words(flow_rows(flow(Form(open_draft("gsm8k-0.5b-h800"), version).config), 78)))
+
+    assert "8 micro-batches of 4 responses" in shown("0.7.1") and "the same" in shown("0.7.1")
+    assert "1 micro-batch of up to 32,768 tokens" in shown("0.8.0")  # of the critic, whatever is set
 
 
 @pytest.mark.parametrize("columns", [8, 20, 40, 78, 200])
