@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Change, Finding
 from launcher.preflight.subject import Subject
 
 REACH = 32  # how far from a number another one is looked for
 ROUNDS = 5  # changes that one change may bring along
-
-Change = Mapping[str, Any]
-"""Preset field -> value."""
 
 
 def setting(change: Change) -> str:

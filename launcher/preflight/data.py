@@ -14,7 +14,7 @@ import orjson
 from launcher import paths
 from launcher.files import beside, read_json, write_atomic
 from launcher.preflight import model, models, row_rules, worker
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_data
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
 from launcher.verl_config import MODEL_PATH
@@ -65,7 +65,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     """
     tokenizer, template = _tokenizer(subject) if measured else None, subject.get(model.TEMPLATE)
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
-        tokenizer = None  # what is missing there is told with the model
+        tokenizer = None  # what is missing there is reported with the model
     request = {
         "file": file,
         "prompt_key": subject.get("data.prompt_key", "prompt"),
@@ -104,9 +104,9 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
     path = Path(file)
     if models.is_toy(file) and not path.exists():
         made = f"{path.name} of the toy task is made on the first start"
-        return Finding("DATA-0", "data", "info", (key,), made, "ppo-tui data toy makes it now")
+        return of_data.info("DATA-0", (key,), made, "ppo-tui data toy makes it now")
     problem = _unreadable(subject, key, file, path)
-    return Finding("P28", "data", "error", (key,), *problem) if problem else None
+    return of_data.error("P28", (key,), *problem) if problem else None
 
 
 def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str, str] | None:
@@ -139,65 +139,53 @@ def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> It
     """P29: columns and shapes."""
     prompt = subject.get("data.prompt_key", "prompt")
     if "missing" in found:
-        yield Finding(
+        yield of_data.info(
             "DATA-1",
-            "data",
-            "info",
             (key,),
             f"{file} was not looked into: {subject.python} has no package {found['missing']}",
             f"{subject.python} -m pip install {found['missing']}, or install veRL there",
         )
         return
     if "failed" in found:
-        yield Finding(
+        yield of_data.warning(
             "DATA-1",
-            "data",
-            "warning",
             (key,),
             f"{file} was not looked into: {clean(found['failed'])}",
             "try again, or see what the interpreter of veRL lacks with ppo-tui doctor",
         )
         return
     if "problem" in found:
-        yield Finding(
+        yield of_data.error(
             "P28",
-            "data",
-            "error",
             (key,),
             f"{file} cannot be read: {clean(found['problem'])}",
             "write it anew, for example with ppo-tui data",
         )
         return
     if not found["rows"]:
-        yield Finding("P6", "data", "error", (key,), f"{file} has no rows", "write it anew, or name another file")
+        yield of_data.error("P6", (key,), f"{file} has no rows", "write it anew, or name another file")
         return
     columns: dict[str, str] = found["columns"]
     for name in (prompt, "data_source", "reward_model"):
         if name not in columns:
             hint = did_you_mean(name, columns) or f": it has {', '.join(columns)}"
-            yield Finding(
+            yield of_data.error(
                 "P29",
-                "data",
-                "error",
                 ("data.prompt_key",) if name == prompt else (key,),
                 f"{file} has no column '{name}'{clean(hint)}",
                 "ppo-tui data writes the columns that veRL reads: prompt, data_source, reward_model",
             )
     if prompt in columns and found["unshaped"]:
-        yield Finding(
+        yield of_data.error(
             "P29",
-            "data",
-            "error",
             ("data.prompt_key",),
             f"{file}: in {found['unshaped']} of {found['measured']} rows '{prompt}' is no list of messages "
             f"with role and content (its type is {clean(columns[prompt])})",
             'write prompts as [{"role": "user", "content": "..."}]; ppo-tui data jsonl does so',
         )
     if "reward_model" in columns and found["untrue"]:
-        yield Finding(
+        yield of_data.error(
             "P29",
-            "data",
-            "error",
             (key,),
             f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth",
             'write reward_model as {"style": "rule", "ground_truth": "..."}',

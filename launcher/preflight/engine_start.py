@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from launcher.format import GIB, gib
 from launcher.preflight import rollout_memory
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_hardware
 from launcher.preflight.memory import Estimate
 from launcher.preflight.sizing import KV_CACHE, Plan
 from launcher.preflight.subject import Subject
@@ -16,7 +16,7 @@ _BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV 
 
 
 def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
-    """vLLM wants its whole share free at its start, even where its KV cache is told to be small."""
+    """vLLM wants its whole share free at its start, even where its KV cache is set to be small."""
     plan = found.plan
     if subject.machine.assumed or plan.utilisation is None or plan.of_free:
         return
@@ -25,10 +25,8 @@ def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
         wanted = trained + rollout_memory.asked(plan, gpu.usable)
         if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
             holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
-            yield Finding(
+            yield of_hardware.error(
                 "FIT-3",
-                "hardware",
-                "error",
                 (UTILISATION,),
                 f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
                 f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there",

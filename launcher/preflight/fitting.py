@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from launcher.format import gib
 from launcher.preflight import engine_start, models
-from launcher.preflight.changes import Change, setting
-from launcher.preflight.finding import Finding
+from launcher.preflight.changes import setting
+from launcher.preflight.finding import Change, Finding, of_hardware
 from launcher.preflight.memory import Estimate, Phase, estimate
 from launcher.preflight.sizing import BUCKET, Plan
 from launcher.preflight.subject import Subject
@@ -30,10 +30,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if found is None and models.is_toy(str(subject.get(MODEL_PATH))):
         return  # not made yet, and small
     if found is None and not subject.is_fsdp:
-        yield Finding(
+        yield of_hardware.info(
             "FIT-0",
-            "hardware",
-            "info",
             ("model_engine",),
             f"the memory of model_engine={subject.get('model_engine')} cannot be estimated, only FSDP's",
             "start with small micro-batches, and watch the GPU's memory in the first steps",
@@ -52,10 +50,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _unknown(key: str, what: str) -> Finding:
-    return Finding(
+    return of_hardware.info(
         "FIT-0",
-        "hardware",
-        "info",
         (key,),
         f"nothing is known about the size of {what}",
         "download the model first, or give the folder that holds it",
@@ -69,10 +65,8 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     likely = max(found.phases, key=lambda phase: (phase.gpu_fresh > total, phase.gpu_high))
     if surely.gpu > total:
         change, fix = _what_helps(subject, found, surely, certain=True)
-        yield Finding(
+        yield of_hardware.error(
             "FIT-1",
-            "hardware",
-            "error",
             _keys(surely),
             f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the GPU's usable {gib(total)} "
             f"GiB: {_sum(surely, certain=True)}",
@@ -81,10 +75,8 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
         )
     elif likely.gpu_high > total:
         change, fix = _what_helps(subject, found, likely, certain=False)
-        yield Finding(
+        yield of_hardware.warning(
             "FIT-2",
-            "hardware",
-            "warning",
             _keys(likely),
             f"{_supposed(likely)}phase '{likely.name}' may need {_ends(likely)} of the GPU's usable "
             f"{gib(total)} GiB: {_sum(likely, certain=False)}",
@@ -101,19 +93,15 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
     parts = ", ".join(f"{part.label} {gib(part.bytes)}" for part in found.host_parts)
     keys = ("actor_rollout_ref.actor.fsdp_config.param_offload", "actor_rollout_ref.rollout.agent.num_workers")
     if _beyond_host(subject, found):
-        yield Finding(
+        yield of_hardware.error(
             "FIT-5",
-            "hardware",
-            "error",
             keys,
             f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})",
             "offload less (param_offload, optimizer_offload, offload_policy), or use a smaller model",
         )
     elif found.host_high > machine.host_available:
-        yield Finding(
+        yield of_hardware.warning(
             "FIT-6",
-            "hardware",
-            "warning",
             keys,
             f"host memory: up to {gib(found.host_high)} GiB may be needed, {gib(machine.host_available)} are "
             f"available ({parts})",

@@ -12,7 +12,7 @@ from pathlib import Path
 from launcher.files import beside
 from launcher.format import gib
 from launcher.preflight import models
-from launcher.preflight.finding import Finding, Level
+from launcher.preflight.finding import Finding, Level, of_model
 from launcher.text import clean, did_you_mean
 
 TIMEOUT = 5.0  # seconds for the hub's answer
@@ -85,13 +85,8 @@ def _nowhere(name: str, key: str) -> Finding:
         message = f"there is no folder {name}{near}"
     else:
         message = f"'{name}' is no folder, and no name that a model can have"
-    return Finding(
-        "MODEL-4",
-        "model",
-        "error",
-        (key,),
-        message,
-        "name the folder with config.json, or a model on the Hugging Face hub",
+    return of_model.error(
+        "MODEL-4", (key,), message, "name the folder with config.json, or a model on the Hugging Face hub"
     )
 
 

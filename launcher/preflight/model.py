@@ -9,7 +9,7 @@ import orjson
 
 from launcher.files import read_json
 from launcher.preflight import hub, models
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_model
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
 from launcher.verl_config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, REWARD_MODEL, TENSOR, ULYSSES
@@ -70,10 +70,8 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
         fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
-        yield Finding(
+        yield of_model.error(
             "MODEL-1",
-            "model",
-            "error",
             (TENSOR,),
             f"{facts.name} has {_counted(heads, kv)}, which {tensor} GPUs cannot share",
             f"set rollout.tensor_model_parallel_size to {fitting}",
@@ -85,10 +83,8 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     for key, field in places:
         sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
-            yield Finding(
+            yield of_model.error(
                 "P26",
-                "model",
-                "error",
                 (key,),
                 f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs cannot share",
                 f"set {field or key} to 1",
@@ -110,20 +106,16 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     longest, limit = subject.get(MODEL_LENGTH), context
     lengths = subject.get("data.max_prompt_length", 512), subject.get("data.max_response_length", 512)
     if isinstance(longest, int) and context and longest > context:
-        yield Finding(
+        yield of_model.error(
             "P17",
-            "model",
-            "error",
             (MODEL_LENGTH,),
             f"rollout.max_model_len is {longest}, and {facts.name} reaches {context} tokens",
             f"set rollout.max_model_len to {context}",
             {"rollout.max_model_len": context},
         )
     if context and all(isinstance(each, int) for each in lengths) and sum(lengths) > limit:
-        yield Finding(
+        yield of_model.error(
             "MODEL-2",
-            "model",
-            "error",
             ("data.max_prompt_length", "data.max_response_length"),
             f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens, and {facts.name} reaches {context}",
             f"set data.max_response_length to {context - lengths[0]}"
@@ -134,7 +126,7 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
 
 def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:
     again = "download or copy it again, whole" if str(folder) == name else f"hf download {name} fetches it"
-    return Finding("MODEL-3", "model", "error", (key,), f"{name}: {message}", fix or again)
+    return of_model.error("MODEL-3", (key,), f"{name}: {message}", fix or again)
 
 
 def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
@@ -194,19 +186,15 @@ def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[
     yield from _any_tokenizer(subject, name, key, folder)
     own = subject.get(TEMPLATE)
     if own and "{" not in str(own):
-        yield Finding(
+        yield of_model.error(
             "P27",
-            "model",
-            "error",
             (TEMPLATE,),
             f"{TEMPLATE} holds no place for a message ({str(own)[:60]!r}): it is a template's text, no path",
             "put the template's text there, or beside the tokenizer as chat_template.jinja",
         )
     if has_tokenizer(folder) and not own and not has_chat_template(folder):
-        yield Finding(
+        yield of_model.error(
             "P27",
-            "model",
-            "error",
             (MODEL_PATH, TEMPLATE),
             f"{name} has no chat template: every prompt would fail in the first step",
             "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template",

@@ -13,7 +13,7 @@ from typing import Any
 
 from launcher.format import duration, number
 from launcher.preflight import data, worker
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_data
 from launcher.preflight.row_rules import REWARD
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
@@ -82,10 +82,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
         each_step = trial.seconds * prompts * n / max(1, workers)
         if each_step > SLOW and not trial.is_async:
-            yield Finding(
+            yield of_data.warning(
                 "REWARD-4",
-                "data",
-                "warning",
                 (REWARD, "reward.num_workers"),
                 f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} "
                 f"with {workers} workers",
@@ -167,20 +165,16 @@ def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
 def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= KINDS:
-        yield Finding(
+        yield of_data.warning(
             "REWARD-3",
-            "data",
-            "warning",
             (REWARD,),
             f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: "
             "nothing can be learned from it",
             "see with 'ppo-tui reward test' what it expects of an answer",
         )
     elif max(abs(low), abs(high)) > 100:
-        yield Finding(
+        yield of_data.warning(
             "REWARD-5",
-            "data",
-            "warning",
             (REWARD,),
             f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1",
             "divide the scores",
@@ -221,4 +215,4 @@ def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
 def _failed(
     message: str, fix: str, keys: tuple[str, ...] = (REWARD,), change: Mapping[str, Any] | None = None
 ) -> Trial:
-    return Trial((Finding("P30", "data", "error", keys, message, fix, change),))
+    return Trial((of_data.error("P30", keys, message, fix, change),))

@@ -26,7 +26,7 @@ from launcher.verl_config import (
     UTILISATION,
 )
 
-BUCKET = 2048  # MiB in which veRL hands the engine its weights unless told otherwise
+BUCKET = 2048  # MiB in which veRL hands the engine its weights unless set otherwise
 KV_CACHE = f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes"
 
 
@@ -51,7 +51,7 @@ class Plan:
     checkpointing: bool  # activations are computed again instead of kept
     activation_offload: bool
     utilisation: float | None  # None: no engine that reserves
-    kv_cache: int | None  # bytes that vLLM was told to take for it; then its share does not count
+    kv_cache: int | None  # bytes that vLLM is set to take for it; then its share does not count
     max_num_seqs: int
     max_num_batched_tokens: int
     bucket: int  # bytes in which veRL hands the engine its weights; 0 when they lie elsewhere

@@ -1,6 +1,6 @@
 """What is installed beside veRL, against what this veRL supports; each gap with the command that closes it.
 
-veRL's own package metadata says what it wants, so that every version is judged by its own words.
+veRL's own package metadata says what it wants, so that every version is checked against its own requirements.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Understood are quotes, comments, continued lines, assignments, arrays, `export`, `$VAR`, `${VAR:-default}`,
 `${VAR%/*}` and its kin, `"${ARRAY[@]}"`, sums, and `$(dirname "$0")`. What a shell would have to run
-(`$(date)`, loops, conditions) is told in notes.
+(`$(date)`, loops, conditions) is listed in notes.
 """
 
 from __future__ import annotations

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_config
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
 
 Findings = Iterator[Finding]
 
 
-def error(id: str, keys: Sequence[str], message: str, fix: str, change: Mapping[str, Any] | None = None) -> Finding:
-    """A finding that stops the run."""
-    return Finding(id, "config", "error", tuple(keys), message, fix, change)
-
-
-def warning(id: str, keys: Sequence[str], message: str, fix: str, change: Mapping[str, Any] | None = None) -> Finding:
-    """A finding that harms the run, or may."""
-    return Finding(id, "config", "warning", tuple(keys), message, fix, change)
-
-
-def info(id: str, keys: Sequence[str], message: str, fix: str) -> Finding:
-    """A finding that a person should know of."""
-    return Finding(id, "config", "info", tuple(keys), message, fix)
+error, warning, info = of_config.error, of_config.warning, of_config.info
 
 
 def dividing(size: int, wish: int) -> list[int]:

@@ -94,7 +94,7 @@ def mini_of_critic_in_batch(subject: Subject) -> Findings:
     batch, mini = subject.whole(BATCH), subject.whole(CRITIC_MINI)
     if batch is None or mini is None or mini <= batch or not subject.has_critic:
         return
-    # The critic's size follows the actor's: one cause is told once, by V3.
+    # The critic's size follows the actor's: one cause is reported once, by V3.
     if not subject.get(f"{CRITIC}.use_dynamic_bsz", False) and subject.is_set(CRITIC_MINI):
         yield error(
             "V9",

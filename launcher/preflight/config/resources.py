@@ -7,7 +7,7 @@ veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_a
 from __future__ import annotations
 
 from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import of_hardware
 from launcher.preflight.subject import Subject
 from launcher.verl_config import GPUS, NODES, ROLLOUT, TENSOR
 
@@ -21,10 +21,8 @@ def gpus(subject: Subject) -> Findings:
         return
     wanted, nodes = subject.gpus, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
-        yield Finding(
+        yield of_hardware.error(
             "P1",
-            "hardware",
-            "error",
             (NODES, "ray_kwargs.ray_init.address"),
             f"the run wants {nodes} machines, and Ray is started on this one alone: veRL dies",
             "set trainer.nodes to 1, or cluster.address to the Ray cluster",
@@ -41,14 +39,8 @@ def gpus(subject: Subject) -> Findings:
         each = there // nodes or there
         change = {"trainer.gpus": each} if there >= nodes else {"trainer.nodes": 1, "trainer.gpus": each}
         fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
-    yield Finding(
-        "P1",
-        "hardware",
-        "error",
-        (GPUS, NODES),
-        f"the run wants {gpu_count(wanted)} and {where} {found}",
-        fix,
-        change or None,
+    yield of_hardware.error(
+        "P1", (GPUS, NODES), f"the run wants {gpu_count(wanted)} and {where} {found}", fix, change or None
     )
 
 
