@@ -30,7 +30,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Say what would stop a preset. Looked at are configuration, data, model, memory, hardware, software."""
-    from launcher.preflight.reading import report
+    from launcher.preflight.checks import report
 
     found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
     if json:

@@ -21,13 +21,14 @@ def doctor(json: Json = False) -> None:
     from launcher.commands.check import told, verdict
     from launcher.preflight import hardware, login, software
     from launcher.preflight.finding import in_order
+    from launcher.preflight.machine import here
 
-    python, machine = verl_env.interpreter(None), hardware.this_machine()
+    python, machine = verl_env.interpreter(None), here()
     found = in_order(
         [
             *hardware.of_machine(machine, python),
             *login.of_login(os.environ),
-            *software.judge(python, software.usual(machine)),
+            *software.check_packages(python, software.usual(machine)),
         ]
     )
     if json:

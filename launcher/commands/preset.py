@@ -67,7 +67,7 @@ def edit(
 ) -> None:
     """Edit a preset on the screen. Of a shipped one a preset of yours is made that lies over it."""
     from launcher.preset.drafts import open_draft
-    from launcher.preset.edit import field_named
+    from launcher.preset.field_values import field_named
 
     open_draft(preset)  # a mistake is told before the screen opens
     wanted = field_named(field) if field else None

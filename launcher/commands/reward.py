@@ -46,7 +46,7 @@ def test(
                 "ok": trial.ok,
                 "findings": [finding.as_json() for finding in trial.findings],
                 "scores": list(trial.scores),
-                "answers": list(trial.answers),
+                "answers": list(trial.kinds),
                 "extra": list(trial.extra),
                 "seconds": trial.seconds,
                 "async": trial.is_async,
@@ -55,7 +55,7 @@ def test(
     else:
         if trial.scores:
             rows_out = [("ANSWER", "SCORE", "GROUND TRUTH")]
-            for kind, score, call in zip(trial.answers, trial.scores, trial.calls, strict=True):
+            for kind, score, call in zip(trial.kinds, trial.scores, trial.calls, strict=True):
                 rows_out.append((kind, number(score), str(call["ground_truth"])))
             put_table(rows_out)
             put(

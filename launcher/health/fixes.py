@@ -218,7 +218,7 @@ def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[
     def known(answer: bool | None, otherwise: bool) -> bool:
         return otherwise if answer is None else answer
 
-    critic = known(config.critic, "critic/vf_loss" in logged)
+    critic = known(config.has_critic, "critic/vf_loss" in logged)
     fits: dict[Fits, bool] = {
         "any": True,
         "critic": critic,

@@ -14,9 +14,10 @@ import orjson
 from launcher import paths
 from launcher.files import beside, read_json, write_atomic
 from launcher.preflight import model, models, row_rules, worker
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_data
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
+from launcher.verl_config import MODEL_PATH
 
 FILES = {"train": "data.train_files", "val": "data.val_files"}
 TIMEOUT = 180.0  # seconds for one file
@@ -47,7 +48,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 def files(subject: Subject, key: str) -> list[str]:
     """The files under a key, which takes one or a list, and patterns."""
-    value = subject.value(key) or []
+    value = subject.get(key) or []
     named = [str(each) for each in (value if isinstance(value, list) else [value])]
     return [file for name in named for file in (_matching(name) or [name])]
 
@@ -62,16 +63,16 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
 
     Kept until the file or the tokenizer changes.
     """
-    tokenizer, template = _tokenizer(subject) if measured else None, subject.value(model.TEMPLATE)
+    tokenizer, template = _tokenizer(subject) if measured else None, subject.get(model.TEMPLATE)
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
-        tokenizer = None  # what is missing there is told with the model
+        tokenizer = None  # what is missing there is reported with the model
     request = {
         "file": file,
-        "prompt_key": subject.value("data.prompt_key", "prompt"),
+        "prompt_key": subject.get("data.prompt_key", "prompt"),
         "tokenizer": str(tokenizer) if tokenizer else None,
         "chat_template": template,
-        "template": subject.value("data.apply_chat_template_kwargs", {}) or {},
-        "trust": bool(subject.value("actor_rollout_ref.model.trust_remote_code", False)),
+        "template": subject.get("data.apply_chat_template_kwargs", {}) or {},
+        "trust": bool(subject.get("actor_rollout_ref.model.trust_remote_code", False)),
     }
     watched = [Path(file), *(sorted(tokenizer.glob("*token*")) if tokenizer else [])]
     stamps = [_stamp(each) for each in watched]
@@ -94,135 +95,97 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
 
 def _tokenizer(subject: Subject) -> Path | None:
     """The folder of the tokenizer, when it is here."""
-    name = subject.value("actor_rollout_ref.model.tokenizer_path") or subject.value(model.PATH)
+    name = subject.get("actor_rollout_ref.model.tokenizer_path") or subject.get(MODEL_PATH)
     return models.folder_of(str(name), subject.env)
 
 
 def _file(subject: Subject, key: str, file: str) -> Finding | None:
-    """P28: the file is there, can be read, and has a name that veRL opens."""
+    """Whether the file is there, can be read, and has a name that veRL opens."""
     path = Path(file)
-    suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if models.is_toy(file) and not path.exists():
-        return Finding(
-            "DATA-0",
-            "data",
-            "info",
-            (key,),
-            f"{path.name} of the toy task is made on the first start",
-            "ppo-tui data toy makes it now",
-        )
+        made = f"{path.name} of the toy task is made on the first start"
+        return of_data.info("DATA-0", (key,), made, "ppo-tui data toy makes it now")
+    problem = _unreadable(subject, key, file, path)
+    return of_data.error("P28", (key,), *problem) if problem else None
+
+
+def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str, str] | None:
+    """P28: why veRL cannot open a file, and what to do."""
+    suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if path.is_dir():
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"{file} is a folder, and veRL opens files",
-            f"name the files in it: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet",
-        )
+        files = f"name the files in it: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet"
+        return f"{file} is a folder, and veRL opens files", files
     if path.is_file() and glob.has_magic(file) and not _matching(file):
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"{file}: veRL takes the signs *, ? and [ in a name for a pattern and finds no file",
-            "rename the file",
-        )
+        return f"{file}: veRL takes the signs *, ? and [ in a name for a pattern and finds no file", "rename the file"
     if not path.is_file() and "," in file:
-        parts = [part.strip() for part in str(subject.value(key)).split(",")]
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"there is no file {file}: a comma does not separate files",
-            f"write them as a list: [{','.join(parts)}]",
-        )
+        parts = [part.strip() for part in str(subject.get(key)).split(",")]
+        return f"there is no file {file}: a comma does not separate files", f"write them as a list: [{','.join(parts)}]"
     if not path.is_file():
         siblings = beside(path)
         hint = did_you_mean(path.name, siblings) if siblings else f" (there is no folder {path.parent})"
         made = "ppo-tui data gsm8k makes GSM8K" if "gsm8k" in file.lower() else "ppo-tui data makes such files"
-        return Finding("P28", "data", "error", (key,), f"there is no file {file}{hint}", made)
+        return f"there is no file {file}{hint}", made
     if path.suffix not in suffixes:
-        return Finding(
-            "P28",
-            "data",
-            "error",
-            (key,),
-            f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'",
-            f"rename it to {path.with_suffix(path.suffix.lower()).name}"
-            if path.suffix.lower() in suffixes
-            else "ppo-tui data jsonl turns JSON lines and CSV into parquet",
-        )
+        fix = "ppo-tui data jsonl turns JSON lines and CSV into parquet"
+        if path.suffix.lower() in suffixes:
+            fix = f"rename it to {path.with_suffix(path.suffix.lower()).name}"
+        return f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'", fix
     if not os.access(path, os.R_OK):
-        return Finding("P28", "data", "error", (key,), f"{file} must not be read by you", f"chmod u+r {file}")
+        return f"{file} must not be read by you", f"chmod u+r {file}"
     return None
 
 
 def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
     """P29: columns and shapes."""
-    prompt = subject.value("data.prompt_key", "prompt")
+    prompt = subject.get("data.prompt_key", "prompt")
     if "missing" in found:
-        yield Finding(
+        yield of_data.info(
             "DATA-1",
-            "data",
-            "info",
             (key,),
             f"{file} was not looked into: {subject.python} has no package {found['missing']}",
             f"{subject.python} -m pip install {found['missing']}, or install veRL there",
         )
         return
     if "failed" in found:
-        yield Finding(
+        yield of_data.warning(
             "DATA-1",
-            "data",
-            "warning",
             (key,),
             f"{file} was not looked into: {clean(found['failed'])}",
             "try again, or see what the interpreter of veRL lacks with ppo-tui doctor",
         )
         return
     if "problem" in found:
-        yield Finding(
+        yield of_data.error(
             "P28",
-            "data",
-            "error",
             (key,),
             f"{file} cannot be read: {clean(found['problem'])}",
             "write it anew, for example with ppo-tui data",
         )
         return
     if not found["rows"]:
-        yield Finding("P6", "data", "error", (key,), f"{file} has no rows", "write it anew, or name another file")
+        yield of_data.error("P6", (key,), f"{file} has no rows", "write it anew, or name another file")
         return
     columns: dict[str, str] = found["columns"]
     for name in (prompt, "data_source", "reward_model"):
         if name not in columns:
             hint = did_you_mean(name, columns) or f": it has {', '.join(columns)}"
-            yield Finding(
+            yield of_data.error(
                 "P29",
-                "data",
-                "error",
                 ("data.prompt_key",) if name == prompt else (key,),
                 f"{file} has no column '{name}'{clean(hint)}",
                 "ppo-tui data writes the columns that veRL reads: prompt, data_source, reward_model",
             )
     if prompt in columns and found["unshaped"]:
-        yield Finding(
+        yield of_data.error(
             "P29",
-            "data",
-            "error",
             ("data.prompt_key",),
             f"{file}: in {found['unshaped']} of {found['measured']} rows '{prompt}' is no list of messages "
             f"with role and content (its type is {clean(columns[prompt])})",
             'write prompts as [{"role": "user", "content": "..."}]; ppo-tui data jsonl does so',
         )
     if "reward_model" in columns and found["untrue"]:
-        yield Finding(
+        yield of_data.error(
             "P29",
-            "data",
-            "error",
             (key,),
             f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth",
             'write reward_model as {"style": "rule", "ground_truth": "..."}',

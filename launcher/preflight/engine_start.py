@@ -6,18 +6,17 @@ from collections.abc import Iterator
 
 from launcher.format import GIB, gib
 from launcher.preflight import rollout_memory
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_hardware
 from launcher.preflight.memory import Estimate
-from launcher.preflight.sizing import Plan
+from launcher.preflight.sizing import KV_CACHE, Plan
 from launcher.preflight.subject import Subject
+from launcher.verl_config import UTILISATION
 
-UTILISATION = "actor_rollout_ref.rollout.gpu_memory_utilization"
-_KV_CACHE = "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes"
 _BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV cache (0.07 GiB in its logs)
 
 
 def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
-    """vLLM wants its whole share free at its start, even where its KV cache is told to be small."""
+    """vLLM wants its whole share free at its start, even where its KV cache is set to be small."""
     plan = found.plan
     if subject.machine.assumed or plan.utilisation is None or plan.of_free:
         return
@@ -26,10 +25,8 @@ def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
         wanted = trained + rollout_memory.asked(plan, gpu.usable)
         if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
             holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
-            yield Finding(
+            yield of_hardware.error(
                 "FIT-3",
-                "hardware",
-                "error",
                 (UTILISATION,),
                 f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
                 f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there",
@@ -61,7 +58,7 @@ def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
         "FIT-4",
         "hardware",
         "error" if room < wanted else "warning",
-        (UTILISATION if plan.kv_cache is None else _KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
+        (UTILISATION if plan.kv_cache is None else KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
         _short(plan, total, room, row),
         fix,
         change,

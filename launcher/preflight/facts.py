@@ -64,7 +64,7 @@ _QUOTED = re.compile(r'"(\w+)"')
 
 @dataclass(frozen=True)
 class Facts:
-    """Empty where veRL reads differently than here: then nothing is judged by it.
+    """Empty where veRL reads differently than here: then nothing is checked against it.
 
     `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers
     (`loggers`, `losses`, `engines`, `managers`).

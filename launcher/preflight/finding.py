@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Group = Literal["config", "data", "model", "hardware", "software"]
 Level = Literal["error", "warning", "info"]
+
+Change = Mapping[str, Any]
+"""Preset field -> value."""
 
 GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
@@ -17,7 +20,7 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 class Finding:
     """One thing that stops a run (error), harms it (warning) or should be known (info).
 
-    `id` names the rule (verl.md's V3 and P12, or the module's own DATA-2), `keys` the veRL keys it is about.
+    `id` names the rule (V3 and P12 of docs/preflight.md, or the module's own DATA-2), `keys` the veRL keys it is about.
     `fix` is a sentence with a value that works. `change` is the one safe change, if there is one: preset
     field -> value.
     """
@@ -28,7 +31,7 @@ class Finding:
     keys: tuple[str, ...]
     message: str
     fix: str
-    change: Mapping[str, Any] | None = None
+    change: Change | None = None
 
     def as_json(self) -> dict[str, Any]:
         """One object of `check --json`; `change` only where there is one."""
@@ -47,3 +50,25 @@ class Finding:
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """The findings as people read them: errors first, then by group."""
     return sorted(findings, key=lambda each: (LEVELS.index(each.level), GROUPS.index(each.group)))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Makes the findings of one group."""
+
+    group: Group
+
+    def error(self, id: str, keys: Sequence[str], message: str, fix: str, change: Change | None = None) -> Finding:
+        """What stops the run."""
+        return Finding(id, self.group, "error", tuple(keys), message, fix, change)
+
+    def warning(self, id: str, keys: Sequence[str], message: str, fix: str, change: Change | None = None) -> Finding:
+        """What harms the run, or may."""
+        return Finding(id, self.group, "warning", tuple(keys), message, fix, change)
+
+    def info(self, id: str, keys: Sequence[str], message: str, fix: str) -> Finding:
+        """What a person should know of."""
+        return Finding(id, self.group, "info", tuple(keys), message, fix)
+
+
+of_config, of_data, of_model, of_hardware, of_software = map(Findings, GROUPS)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from launcher.errors import UserError
 from launcher.format import gib
 from launcher.preflight import engine_start, models
-from launcher.preflight.config.base import is_fsdp
-from launcher.preflight.finding import Finding
+from launcher.preflight.changes import setting
+from launcher.preflight.finding import Change, Finding, of_hardware
 from launcher.preflight.memory import Estimate, Phase, estimate
 from launcher.preflight.sizing import BUCKET, Plan
 from launcher.preflight.subject import Subject
-from launcher.preset import versions
 from launcher.preset.schema import FIELDS
+from launcher.verl_config import CRITIC_PATH, MODEL_PATH, REWARD_MODEL, UTILISATION
 
-_JUDGE = "reward.reward_model.rollout.gpu_memory_utilization"
-_MODEL, _CRITIC = "actor_rollout_ref.model.path", "critic.model.path"
+_SCORING = f"{REWARD_MODEL}.rollout.gpu_memory_utilization"
 
 SEQUENCES = 256  # rows that the engine writes at once; more of them cost the most in the sampler
 ROWS = (
@@ -27,42 +23,35 @@ ROWS = (
     "ref.log_prob_micro_batch_size_per_gpu",
 )
 
-Change = Mapping[str, Any]
-"""Preset field -> value."""
-
 
 def checks(subject: Subject) -> Iterable[Finding]:
     """Everything about memory."""
     found = estimate(subject)
-    if found is None and models.is_toy(str(subject.value(_MODEL))):
+    if found is None and models.is_toy(str(subject.get(MODEL_PATH))):
         return  # not made yet, and small
-    if found is None and not is_fsdp(subject):
-        yield Finding(
+    if found is None and not subject.is_fsdp:
+        yield of_hardware.info(
             "FIT-0",
-            "hardware",
-            "info",
             ("model_engine",),
-            f"the memory of model_engine={subject.value('model_engine')} cannot be estimated, only FSDP's",
+            f"the memory of model_engine={subject.get('model_engine')} cannot be estimated, only FSDP's",
             "start with small micro-batches, and watch the GPU's memory in the first steps",
         )
         return
     if found is None:
-        yield _unknown(_MODEL, f"{subject.value(_MODEL)}: its memory cannot be estimated")
+        yield _unknown(MODEL_PATH, f"{subject.get(MODEL_PATH)}: its memory cannot be estimated")
         return
     if found.plan.critic_guessed:
-        yield _unknown(_CRITIC, f"the critic, {subject.value(_CRITIC)}: it is counted as large as the actor")
+        yield _unknown(CRITIC_PATH, f"the critic, {subject.get(CRITIC_PATH)}: it is counted as large as the actor")
     yield from _host(subject, found)
-    if found.gpu_total is not None and not subject.cpu:
+    if found.gpu_total is not None and not subject.on_cpu:
         yield from _phases(subject, found, found.gpu_total)
         yield from engine_start.free_share(subject, found)
         yield from engine_start.longest_row(found, found.gpu_total)
 
 
 def _unknown(key: str, what: str) -> Finding:
-    return Finding(
+    return of_hardware.info(
         "FIT-0",
-        "hardware",
-        "info",
         (key,),
         f"nothing is known about the size of {what}",
         "download the model first, or give the folder that holds it",
@@ -76,10 +65,8 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     likely = max(found.phases, key=lambda phase: (phase.gpu_fresh > total, phase.gpu_high))
     if surely.gpu > total:
         change, fix = _what_helps(subject, found, surely, certain=True)
-        yield Finding(
+        yield of_hardware.error(
             "FIT-1",
-            "hardware",
-            "error",
             _keys(surely),
             f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the GPU's usable {gib(total)} "
             f"GiB: {_sum(surely, certain=True)}",
@@ -88,10 +75,8 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
         )
     elif likely.gpu_high > total:
         change, fix = _what_helps(subject, found, likely, certain=False)
-        yield Finding(
+        yield of_hardware.warning(
             "FIT-2",
-            "hardware",
-            "warning",
             _keys(likely),
             f"{_supposed(likely)}phase '{likely.name}' may need {_ends(likely)} of the GPU's usable "
             f"{gib(total)} GiB: {_sum(likely, certain=False)}",
@@ -108,19 +93,15 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
     parts = ", ".join(f"{part.label} {gib(part.bytes)}" for part in found.host_parts)
     keys = ("actor_rollout_ref.actor.fsdp_config.param_offload", "actor_rollout_ref.rollout.agent.num_workers")
     if _beyond_host(subject, found):
-        yield Finding(
+        yield of_hardware.error(
             "FIT-5",
-            "hardware",
-            "error",
             keys,
             f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})",
             "offload less (param_offload, optimizer_offload, offload_policy), or use a smaller model",
         )
     elif found.host_high > machine.host_available:
-        yield Finding(
+        yield of_hardware.warning(
             "FIT-6",
-            "hardware",
-            "warning",
             keys,
             f"host memory: up to {gib(found.host_high)} GiB may be needed, {gib(machine.host_available)} are "
             f"available ({parts})",
@@ -137,7 +118,7 @@ def _beyond_host(subject: Subject, found: Estimate) -> bool:
 def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> tuple[Change | None, str]:
     """The first change with which everything is likely to fit, else (`certain`) may fit at all, else two."""
     if worst.name == "reward model":
-        return None, f"set {_JUDGE} lower, or give that model GPUs of its own (reward.model_own_gpus=true)"
+        return None, f"set {_SCORING} lower, or give that model GPUs of its own (reward.model_own_gpus=true)"
     possible = list(_possible(subject, now))
     second = next((each for each in possible if certain and _fits(each[1], surely=True)), None)
     for change, found in possible:
@@ -147,7 +128,7 @@ def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool)
     if second is not None:
         return second[0], f"{setting(second[0])} may make it fit: {_range(second[1])}"
     first = min(possible, key=lambda each: _highest(each[1]), default=None)
-    for change, found in _possible(changed(subject, first[0]), now) if first else ():
+    for change, found in _possible(subject.with_fields(first[0]), now) if first else ():
         if first and _fits(found):
             both = f"{setting(first[0])}, with {setting(change)},"
             return {**first[0], **change}, f"no single change is enough: {both} make it fit: {_range(found)}"
@@ -163,7 +144,7 @@ def _possible(subject: Subject, now: Estimate) -> Iterator[tuple[Change, Estimat
     """Changes with which engine and host are no worse off than `now`, and what they come to."""
     room = min(0, engine_start.row_room(now))  # an engine that cannot start as it is has a finding of its own
     for change in candidates(subject):
-        found = estimate(changed(subject, change))
+        found = estimate(subject.with_fields(change))
         if found is None or found.gpu_total is None or _beyond_host(subject, found):
             continue
         if engine_start.row_room(found) >= room:
@@ -200,7 +181,7 @@ def candidates(subject: Subject) -> Iterator[Change]:
     if not plan.checkpointing:
         yield {"model.enable_gradient_checkpointing": True}
     yield from _smaller(subject, plan)
-    if not subject.value("actor_rollout_ref.model.use_remove_padding", False):
+    if not subject.get("actor_rollout_ref.model.use_remove_padding", False):
         yield {"model.use_remove_padding": True}
     both = [name for name, model in (("actor", plan.actor), ("critic", plan.critic)) if model]
     for keys in (("optimizer_offload",), ("param_offload", "optimizer_offload")):
@@ -210,35 +191,19 @@ def candidates(subject: Subject) -> Iterator[Change]:
 
 def _smaller(subject: Subject, plan: Plan) -> Iterator[Change]:
     """Smaller micro-batches: halves of the present ones, not below one row."""
-    if subject.value("actor_rollout_ref.actor.use_dynamic_bsz", False):
+    if subject.get("actor_rollout_ref.actor.use_dynamic_bsz", False):
         names = ("actor", "critic") if plan.critic else ("actor",)
         fields = [f"{name}.ppo_max_token_len_per_gpu" for name in names]
-        tokens = subject.value(FIELDS[fields[0]].key)
+        tokens = subject.get(FIELDS[fields[0]].key)
         while isinstance(tokens, int) and tokens // 2 >= plan.longest:
             tokens //= 2
             yield dict.fromkeys(fields, tokens)
         return
-    sizes = {field: subject.value(FIELDS[field].key) for field in ROWS}
+    sizes = {field: subject.get(FIELDS[field].key) for field in ROWS}
     rows = {field: size for field, size in sizes.items() if isinstance(size, int) and size > 1}
     while any(size > 1 for size in rows.values()):
         rows = {field: max(1, size // 2) for field, size in rows.items()}
         yield dict(rows)
-
-
-def changed(subject: Subject, change: Change) -> Subject:
-    """The subject with preset fields set, and with those that follow them."""
-    keys = dict(subject.keys)
-    for field, value in change.items():
-        for spec in FIELDS.values():
-            follows = (
-                spec.follows == field and getattr(getattr(subject.loaded.preset, spec.path[0]), spec.path[-1]) is None
-            )
-            if spec.key and (spec.name == field or follows):
-                try:
-                    keys[versions.at(spec.key, subject.version)] = value
-                except UserError:
-                    continue
-    return dataclasses.replace(subject, keys=keys)
 
 
 def _sum(phase: Phase, *, certain: bool) -> str:
@@ -263,11 +228,11 @@ def _keys(phase: Phase) -> tuple[str, ...]:
     actor = "actor_rollout_ref.actor"
     if phase.name in ("engine start", "rollout"):
         offload = (f"{actor}.fsdp_config.{name}_offload" for name in ("param", "optimizer"))
-        return engine_start.UTILISATION, *offload
+        return UTILISATION, *offload
     if phase.name == "weights to engine":
         return ("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",)
     if phase.name == "reward model":
-        return (_JUDGE,)
+        return (_SCORING,)
     if phase.name == "update critic":
         return "critic.ppo_infer_max_token_len_per_gpu", "critic.fsdp.param_offload"
     if phase.name == "log-probabilities":
@@ -282,11 +247,3 @@ def _range(found: Estimate) -> str:
     worst = found.worst
     assert worst is not None
     return f"then '{worst.name}' needs {gib(worst.gpu)} to {gib(worst.gpu_high)} GiB"
-
-
-def setting(change: Change) -> str:
-    """A change in words: `actor.param_offload=true and critic.param_offload=true`."""
-    words = {True: "true", False: "false"}
-    return " and ".join(
-        f"{field}={words[value] if isinstance(value, bool) else value}" for field, value in change.items()
-    )

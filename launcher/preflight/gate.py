@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from launcher.errors import UserError
-from launcher.preflight.engine import quick, slow
+from launcher.preflight.checks import quick, slow
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import subject
 from launcher.preset.files import LoadedPreset
@@ -38,9 +38,9 @@ def admit(
     prepare()
     findings = in_order([*findings, *slow(what, lambda title: narrate(f"checking: {title}"), lambda: False)])
     _refuse(loaded.name, findings, force)
-    told = [finding for finding in findings if finding.level != "info"]
-    forced = any(finding.level == "error" for finding in told)
-    return Preflight(forced, tuple(finding.as_json() for finding in told))
+    kept = [finding for finding in findings if finding.level != "info"]
+    forced = any(finding.level == "error" for finding in kept)
+    return Preflight(forced, tuple(finding.as_json() for finding in kept))
 
 
 def _refuse(name: str, findings: Sequence[Finding], force: bool) -> None:

@@ -15,7 +15,6 @@ from launcher import paths, verl_env
 from launcher.errors import UserError
 from launcher.format import GIB, gib
 from launcher.gpu import Sampler
-from launcher.preflight import machine as here
 from launcher.preflight.finding import Finding, Level
 from launcher.preflight.machine import Machine
 from launcher.preflight.memory import estimate
@@ -31,7 +30,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     """The machine for this preset."""
     if subject.machine.assumed:
         return
-    if not subject.cpu:
+    if not subject.on_cpu:
         yield from gpus(subject.machine, subject.gpus)
         yield from driver(subject.python)
     yield from checkpoints(subject)
@@ -82,7 +81,7 @@ def driver(python: str) -> Iterator[Finding]:
     """The driver's CUDA against the CUDA that torch was built for, and GPUs older than bf16."""
     found = _nvml()
     if found is not None:
-        yield from judge_driver(_cuda(python), *found)
+        yield from check_driver(_cuda(python), *found)
 
 
 def _nvml() -> tuple[str, int, list[tuple[int, int]]] | None:
@@ -103,7 +102,7 @@ def _nvml() -> tuple[str, int, list[tuple[int, int]]] | None:
     return None
 
 
-def judge_driver(cuda: str | None, driver: str, number: int, powers: Iterable[tuple[int, int]]) -> Iterator[Finding]:
+def check_driver(cuda: str | None, driver: str, number: int, powers: Iterable[tuple[int, int]]) -> Iterator[Finding]:
     """`cuda` of torch ("13.0"), `number` of the driver (13000), compute capabilities of the GPUs."""
     reaches = _dotted(number)
     if cuda is not None and int(cuda.partition(".")[0]) > number // 1000:
@@ -131,13 +130,13 @@ def _dotted(number: int) -> str:
 
 def checkpoints(subject: Subject) -> Iterator[Finding]:
     """Room for the checkpoints that the run keeps, and for one more while it is written."""
-    every = subject.value("trainer.save_freq", -1)
+    every = subject.get("trainer.save_freq", -1)
     found = estimate(subject)
     if not isinstance(every, int) or every < 1 or found is None:
         return
     models = [model for model in (found.plan.actor, found.plan.critic) if model]
     one = sum(model.parameters * model.element + 8 * model.trainable for model in models)
-    kept = subject.value("trainer.max_actor_ckpt_to_keep")
+    kept = subject.get("trainer.max_actor_ckpt_to_keep")
     count = kept + 1 if isinstance(kept, int) else 10
     free = _free(paths.runs_dir())
     if free is None or free > count * one:
@@ -216,11 +215,6 @@ def ray_folder(env: Any) -> Iterator[Finding]:
                 f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray refuses to spill objects there",
                 "rm -r /tmp/ray/session_* of runs that ended, or set RAY_TMPDIR",
             )
-
-
-def this_machine() -> Machine:
-    """What `doctor` judges."""
-    return here.here()
 
 
 def _cuda(python: str) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from launcher.files import beside
 from launcher.format import gib
 from launcher.preflight import models
-from launcher.preflight.finding import Finding, Level
+from launcher.preflight.finding import Finding, Level, of_model
 from launcher.text import clean, did_you_mean
 
 TIMEOUT = 5.0  # seconds for the hub's answer
@@ -47,30 +47,30 @@ def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
             f"HF_HUB_OFFLINE=0 hf download {name}",
         )
         return
-    answer = ask(name, env)
-    if answer == 200:
+    status = ask(name, env)
+    if status == 200:
         facts = models.facts(name, env)
         size = f", about {gib(2 * facts.parameters)} GiB" if facts else ""
         yield finding(
             "MODEL-5", "info", f"{name} will be downloaded on the first start{size}", f"hf download {name} does so now"
         )
-    elif answer in (401, 403):
+    elif status in (401, 403):
         known = logged_in(env)
         yield finding(
             "MODEL-6",
             "warning" if known else "error",
-            f"{name} is gated or does not exist: the hub answers {answer} without a login{_near(name, env)}",
+            f"{name} is gated or does not exist: the hub answers {status} without a login{_near(name, env)}",
             "see that your token may read it"
             if known
             else f"accept its conditions on huggingface.co/{name}, then 'hf auth login' or export HF_TOKEN",
         )
-    elif answer == 404:
+    elif status == 404:
         yield finding("MODEL-4", "error", f"the hub has no model {name}{_near(name, env)}", "correct the name")
     else:
         yield finding(
             "MODEL-7",
             "error",
-            f"{name} is not on this machine{_near(name, env)}, and the hub cannot be reached ({clean(str(answer))})",
+            f"{name} is not on this machine{_near(name, env)}, and the hub cannot be reached ({clean(str(status))})",
             f"copy the model here and give its folder, or set HF_ENDPOINT to a mirror; cache: {models.hub_cache(env)}",
         )
 
@@ -85,13 +85,8 @@ def _nowhere(name: str, key: str) -> Finding:
         message = f"there is no folder {name}{near}"
     else:
         message = f"'{name}' is no folder, and no name that a model can have"
-    return Finding(
-        "MODEL-4",
-        "model",
-        "error",
-        (key,),
-        message,
-        "name the folder with config.json, or a model on the Hugging Face hub",
+    return of_model.error(
+        "MODEL-4", (key,), message, "name the folder with config.json, or a model on the Hugging Face hub"
     )
 
 
@@ -111,8 +106,8 @@ def ask(name: str, env: Mapping[str, str]) -> int | str:
     url = f"{endpoint.rstrip('/')}/{name}/resolve/main/config.json"
     try:
         request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "ppo-tui"})
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            return int(answer.status)
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            return int(response.status)
     except urllib.error.HTTPError as error:
         return error.code
     except (ValueError, http.client.HTTPException):  # whose text quotes the address, with a password in it

@@ -1,6 +1,6 @@
-"""Judges drafts while they are edited, in a process of its own: `python -m launcher.preflight.live`.
+"""Checks drafts while they are edited, in a process of its own: `python -m launcher.preflight.live`.
 
-Reads one JSON object a line (`path`, `text` of the preset) and answers each with two: what is known at once
+Reads one JSON object a line (`path`, `text` of the preset) and replies to each with two: what is known at once
 (`command`, `rows` of the training files, `error`), then what takes up to a second (`findings`, `memory`,
 `machine`, and version and folder of `verl`). It ends with its input. The screen stays small and quick,
 whatever the checks import.
@@ -24,9 +24,9 @@ _RUN = Path("/RUN")  # stands for the folder of the run that there is not yet
 _NEEDS = re.compile(r"(\d+) ?(?:x )?GPUs?\D+?(\d+) ?Gi?B", re.IGNORECASE)
 
 
-def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
-    """The two answers about the preset that the file `path` would be with this text."""
-    from launcher.preflight import engine
+def replies(path: Path, text: str) -> Iterator[dict[str, Any]]:
+    """The two replies about the preset that the file `path` would be with this text."""
+    from launcher.preflight import checks
     from launcher.preset.draft import Draft
     from launcher.preset.files import load_text
     from launcher.preset.flow import rows_of
@@ -36,13 +36,13 @@ def answers(path: Path, text: str) -> Iterator[dict[str, Any]]:
     except UserError as refused:
         yield {"error": str(refused), "command": None, "rows": None}
         errors = Draft(path, text, on_disk=None).reading.errors
-        wrong = [engine.refused(UserError(said), ".".join(where)) for where, said in errors.items()]
-        findings = [each.as_json() for each in wrong or [engine.refused(refused)]]
+        wrong = [checks.refused(UserError(said), ".".join(where)) for where, said in errors.items()]
+        findings = [each.as_json() for each in wrong or [checks.refused(refused)]]
         yield {"findings": findings, "memory": None, "machine": ""}
         return
     command, error = _command(loaded)
     yield {"command": command, "error": error, "rows": rows_of(loaded.preset.data.train)}
-    yield _judged(loaded)
+    yield _checked(loaded)
 
 
 def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
@@ -53,31 +53,30 @@ def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
 
     try:
         env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
-        names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
-        where = RunFolders(*(_RUN / name for name in names))
+        where = RunFolders.below(_RUN)
         return command_line(build(loaded, version=env.verl or NEWEST, python=env.python, folders=where)), None
     except UserError as error:
         return None, str(error)
 
 
-def _judged(loaded: LoadedPreset) -> dict[str, Any]:
-    from launcher.preflight import engine, machine, memory
+def _checked(loaded: LoadedPreset) -> dict[str, Any]:
+    from launcher.preflight import checks, machine, memory
     from launcher.preflight.subject import subject
 
     here = machine.here()
     needs = None if here.gpus else _NEEDS.search(loaded.preset.needs)
     where = machine.assumed(f"{needs[1]}x{needs[2]}") if needs else here
     try:
-        judged = subject(loaded, on=where)
-        found = memory.estimate(judged)
-        findings = engine.quick(judged)
+        checked = subject(loaded, on=where)
+        found = memory.estimate(checked)
+        findings = checks.quick(checked)
     except UserError as error:
-        return {"findings": [engine.refused(error).as_json()], "memory": None, "machine": ""}
+        return {"findings": [checks.refused(error).as_json()], "memory": None, "machine": ""}
     return {
         "findings": [finding.as_json() for finding in findings],
         "memory": found.as_json() if found else None,
         "machine": _words(where),
-        "verl": [judged.version, str(judged.verl) if judged.verl else None],
+        "verl": [checked.version, str(checked.verl) if checked.verl else None],
     }
 
 
@@ -91,8 +90,8 @@ def _words(where: Any) -> str:
 def main() -> None:
     for line in sys.stdin.buffer:
         request: Mapping[str, Any] = orjson.loads(line)
-        for answer in answers(Path(request["path"]), request["text"]):
-            sys.stdout.buffer.write(orjson.dumps(answer) + b"\n")
+        for reply in replies(Path(request["path"]), request["text"]):
+            sys.stdout.buffer.write(orjson.dumps(reply) + b"\n")
             sys.stdout.buffer.flush()
 
 

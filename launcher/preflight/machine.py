@@ -1,4 +1,4 @@
-"""The machine that a preset is judged for: this one, or one that is assumed."""
+"""The machine that a preset is checked for: this one, or one that is assumed."""
 
 from __future__ import annotations
 

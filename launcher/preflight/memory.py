@@ -110,7 +110,7 @@ def estimate(subject: Subject) -> Estimate | None:
         return None
     gpus = subject.machine.gpus[: subject.gpus]
     total = min((gpu.usable for gpu in gpus if gpu.total), default=None)  # some drivers do not tell
-    phases = () if subject.cpu else _phases(sizes, total)
+    phases = () if subject.on_cpu else _phases(sizes, total)
     return Estimate(sizes, phases, _host(subject, sizes), total, _formula(sizes, total))
 
 
@@ -126,7 +126,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     asleep = awake
     if sizes.sleeps:
         asleep = [Part("engine asleep", rollout_memory.asleep(sizes), False)] if awake else []
-    judging, judge = _judge(sizes, total)
+    scoring, waiting = _reward_model(sizes, total)
     context = Part("CUDA context", CONTEXT, False)
     first = sizes.reference_first
     # it is gone before the kernels of all passes are there
@@ -152,7 +152,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
             Part("bf16 copies of the largest layers", copies, False),
             *moving,
             *asleep,
-            *judge,
+            *waiting,
             context,
         )
 
@@ -163,9 +163,9 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     # one after the other
     saved = Part("weights of the model that is saved", max(model.back for model in models), True)
     phases = [
-        Phase("engine start", (*start, *awake, *judge, Part("CUDA context", FRESH, False))),
-        Phase("rollout", (*idle, *awake, *judge, resumed, context)),
-        *([Phase("reward model", (*idle, *judging, *asleep, context))] if judging else []),
+        Phase("engine start", (*start, *awake, *waiting, Part("CUDA context", FRESH, False))),
+        Phase("rollout", (*idle, *awake, *waiting, resumed, context)),
+        *([Phase("reward model", (*idle, *scoring, *asleep, context))] if scoring else []),
         Phase(
             "log-probabilities",
             (
@@ -181,7 +181,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
                     False,
                 ),
                 *asleep,
-                *judge,
+                *waiting,
                 context,
             ),
         ),
@@ -193,21 +193,23 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     scores = logits(shape, sizes.update_tokens, sizes.update_logit)
     phases += [
         Phase("update actor", working(actor, kept, scores)),
-        *([Phase("weights to engine", (*idle, *_sending(sizes, loaded), *asleep, *judge, context))] if awake else []),
-        Phase("checkpoint", (*idle, saved, *asleep, *judge, context)),
+        *([Phase("weights to engine", (*idle, *_sending(sizes, loaded), *asleep, *waiting, context))] if awake else []),
+        Phase("checkpoint", (*idle, saved, *asleep, *waiting, context)),
     ]
     return tuple(phases)
 
 
-def _judge(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part]]:
+def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part]]:
     """A reward model on the same GPU: while it scores, and while others work."""
-    if sizes.judge is None or total is None:
+    if sizes.reward_model is None or total is None:
         return [], []
     scoring = [
-        Part("reward model", int(sizes.judge * total), True),
+        Part("reward model", int(sizes.reward_model * total), True),
         Part("reward model beyond its share", rollout_memory.PROCESS, False),
     ]
-    return scoring, [Part("reward model asleep", rollout_memory.PROCESS, False)] if sizes.judge_sleeps else scoring
+    return scoring, [
+        Part("reward model asleep", rollout_memory.PROCESS, False)
+    ] if sizes.reward_model_sleeps else scoring
 
 
 def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:
@@ -235,28 +237,28 @@ def activations(shape: Architecture, tokens: int, sizes: Plan) -> int:
 
 def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
     """What the machine keeps: what was moved off the GPUs, the reference, and the processes."""
-    on_node = sizes.gpus // max(1, int(subject.value("trainer.nnodes", 1) or 1)) or 1
+    on_node = sizes.gpus // max(1, int(subject.get("trainer.nnodes", 1) or 1)) or 1
     parts = []
     for model in (sizes.actor, sizes.critic):
-        if model and subject.cpu:
+        if model and subject.on_cpu:
             parts.append(Part(f"{model.name}", model.weights + model.adam + model.gradients, True))
         elif model and model.host():
             parts.append(Part(f"{model.name} moved off the GPUs", model.host() * on_node, True))
     if sizes.reference:
         parts.append(Part("reference", sizes.reference, True))
     largest = max(model.weights + model.adam for model in (sizes.actor, sizes.critic) if model) * on_node
-    if int(subject.value("trainer.save_freq", -1) or -1) > 0:
+    if int(subject.get("trainer.save_freq", -1) or -1) > 0:
         parts.append(Part("copy for a checkpoint", largest, False))
     workers = [
-        subject.value("actor_rollout_ref.rollout.agent.num_workers", 8),
-        subject.value("reward.num_workers", 8),
-        subject.value("transfer_queue.backend.SimpleStorage.num_data_storage_units", 8),
-        2 * int(subject.value("data.dataloader_num_workers", 8) or 0),
+        subject.get("actor_rollout_ref.rollout.agent.num_workers", 8),
+        subject.get("reward.num_workers", 8),
+        subject.get("transfer_queue.backend.SimpleStorage.num_data_storage_units", 8),
+        2 * int(subject.get("data.dataloader_num_workers", 8) or 0),
     ]
     count = 4 + sum(each for each in workers if isinstance(each, int))
     parts.append(Part(f"{count} processes of Ray, rewards and data", count * PROCESS, False))
-    if not subject.cpu:
-        engines = 1 if sizes.judge is None else 2
+    if not subject.on_cpu:
+        engines = 1 if sizes.reward_model is None else 2
         parts.append(Part("trainers and engines", on_node * (TRAINER + engines * ENGINE), False))
     return tuple(parts)
 

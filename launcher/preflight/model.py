@@ -9,27 +9,23 @@ import orjson
 
 from launcher.files import read_json
 from launcher.preflight import hub, models
-from launcher.preflight.config.base import has_critic
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_model
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
+from launcher.verl_config import CRITIC_PATH, CRITIC_ULYSSES, MODEL_LENGTH, MODEL_PATH, REWARD_MODEL, TENSOR, ULYSSES
 
-PATH, CRITIC = "actor_rollout_ref.model.path", "critic.model.path"
-TENSOR = "actor_rollout_ref.rollout.tensor_model_parallel_size"
-ULYSSES = "actor_rollout_ref.actor.ulysses_sequence_parallel_size"
-MAX_LEN = "actor_rollout_ref.rollout.max_model_len"
 TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 TOKENIZER, CRITIC_TOKENIZER = "actor_rollout_ref.model.tokenizer_path", "critic.model.tokenizer_path"
 CONFIG = "actor_rollout_ref.model.hf_config_path"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json")
 
-Judge = Callable[[Subject, str, str, Path], Iterable[Finding]]
-"""Judges the folder of a name that stands under a key."""
+FolderCheck = Callable[[Subject, str, str, Path], Iterable[Finding]]
+"""Checks the folder of a name that stands under a key."""
 
 
 def shape(subject: Subject) -> Iterable[Finding]:
     """What the model's sizes say about the settings; P17, P26 and the division of its heads. Quick."""
-    facts = models.facts(str(subject.value(PATH)), subject.env)
+    facts = models.facts(str(subject.get(MODEL_PATH)), subject.env)
     if facts is None:
         return
     yield from _heads(subject, facts)
@@ -38,61 +34,57 @@ def shape(subject: Subject) -> Iterable[Finding]:
 
 def checks(subject: Subject) -> Iterable[Finding]:
     """Whether the models, their tokenizers and their configurations are whole, or can be had."""
-    named = {str(subject.value(PATH)): PATH}
-    if has_critic(subject):
-        named.setdefault(str(subject.value(CRITIC) or subject.value(PATH)), CRITIC)
-    judge = subject.value("reward.reward_model.model_path")
-    if judge and subject.value("reward.reward_model.enable") is True:
-        named.setdefault(str(judge), "reward.reward_model.model_path")
+    named = {str(subject.get(MODEL_PATH)): MODEL_PATH}
+    if subject.has_critic:
+        named.setdefault(str(subject.get(CRITIC_PATH) or subject.get(MODEL_PATH)), CRITIC_PATH)
+    scoring = subject.get(f"{REWARD_MODEL}.model_path")
+    if scoring and subject.get(f"{REWARD_MODEL}.enable") is True:
+        named.setdefault(str(scoring), f"{REWARD_MODEL}.model_path")
     for name, key in named.items():
         yield from _here_or_absent(subject, name, key, _model)
-    asked = subject.value(TOKENIZER)
-    name, key = (str(asked), TOKENIZER) if asked else (str(subject.value(PATH)), PATH)
+    asked = subject.get(TOKENIZER)
+    name, key = (str(asked), TOKENIZER) if asked else (str(subject.get(MODEL_PATH)), MODEL_PATH)
     folder = models.folder_of(name, subject.env)
     if key == TOKENIZER or (folder and (folder / "config.json").is_file()):
         yield from _here_or_absent(subject, name, key, _tokenizer)
-    for key, judged in ((CRITIC_TOKENIZER, _any_tokenizer), (CONFIG, _config)):
-        if subject.value(key) and (key == CONFIG or has_critic(subject)):
-            yield from _here_or_absent(subject, str(subject.value(key)), key, judged)
+    for key, check in ((CRITIC_TOKENIZER, _any_tokenizer), (CONFIG, _config)):
+        if subject.get(key) and (key == CONFIG or subject.has_critic):
+            yield from _here_or_absent(subject, str(subject.get(key)), key, check)
 
 
-def _here_or_absent(subject: Subject, name: str, key: str, judged: Judge) -> Iterator[Finding]:
+def _here_or_absent(subject: Subject, name: str, key: str, check: FolderCheck) -> Iterator[Finding]:
     """What is wrong with a folder; for one that is not here, or not whole in the cache, what the hub says."""
     folder = models.folder_of(name, subject.env)
-    found = list(judged(subject, name, key, folder)) if folder else []
+    found = list(check(subject, name, key, folder)) if folder else []
     # what the hub's cache lacks is fetched, as the whole model is
     fetched = folder is None or (str(folder) != name and not hub.offline(subject.env) and _is_broken(found))
     if not fetched:
         yield from found
-    elif not subject.machine.assumed and (folder is None or judged is _model):
+    elif not subject.machine.assumed and (folder is None or check is _model):
         yield from hub.absent(name, key, subject.env)
 
 
 def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     """Heads are shared among the GPUs of an engine, and among those that share a sequence."""
     heads, kv = facts.sizes.heads, facts.sizes.kv_heads
-    tensor = subject.value(TENSOR, 1)
+    tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
         fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
-        yield Finding(
+        yield of_model.error(
             "MODEL-1",
-            "model",
-            "error",
             (TENSOR,),
             f"{facts.name} has {_counted(heads, kv)}, which {tensor} GPUs cannot share",
             f"set rollout.tensor_model_parallel_size to {fitting}",
             {"rollout.tensor_model_parallel_size": fitting},
         )
     places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
-    if has_critic(subject):
-        places.append(("critic.fsdp.ulysses_sequence_parallel_size", ""))
+    if subject.has_critic:
+        places.append((CRITIC_ULYSSES, ""))
     for key, field in places:
-        sharing = subject.value(key, 1)
+        sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
-            yield Finding(
+            yield of_model.error(
                 "P26",
-                "model",
-                "error",
                 (key,),
                 f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs cannot share",
                 f"set {field or key} to 1",
@@ -111,23 +103,19 @@ def _counted(heads: int, kv: int) -> str:
 
 def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     context = facts.sizes.context
-    longest, limit = subject.value(MAX_LEN), context
-    lengths = subject.value("data.max_prompt_length", 512), subject.value("data.max_response_length", 512)
+    longest, limit = subject.get(MODEL_LENGTH), context
+    lengths = subject.get("data.max_prompt_length", 512), subject.get("data.max_response_length", 512)
     if isinstance(longest, int) and context and longest > context:
-        yield Finding(
+        yield of_model.error(
             "P17",
-            "model",
-            "error",
-            (MAX_LEN,),
+            (MODEL_LENGTH,),
             f"rollout.max_model_len is {longest}, and {facts.name} reaches {context} tokens",
             f"set rollout.max_model_len to {context}",
             {"rollout.max_model_len": context},
         )
     if context and all(isinstance(each, int) for each in lengths) and sum(lengths) > limit:
-        yield Finding(
+        yield of_model.error(
             "MODEL-2",
-            "model",
-            "error",
             ("data.max_prompt_length", "data.max_response_length"),
             f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens, and {facts.name} reaches {context}",
             f"set data.max_response_length to {context - lengths[0]}"
@@ -138,7 +126,7 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
 
 def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:
     again = "download or copy it again, whole" if str(folder) == name else f"hf download {name} fetches it"
-    return Finding("MODEL-3", "model", "error", (key,), f"{name}: {message}", fix or again)
+    return of_model.error("MODEL-3", (key,), f"{name}: {message}", fix or again)
 
 
 def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
@@ -196,22 +184,18 @@ def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     """The actor's tokenizer, with a chat template."""
     yield from _any_tokenizer(subject, name, key, folder)
-    own = subject.value(TEMPLATE)
+    own = subject.get(TEMPLATE)
     if own and "{" not in str(own):
-        yield Finding(
+        yield of_model.error(
             "P27",
-            "model",
-            "error",
             (TEMPLATE,),
             f"{TEMPLATE} holds no place for a message ({str(own)[:60]!r}): it is a template's text, no path",
             "put the template's text there, or beside the tokenizer as chat_template.jinja",
         )
     if has_tokenizer(folder) and not own and not has_chat_template(folder):
-        yield Finding(
+        yield of_model.error(
             "P27",
-            "model",
-            "error",
-            (PATH, TEMPLATE),
+            (MODEL_PATH, TEMPLATE),
             f"{name} has no chat template: every prompt would fail in the first step",
             "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template",
         )

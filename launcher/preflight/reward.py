@@ -7,16 +7,17 @@ run dies only when none is left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from launcher.format import duration, number
 from launcher.preflight import data, worker
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_data
 from launcher.preflight.row_rules import REWARD
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
+from launcher.verl_config import BATCH, N
 
 NAME = "reward.custom_reward_function.name"
 KWARGS = "reward.custom_reward_function.reward_kwargs"
@@ -51,7 +52,7 @@ class Trial:
     extra: tuple[str, ...] = ()
     seconds: float = 0.0
     is_async: bool = False
-    answers: tuple[str, ...] = field(default=())  # the kind of answer of each call
+    kinds: tuple[str, ...] = ()  # right, wrong or empty: the response of each call
 
     @property
     def ok(self) -> bool:
@@ -60,7 +61,7 @@ class Trial:
 
 def checks(subject: Subject) -> Iterable[Finding]:
     """The preset's own reward function, if it has one, on eight of its training rows."""
-    path = subject.value(REWARD)
+    path = subject.get(REWARD)
     if not path:
         return
     rows: list[dict[str, Any]] = []
@@ -70,21 +71,19 @@ def checks(subject: Subject) -> Iterable[Finding]:
     trial = try_out(
         subject.python,
         str(path),
-        str(subject.value(NAME) or DEFAULT_NAME),
+        str(subject.get(NAME) or DEFAULT_NAME),
         rows or MADE_UP,
-        kwargs=subject.value(KWARGS, {}) or {},
+        kwargs=subject.get(KWARGS, {}) or {},
         env=subject.loaded.preset.env,
     )
     yield from trial.findings
-    workers = subject.value("reward.num_workers", 8)
-    answers = subject.value("data.train_batch_size", 0), subject.value("actor_rollout_ref.rollout.n", 1)
-    if trial.ok and all(isinstance(each, int) for each in (*answers, workers)):
-        each_step = trial.seconds * answers[0] * answers[1] / max(1, workers)
+    workers = subject.get("reward.num_workers", 8)
+    prompts, n = subject.get(BATCH, 0), subject.get(N, 1)
+    if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
+        each_step = trial.seconds * prompts * n / max(1, workers)
         if each_step > SLOW and not trial.is_async:
-            yield Finding(
+            yield of_data.warning(
                 "REWARD-4",
-                "data",
-                "warning",
                 (REWARD, "reward.num_workers"),
                 f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} "
                 f"with {workers} workers",
@@ -102,7 +101,7 @@ def try_out(
     env: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
 ) -> Trial:
-    """Calls the function as veRL does, with a right, a wrong and an empty answer to each row."""
+    """Calls the function as veRL does, with a right, a wrong and an empty response to each row."""
     if Path(file).is_dir():
         return _failed(f"{file} is a folder", "give the Python file with the function")
     if not Path(file).is_file():
@@ -116,12 +115,12 @@ def try_out(
     for row in rows:
         truth = (row.get("reward_model") or {}).get("ground_truth")
         extra = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
-        for kind, answer in _answers(truth, extra).items():
+        for kind, response in _responses(truth, extra).items():
             kinds.append(kind)
             calls.append(
                 {
                     "data_source": row.get("data_source") or "",
-                    "solution_str": answer,
+                    "solution_str": response,
                     "ground_truth": truth,
                     "extra_info": extra,
                 }
@@ -138,11 +137,11 @@ def try_out(
         late = " for its scores: veRL would wait" if found.get("timeout") else ""
         return _failed(f"{Path(file).name}: {clean(found['failed'])}{late}", "see that it returns and ends by itself")
     if "error" in found:
-        return _told(Path(file), name, found["error"])
+        return _failure(Path(file), name, found["error"])
     scores = tuple(found["scores"])
     count = len(scores)  # of a slow function, only of the first calls
     return Trial(
-        tuple(_judged(Path(file), name, scores)),
+        tuple(_suspicious(Path(file), name, scores)),
         tuple(calls[:count]),
         scores,
         tuple(found["extra"]),
@@ -153,40 +152,36 @@ def try_out(
 
 
 KINDS = 3
-"""Answers to each row."""
+"""Responses to each row."""
 
 
-def _answers(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Answers a model might give; the right one in every usual form at once."""
+def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
+    """Responses a model might give; the right one in every usual form at once."""
     worked = extra.get("answer") or ""
     right = f"<think>\n{worked}\n</think>\n<answer>{truth}</answer>\nIt is \\boxed{{{truth}}}.\n#### {truth}"
     return {"right": right, "wrong": "I do not know.\n#### 123456789", "empty": ""}
 
 
-def _judged(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
+def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= KINDS:
-        yield Finding(
+        yield of_data.warning(
             "REWARD-3",
-            "data",
-            "warning",
             (REWARD,),
             f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: "
             "nothing can be learned from it",
             "see with 'ppo-tui reward test' what it expects of an answer",
         )
     elif max(abs(low), abs(high)) > 100:
-        yield Finding(
+        yield of_data.warning(
             "REWARD-5",
-            "data",
-            "warning",
             (REWARD,),
             f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1",
             "divide the scores",
         )
 
 
-def _told(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
+def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
     """What went wrong in one sentence."""
     where = f"{file.name}, line {error['line']}" if error.get("line") else file.name
     what = clean(": ".join(part for part in (error["type"], error["text"]) if part))
@@ -220,4 +215,4 @@ def _told(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
 def _failed(
     message: str, fix: str, keys: tuple[str, ...] = (REWARD,), change: Mapping[str, Any] | None = None
 ) -> Trial:
-    return Trial((Finding("P30", "data", "error", keys, message, fix, change),))
+    return Trial((of_data.error("P30", keys, message, fix, change),))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from launcher.preflight.finding import Finding
+from launcher.preflight.finding import Finding, of_config, of_data, of_model
 from launcher.preflight.subject import Subject
 from launcher.text import clean, nearest, perhaps
 
@@ -52,7 +52,7 @@ def known_source(source: str) -> bool:
 
 def scored_by_verl(subject: Subject) -> bool:
     """Whether veRL's own functions give the scores."""
-    return not subject.value(REWARD) and subject.value("reward.reward_model.enable") is not True
+    return not subject.get(REWARD) and subject.get("reward.reward_model.enable") is not True
 
 
 def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
@@ -88,8 +88,8 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
 
 def validates(subject: Subject) -> bool:
     """Whether the run validates at all."""
-    every = subject.value("trainer.test_freq", -1)
-    return bool(subject.value("trainer.val_before_train", True)) or (isinstance(every, int) and every > 0)
+    every = subject.get("trainer.test_freq", -1)
+    return bool(subject.get("trainer.val_before_train", True)) or (isinstance(every, int) and every > 0)
 
 
 def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
@@ -97,20 +97,16 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
     if not scored_by_verl(subject):
         return
     if found["null"]:
-        yield Finding(
+        yield of_data.warning(
             "REWARD-6",
-            "data",
-            "warning",
             (key,),
             f"{file}: in {found['null']} of {found['measured']} rows reward_model.ground_truth is null: no "
             "answer to them is ever right",
             "write the right answer there, or give a reward function of your own with reward.path",
         )
     if found["unlike"]:
-        yield Finding(
+        yield of_data.warning(
             "REWARD-6",
-            "data",
-            "warning",
             (key,),
             f"{file}: in {found['unlike']} of {found['measured']} rows the ground truth is like "
             f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k finds in no answer: it "
@@ -121,23 +117,19 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
 
 def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding]:
     """How many prompts are longer than data.max_prompt_length; `tokenizer`: whether there is one here."""
-    limit = subject.value("data.max_prompt_length", 512)
+    limit = subject.get("data.max_prompt_length", 512)
     problem = next((each["template_problem"] for each in found if "template_problem" in each), None)
     if problem is not None:
-        yield Finding(
+        yield of_model.error(
             "P27",
-            "model",
-            "error",
             ("actor_rollout_ref.model.path",),
             f"the chat template cannot be applied to the prompts: {clean(problem)}",
             "use an -Instruct model, or give actor_rollout_ref.model.custom_chat_template",
         )
         return
     if found and not tokenizer and any(each["measured"] > each["unshaped"] for each in found):
-        yield Finding(
+        yield of_data.info(
             "DATA-3",
-            "data",
-            "info",
             ("actor_rollout_ref.model.path",),
             "the lengths of the prompts were not measured: the model's tokenizer is not here",
             "download the model first to know them",
@@ -146,7 +138,7 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
     if not long:
         return
     rows = sum(each["rows"] for each in found)
-    batch, dropped = subject.value("data.train_batch_size", 1024), drops(subject)
+    batch, dropped = subject.get("data.train_batch_size", 1024), drops(subject)
     fate = "will be dropped" if dropped else "lose their beginning, which veRL only warns of"
     enough = long * 2 <= total and rows * (total - long) // total >= batch
     longer = {"data.max_prompt_length": longest}
@@ -165,13 +157,11 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
 
 def validation(subject: Subject, found: Found) -> Iterator[Finding]:
     """A validation set of which nothing is left cannot even be opened."""
-    limit = subject.value("data.max_prompt_length", 512)
+    limit = subject.get("data.max_prompt_length", 512)
     total, long, longest = _measured(found, limit)
     if drops(subject) and total and long == total:
-        yield Finding(
+        yield of_data.error(
             "DATA-2",
-            "data",
-            "error",
             ("data.val_files", "data.max_prompt_length"),
             f"all validation prompts are longer than {limit} tokens and will be dropped, and veRL cannot "
             "open an empty set",
@@ -182,7 +172,7 @@ def validation(subject: Subject, found: Found) -> Iterator[Finding]:
 
 def drops(subject: Subject) -> bool:
     """Whether over-long prompts are dropped."""
-    return subject.value("data.filter_overlong_prompts") is True
+    return subject.get("data.filter_overlong_prompts") is True
 
 
 def _measured(found: Found, limit: object) -> tuple[int, int, int]:
@@ -196,8 +186,8 @@ def _measured(found: Found, limit: object) -> tuple[int, int, int]:
 
 def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     """P6, P7, P34b: rows against batch size and steps."""
-    rows, batch = sum(each["rows"] for each in found), subject.value("data.train_batch_size", 1024)
-    limit = subject.value("data.train_max_samples", -1)
+    rows, batch = sum(each["rows"] for each in found), subject.get("data.train_batch_size", 1024)
+    limit = subject.get("data.train_max_samples", -1)
     if not isinstance(batch, int) or batch < 1:
         return
     if isinstance(limit, int) and 0 < limit < rows:
@@ -206,10 +196,8 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     keys = ("data.train_batch_size", "data.train_files")
     if usable < batch:
         short = f", of which about {usable} are short enough" if usable < rows else ""
-        yield Finding(
+        yield of_config.error(
             "P6",
-            "config",
-            "error",
             keys,
             f"{rows} training rows{short} make no batch of {batch}: veRL loads all models, then divides by 0",
             f"set data.train_batch_size (and the mini-batch) to {_power(usable)} or less"
@@ -219,21 +207,17 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
         return
     unused = usable % batch
     if unused * 10 > usable:
-        yield Finding(
+        yield of_config.info(
             "P7",
-            "config",
-            "info",
             keys,
             f"{unused} of {usable} training rows are left over by batches of {batch} in each epoch",
             "a smaller data.train_batch_size leaves fewer",
         )
-    steps, epochs = subject.value("trainer.total_training_steps"), subject.value("trainer.total_epochs", 30)
+    steps, epochs = subject.get("trainer.total_training_steps"), subject.get("trainer.total_epochs", 30)
     if isinstance(steps, int) and isinstance(epochs, int) and steps > usable // batch * epochs:
         wanted = -(-steps // (usable // batch))
-        yield Finding(
+        yield of_config.warning(
             "P34b",
-            "config",
-            "warning",
             ("trainer.total_training_steps", "trainer.total_epochs"),
             f"{steps} steps are asked for, and {epochs} epochs of {usable // batch} steps end after "
             f"{usable // batch * epochs}: without a last validation or checkpoint",
@@ -244,7 +228,7 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
 
 def _usable(subject: Subject, found: Found, rows: int) -> int:
     """Rows that are left when over-long prompts are dropped; estimated where only a sample was measured."""
-    total, long, _ = _measured(found, subject.value("data.max_prompt_length", 512))
+    total, long, _ = _measured(found, subject.get("data.max_prompt_length", 512))
     return rows * (total - long) // total if drops(subject) and total else rows
 
 

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from launcher import verl_env
 from launcher.errors import UserError
 from launcher.preflight import models
-from launcher.preflight.config.base import (
-    ACTOR,
-    MODEL,
-    REF,
-    ROLLOUT,
-    data_parallel,
-    has_critic,
-    has_lora,
-    has_reference,
-    is_fsdp,
-    is_v1,
-    sequence_parallel,
-    whole,
-)
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
 from launcher.preflight.trained import Trained, copied, element, reference_first, trained
+from launcher.preset.flow import flow
+from launcher.verl_config import (
+    ACTOR,
+    CRITIC,
+    CRITIC_PATH,
+    ENGINE,
+    MODEL,
+    MODEL_LENGTH,
+    MODEL_PATH,
+    REF,
+    REWARD_MODEL,
+    ROLLOUT,
+    TENSOR,
+    UTILISATION,
+)
 
-BUCKET = 2048  # MiB in which veRL hands the engine its weights unless told otherwise
-JUDGE = "reward.reward_model"
-CRITIC_TOKENS = 32768  # veRL's own budget from 0.8 on, which no key of its configuration tree names
+BUCKET = 2048  # MiB in which veRL hands the engine its weights unless set otherwise
+KV_CACHE = f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Plan:
     checkpointing: bool  # activations are computed again instead of kept
     activation_offload: bool
     utilisation: float | None  # None: no engine that reserves
-    kv_cache: int | None  # bytes that vLLM was told to take for it; then its share does not count
+    kv_cache: int | None  # bytes that vLLM is set to take for it; then its share does not count
     max_num_seqs: int
     max_num_batched_tokens: int
     bucket: int  # bytes in which veRL hands the engine its weights; 0 when they lie elsewhere
@@ -62,8 +62,8 @@ class Plan:
     eager: bool
     tensor_parallel: int
     max_model_len: int
-    judge: float | None  # share of a reward model on the same GPUs
-    judge_sleeps: bool
+    reward_model: float | None  # share of a reward model on the same GPUs
+    reward_model_sleeps: bool
 
     @property
     def at_start(self) -> int:
@@ -75,103 +75,60 @@ class Plan:
 def plan(subject: Subject) -> Plan | None:
     """Reads the subject; None when nothing is known about its model, or its engine is none of FSDP."""
     env = subject.env
-    facts = models.facts(str(subject.value(f"{MODEL}.path")), env=env)
-    if facts is None or not is_fsdp(subject):
+    facts = models.facts(str(subject.get(MODEL_PATH)), env=env)
+    if facts is None or not subject.is_fsdp:
         return None
     critic_facts, guessed = None, False
-    if has_critic(subject):
-        path = str(subject.value("critic.model.path") or facts.name)
+    if subject.has_critic:
+        path = str(subject.get(CRITIC_PATH) or facts.name)
         critic_facts = facts if path == facts.name else models.facts(path, env=env)
         guessed = critic_facts is None
         critic_facts = critic_facts or facts
-    longest = _int(subject, "data.max_prompt_length", 512) + _int(subject, "data.max_response_length", 512)
-    sharing = sequence_parallel(subject)
-    n = _int(subject, f"{ROLLOUT}.n", 1)
-    mini = _int(subject, f"{ACTOR}.ppo_mini_batch_size", 256)
-    batch = max(_int(subject, "data.train_batch_size", 1024), mini)
-    dynamic = bool(subject.value(f"{ACTOR}.use_dynamic_bsz", False))
-
-    packed = bool(subject.value(f"{MODEL}.use_remove_padding", False))
-    critic_packed = bool(subject.value("critic.model.use_remove_padding", packed))
-
-    def tokens(
-        rows: int, budget: str, default: int, micro: str, *, by_tokens: bool = dynamic, packed: bool = packed
-    ) -> int:
-        rows = max(1, rows * n // data_parallel(subject))
-        if by_tokens:
-            # the budget counts tokens without their padding, which may well double them
-            most = max(_int(subject, budget, default), longest) * (1 if packed else 2)
-            return min(most, rows * longest) // sharing
-        return min(_int(subject, micro, 1), rows) * longest // sharing
-
-    always_dynamic = subject.at_least("0.8.0")
-    critic_dynamic = always_dynamic or bool(subject.value("critic.use_dynamic_bsz", dynamic))
-    lora = _int(subject, f"{MODEL}.lora_rank", 0)
-    engine = str(subject.value(f"{ROLLOUT}.name", "vllm"))
-    utilisation = subject.value(f"{ROLLOUT}.gpu_memory_utilization", 0.5)
-    reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.cpu
+    batches = flow(subject)
+    engine = str(subject.get(ENGINE, "vllm"))
+    utilisation = subject.get(UTILISATION, 0.5)
+    reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.on_cpu
     reserves = reserves and not _apart(subject)
     update_logit, log_prob_logit = logit_bytes(subject)
-    actor = trained(subject, "actor", facts, facts.parameters, f"{ACTOR}.fsdp_config", lora)
+    actor = trained(subject, ACTOR, facts, facts.parameters)
     # with LoRA the reference is the base model without its adapter
-    reference = facts.parameters if has_reference(subject) and not has_lora(subject) else 0
+    reference = facts.parameters if subject.has_reference and not subject.has_lora else 0
     reference *= element(subject, f"{REF}.fsdp_config")
-    kv_cache = subject.value(f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes")
-    told = reserves and engine == "vllm" and isinstance(kv_cache, int) and kv_cache > 0
-    together = subject.value(f"{ROLLOUT}.checkpoint_engine.backend", "naive") == "naive"
+    kv_cache = subject.whole(KV_CACHE) if reserves and engine == "vllm" else None
+    together = subject.get(f"{ROLLOUT}.checkpoint_engine.backend", "naive") == "naive"
     return Plan(
         facts=facts,
         actor=actor,
-        critic=trained(
-            subject,
-            "critic",
-            critic_facts,
-            critic_facts.critic_parameters,
-            "critic.fsdp",
-            _int(subject, "critic.model.lora_rank", 0),
-        )
-        if critic_facts
-        else None,
+        critic=trained(subject, CRITIC, critic_facts, critic_facts.critic_parameters) if critic_facts else None,
         critic_facts=critic_facts,
         critic_guessed=guessed,
         reference=reference,
         reference_first=reference_first(subject, reference),
-        gpus=subject.gpus,
-        longest=longest,
-        update_tokens=tokens(
-            mini, f"{ACTOR}.ppo_max_token_len_per_gpu", 16384, f"{ACTOR}.ppo_micro_batch_size_per_gpu"
-        ),
-        log_prob_tokens=tokens(
-            batch, f"{ROLLOUT}.log_prob_max_token_len_per_gpu", 16384, f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu"
-        ),
-        critic_tokens=tokens(
-            mini,
-            "critic.ppo_infer_max_token_len_per_gpu",
-            CRITIC_TOKENS,
-            "critic.ppo_micro_batch_size_per_gpu",
-            by_tokens=critic_dynamic,
-            packed=critic_packed,
-        ),
+        gpus=batches.gpus,
+        longest=batches.longest,
+        update_tokens=batches.actor.largest,
+        log_prob_tokens=batches.log_probs.largest,
+        critic_tokens=batches.critic.largest if batches.critic else 0,
         update_logit=update_logit,
         log_prob_logit=log_prob_logit,
-        checkpointing=bool(subject.value(f"{MODEL}.enable_gradient_checkpointing", True)),
-        activation_offload=bool(subject.value(f"{MODEL}.enable_activation_offload", False)),
+        checkpointing=subject.flag(f"{MODEL}.enable_gradient_checkpointing", True),
+        activation_offload=subject.flag(f"{MODEL}.enable_activation_offload", False),
         utilisation=float(utilisation) if reserves else None,
-        kv_cache=kv_cache if told else None,
-        max_num_seqs=_int(subject, f"{ROLLOUT}.max_num_seqs", 1024),
-        max_num_batched_tokens=_int(subject, f"{ROLLOUT}.max_num_batched_tokens", 8192),
-        bucket=_int(subject, f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes", BUCKET) << 20
+        kv_cache=kv_cache,
+        max_num_seqs=subject.whole(f"{ROLLOUT}.max_num_seqs") or 1024,
+        max_num_batched_tokens=subject.whole(f"{ROLLOUT}.max_num_batched_tokens") or 8192,
+        bucket=(subject.whole(f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes") or BUCKET) << 20
         if reserves and together
         else 0,
-        staged=not actor.fsdp2 or has_lora(subject),
+        staged=not actor.fsdp2 or subject.has_lora,
         copied=copied(subject, actor, facts),
         of_free=engine == "sglang",
-        sleeps=bool(subject.value(f"{ROLLOUT}.free_cache_engine", True)),
-        eager=bool(subject.value(f"{ROLLOUT}.enforce_eager", False)),
-        tensor_parallel=max(1, _int(subject, f"{ROLLOUT}.tensor_model_parallel_size", 1)),
-        max_model_len=_int(subject, f"{ROLLOUT}.max_model_len", facts.sizes.context),
-        judge=_judge(subject),
-        judge_sleeps=bool(subject.value(f"{JUDGE}.rollout.free_cache_engine", True)),
+        sleeps=subject.flag(f"{ROLLOUT}.free_cache_engine", True),
+        eager=subject.flag(f"{ROLLOUT}.enforce_eager", False),
+        tensor_parallel=subject.whole(TENSOR) or 1,
+        max_model_len=subject.whole(MODEL_LENGTH) or facts.sizes.context,
+        reward_model=_reward_model(subject),
+        reward_model_sleeps=subject.flag(f"{REWARD_MODEL}.rollout.free_cache_engine", True),
     )
 
 
@@ -183,14 +140,14 @@ def logit_bytes(subject: Subject) -> tuple[float, float]:
     veRL gathers the valid rows into a second copy, and computes entropy outside of torch.compile: the
     logits, their softmax and the product in fp32.
     """
-    if subject.value(f"{MODEL}.use_fused_kernels", False):
+    if subject.get(f"{MODEL}.use_fused_kernels", False):
         return 0.5, 0.5
-    scaled = 0 if subject.value(f"{ROLLOUT}.temperature", 1.0) == 1 else 2  # logits over temperature
-    entropy = bool(subject.value(f"{ACTOR}.entropy_coeff", 0) or subject.value(f"{ACTOR}.calculate_entropy", False))
-    if not subject.value(f"{MODEL}.use_remove_padding", False):
+    scaled = 0 if subject.get(f"{ROLLOUT}.temperature", 1.0) == 1 else 2  # logits over temperature
+    entropy = bool(subject.get(f"{ACTOR}.entropy_coeff", 0) or subject.get(f"{ACTOR}.calculate_entropy", False))
+    if not subject.get(f"{MODEL}.use_remove_padding", False):
         return (24 if entropy else 8) + scaled, 14 + scaled
     update = (4 if entropy else 2) if _flash_attn(subject) else 6
-    lean = subject.value(f"{ACTOR}.fsdp_config.use_torch_compile", True) or subject.value(
+    lean = subject.get(f"{ACTOR}.fsdp_config.use_torch_compile", True) or subject.get(
         f"{ACTOR}.fsdp_config.entropy_from_logits_with_chunking", False
     )
     return update + scaled, (2 if lean else 14) + scaled
@@ -199,7 +156,7 @@ def logit_bytes(subject: Subject) -> tuple[float, float]:
 def _flash_attn(subject: Subject) -> bool:
     """Whether flash-attn's cross entropy, which needs no second copy of the logits, will be used."""
     if subject.machine.assumed:
-        return subject.value(f"{MODEL}.override_config.attn_implementation") in (None, "flash_attention_2")
+        return subject.get(f"{MODEL}.override_config.attn_implementation") in (None, "flash_attention_2")
     try:
         return "flash-attn" in verl_env.probe(subject.python).packages
     except UserError:
@@ -208,16 +165,11 @@ def _flash_attn(subject: Subject) -> bool:
 
 def _apart(subject: Subject) -> bool:
     """Whether the engine has GPUs of its own alone; otherwise there is one beside the trainer, too."""
-    mode = subject.value("trainer.v1.trainer_mode") if is_v1(subject) else "sync"
-    return mode == "separate_async" and not subject.value("actor_rollout_ref.hybrid_engine", True)
+    mode = subject.get("trainer.v1.trainer_mode") if subject.is_v1 else "sync"
+    return mode == "separate_async" and not subject.get("actor_rollout_ref.hybrid_engine", True)
 
 
-def _judge(subject: Subject) -> float | None:
-    share = subject.value(f"{JUDGE}.rollout.gpu_memory_utilization", 0.5)
-    shared = subject.value(f"{JUDGE}.enable") and not subject.value(f"{JUDGE}.enable_resource_pool")
-    return float(share) if shared and isinstance(share, (int, float)) and not subject.cpu else None
-
-
-def _int(subject: Subject, key: str, default: int) -> int:
-    """A whole number above 0, else the default: wrong values are told by the checks of the configuration."""
-    return whole(subject, key) or default
+def _reward_model(subject: Subject) -> float | None:
+    share = subject.get(f"{REWARD_MODEL}.rollout.gpu_memory_utilization", 0.5)
+    shared = subject.get(f"{REWARD_MODEL}.enable") and not subject.get(f"{REWARD_MODEL}.enable_resource_pool")
+    return float(share) if shared and isinstance(share, (int, float)) and not subject.on_cpu else None

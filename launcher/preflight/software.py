@@ -1,6 +1,6 @@
 """What is installed beside veRL, against what this veRL supports; each gap with the command that closes it.
 
-veRL's own package metadata says what it wants, so that every version is judged by its own words.
+veRL's own package metadata says what it wants, so that every version is checked against its own requirements.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 
 from launcher import verl_env
 from launcher.errors import UserError
-from launcher.preflight.config.base import has_critic, is_v1
 from launcher.preflight.config.cpu import SUPPORTED
 from launcher.preflight.finding import Finding, Level
 from launcher.preflight.machine import Machine
@@ -63,18 +62,18 @@ def checks(subject: Subject) -> Iterable[Finding]:
     """The software for this preset."""
     if subject.machine.assumed:
         return
-    loggers = subject.value("trainer.logger") or []
+    loggers = subject.get("trainer.logger") or []
     use = Use(
-        gpu=not subject.cpu,
-        engine=str(subject.value("actor_rollout_ref.rollout.name", "vllm")),
-        v1=is_v1(subject),
-        critic=has_critic(subject),
-        attention=subject.value(ATTENTION),
+        gpu=not subject.on_cpu,
+        engine=str(subject.get("actor_rollout_ref.rollout.name", "vllm")),
+        v1=subject.is_v1,
+        critic=bool(subject.has_critic),
+        attention=subject.get(ATTENTION),
         loggers=tuple(loggers if isinstance(loggers, list) else [loggers]),
         env=subject.env,
     )
-    yield from judge(subject.python, use)
-    if subject.value(LIGER) is True:
+    yield from check_packages(subject.python, use)
+    if subject.get(LIGER) is True:
         yield from _liger(subject.python)
 
 
@@ -97,7 +96,7 @@ def usual(machine: Machine) -> Use:
     return Use(gpu, "vllm" if gpu else "hf", True, True, None if gpu else "eager", (), os.environ)
 
 
-def judge(python: str, use: Use) -> Iterator[Finding]:
+def check_packages(python: str, use: Use) -> Iterator[Finding]:
     """Everything about the packages beside the interpreter `python`."""
     try:
         env = verl_env.probe(python)

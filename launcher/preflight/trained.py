@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from launcher.preflight.config.base import ACTOR, MODEL, REF, ROLLOUT, has_lora
 from launcher.preflight.models import ModelFacts
 from launcher.preflight.subject import Subject
+from launcher.verl_config import ACTOR, CRITIC, MODEL, REF, ROLLOUT
 
 _BYTES = {"fp32": 4, "float32": 4, "bf16": 2, "bfloat16": 2, "fp16": 2, "float16": 2}
 
@@ -60,19 +60,22 @@ class Trained:
         return self.weights * self.param_offload + self.adam * self.optimizer_offload
 
 
-def trained(subject: Subject, name: str, facts: ModelFacts, parameters: int, config: str, lora: int) -> Trained:
-    adapter = facts.lora_parameters(lora)
-    policy = bool(subject.value(f"{config}.offload_policy", False))
-    strategy = subject.value("critic.strategy" if name == "critic" else f"{ACTOR}.strategy", "fsdp")
+def trained(subject: Subject, block: str, facts: ModelFacts, parameters: int) -> Trained:
+    """The actor or the critic, whose keys begin with `block`."""
+    name, model, config = ("critic", f"{CRITIC}.model", f"{CRITIC}.fsdp")
+    if block == ACTOR:
+        name, model, config = "actor", MODEL, f"{ACTOR}.fsdp_config"
+    adapter = facts.lora_parameters(subject.whole(f"{model}.lora_rank") or 0)
+    strategy = subject.get(f"{block}.strategy", "fsdp")
     return Trained(
         name=name,
         parameters=parameters + adapter,
         trainable=adapter or parameters,
         element=element(subject, config),
         shards=_shards(subject, config),
-        param_offload=bool(subject.value(f"{config}.param_offload", False)),
-        optimizer_offload=bool(subject.value(f"{config}.optimizer_offload", False)),
-        offload_policy=policy and strategy == "fsdp2",
+        param_offload=subject.flag(f"{config}.param_offload", False),
+        optimizer_offload=subject.flag(f"{config}.optimizer_offload", False),
+        offload_policy=subject.flag(f"{config}.offload_policy", False) and strategy == "fsdp2",
         fsdp2=strategy == "fsdp2",
     )
 
@@ -81,8 +84,8 @@ def copied(subject: Subject, actor: Trained, facts: ModelFacts) -> int:
     """The weights once more, and the embedding gathered; of an adapter sent alone, what it lies in."""
     if actor.fsdp2:
         return 0
-    if has_lora(subject) and not subject.value(f"{MODEL}.lora.merge", False):
-        layered = actor.shards == 1 or subject.value(f"{ROLLOUT}.layered_summon", False)
+    if subject.has_lora and not subject.get(f"{MODEL}.lora.merge", False):
+        layered = actor.shards == 1 or subject.get(f"{ROLLOUT}.layered_summon", False)
         return 0 if layered else actor.weights * actor.shards
     return actor.weights + 2 * actor.element * facts.sizes.embedding
 
@@ -95,17 +98,17 @@ def reference_first(subject: Subject, reference: int) -> int:
     """
     config = f"{REF}.fsdp_config"
     shards = _shards(subject, config)
-    if subject.value(f"{REF}.strategy", "fsdp") == "fsdp2":
+    if subject.get(f"{REF}.strategy", "fsdp") == "fsdp2":
         return 0
-    return reference // shards if shards == 1 or subject.value(f"{config}.use_orig_params", False) else 0
+    return reference // shards if shards == 1 or subject.get(f"{config}.use_orig_params", False) else 0
 
 
 def _shards(subject: Subject, config: str) -> int:
     """GPUs that share one copy of a model."""
-    size = subject.value(f"{config}.fsdp_size", -1)
+    size = subject.get(f"{config}.fsdp_size", -1)
     return size if isinstance(size, int) and 0 < size <= subject.gpus else subject.gpus
 
 
 def element(subject: Subject, config: str) -> int:
     """Bytes of one master weight."""
-    return _BYTES.get(str(subject.value(f"{config}.model_dtype", "fp32")), 4)
+    return _BYTES.get(str(subject.get(f"{config}.model_dtype", "fp32")), 4)

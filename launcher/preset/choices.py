@@ -1,13 +1,15 @@
-"""What can be put into a field: its choices, sizes that divide the batch, files, models, presets."""
+"""What can be put into a field: its choices, sizes that divide the batch, files, models, presets; veRL's keys."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from launcher.preset.effective import Effective
+from launcher.preset.defaults import NEWEST, leaves, tree
+from launcher.preset.effective import BUILT_IN_REWARDS, EffectiveConfig
 from launcher.preset.field_values import Where
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import allowed
@@ -17,7 +19,7 @@ _MODELS = tuple(f"Qwen/Qwen2.5-{size}-Instruct" for size in ("0.5B", "1.5B", "3B
 _ENGINES = ("vllm", "sglang", "hf")
 
 
-def choices(where: Where, text: str, *, fresh: bool, seen: Effective, folder: Path) -> list[str]:
+def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, folder: Path) -> list[str]:
     """What fits the text typed so far. `fresh`: nothing was typed yet, so that everything is offered.
 
     Files are those of the folder that the text names, relative ones from `folder`; folders end in `/`.
@@ -30,7 +32,7 @@ def choices(where: Where, text: str, *, fresh: bool, seen: Effective, folder: Pa
     if bool in spec.types:
         return _fitting(("true", "false"), text, fresh)
     if spec.scale == "divisor":
-        return _fitting([str(value) for value in allowed(spec.name, seen)], text, fresh)
+        return _fitting([str(value) for value in allowed(spec.name, config)], text, fresh)
     names: Sequence[str] = ()
     if where == ("extends",):
         from launcher.preset.files import available
@@ -39,8 +41,6 @@ def choices(where: Where, text: str, *, fresh: bool, seen: Effective, folder: Pa
     elif where == ("rollout", "engine"):
         names = _ENGINES
     elif where == ("reward", "function"):
-        from launcher.preset.translate import BUILT_IN_REWARDS
-
         names = BUILT_IN_REWARDS
     elif where in (("model", "path"), ("critic", "path")):
         names = _MODELS
@@ -72,3 +72,17 @@ def _fitting(names: Sequence[str], text: str, fresh: bool) -> list[str]:
         return list(names)
     begin = [name for name in names if name.lower().startswith(wanted)]
     return begin or [name for name in names if wanted in name.lower()]
+
+
+def verl_keys(typed: str = "", version: str = NEWEST, verl: Path | None = None) -> list[str]:
+    """The keys of veRL `version` that begin with what has been typed, else those that contain it.
+
+    A leading `+` is left out of the comparison. `verl` is the folder of the installed veRL; the first call
+    for it takes half a second.
+    """
+    return _fitting(_known(version, verl), typed.lstrip("+"), fresh=False)
+
+
+@functools.cache
+def _known(version: str, verl: Path | None) -> tuple[str, ...]:
+    return tuple(sorted(leaves(tree(version, verl))))

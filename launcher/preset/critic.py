@@ -105,7 +105,7 @@ class Critic(Group, title="Critic (the value model)"):
     )
     model_dtype: str | None = verl("Type of the master weights.", key=".fsdp.model_dtype")
     ulysses_sequence_parallel_size: int | None = verl(
-        "GPUs that share one sequence.", unit="GPUs", scale="double", ge=1
+        "GPUs that share one sequence.", key=".fsdp.ulysses_sequence_parallel_size", unit="GPUs", scale="double", ge=1
     )
     save_contents: list[str] | None = verl("What a checkpoint of the critic holds.", key=".checkpoint.save_contents")
     load_contents: list[str] | None = verl(

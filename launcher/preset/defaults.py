@@ -15,7 +15,7 @@ import importlib.resources
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,7 @@ def leaves(tree: Tree, above: str = "") -> Iterator[str]:
 
 
 def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
-    """The value that a default of `key` stands for; `look_up(key, otherwise)` answers for other keys."""
+    """The value that a default of `key` stands for; `look_up(key, otherwise)` gives those of other keys."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return value
@@ -129,19 +129,6 @@ def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
     if name.startswith("."):
         name = key.rpartition(".")[0] + name
     return look_up(name, resolve(_literal(otherwise), key, look_up))
-
-
-def default_of(key: str, version: str = NEWEST, verl: Path | None = None, keys: Mapping[str, Any] | None = None) -> Any:
-    """veRL's default for a key as `version` calls it, when `keys` are set; None when it has none."""
-
-    def look_up(name: str, otherwise: Any = None) -> Any:
-        if keys and name in keys:
-            return keys[name]
-        found, value = leaf(tree(version, verl), name)
-        return resolve(value, name, look_up) if found and value != "???" else otherwise
-
-    found, value = leaf(tree(version, verl), key)
-    return resolve(value, key, look_up) if found and value != "???" else None
 
 
 def number(version: str) -> tuple[int, ...]:

@@ -1,16 +1,22 @@
-"""Where drafts come from: a preset of yours, a shipped one, a file, the settings of a run."""
+"""Where drafts come from: a preset of yours, a shipped one, a file, the settings of a run; and where one waits
+that was not saved when the screen went away: a connection that broke must not cost an edit.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from launcher import paths
 from launcher.errors import UserError
+from launcher.files import read_json, write_json
 from launcher.format import SHORT_ID
 from launcher.preset.draft import Draft
-from launcher.preset.files import find
+from launcher.preset.files import find, read_text
 from launcher.preset.schema import Preset
 from launcher.preset.yaml_text import text_of
 from launcher.record.info import RunInfo
@@ -27,10 +33,7 @@ def open_draft(name_or_path: str) -> Draft:
     path, origin = find(name_or_path)
     if origin == "shipped":
         return Draft(paths.presets_dir() / f"{path.stem}.yaml", _SHADOW.format(path.stem), on_disk=None)
-    try:
-        text = path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+    text = read_text(path)
     return Draft(path, text, on_disk=text)
 
 
@@ -58,3 +61,35 @@ def dump(preset: Mapping[str, Any], heading: str) -> str:
         elif value:
             lines += ["", f"{name}:", *(f"  {text_of(key)}: {text_of(item)}" for key, item in value.items())]
     return "\n".join(lines) + "\n"
+
+
+def keep_unsaved(draft: Draft) -> None:
+    """Writes a draft down in the cache, or forgets it when there is nothing to save. Never raises."""
+    if not draft.changed:
+        forget_unsaved(draft)
+        return
+    with contextlib.suppress(OSError):
+        place = _place(draft.path)
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_json(place, {"schema": 1, "on_disk": draft.on_disk, "text": draft.text})
+
+
+def forget_unsaved(draft: Draft) -> None:
+    """It is saved, or was given up on purpose."""
+    with contextlib.suppress(OSError):
+        _place(draft.path).unlink(missing_ok=True)
+
+
+def restore_unsaved(draft: Draft) -> bool:
+    """Goes on where a draft was left, unless its file is another one by now; undo leads back."""
+    found = read_json(_place(draft.path))
+    text = found.get("text")
+    if not isinstance(text, str) or found.get("on_disk") != draft.on_disk or text == draft.text:
+        return False
+    draft.replace(text)
+    return True
+
+
+def _place(path: Path) -> Path:
+    mark = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    return paths.cache_dir() / "drafts" / f"{path.stem}-{mark}.json"

@@ -1,39 +1,242 @@
-"""The value that veRL will see, for a preset that is being edited: what is set, else veRL's default."""
+"""The effective configuration: what veRL will see under each of its keys, and where that comes from.
+
+Keys are those of the newest version throughout ppo-tui; here alone they become those of the version that runs.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
-from launcher.preset import versions
-from launcher.preset.defaults import NEWEST, default_of
-from launcher.preset.field_values import Where
+from launcher.errors import UserError
+from launcher.preset import defaults, hydra, versions
 from launcher.preset.schema import FIELDS
+from launcher.verl_config import (
+    ACTOR,
+    CRITIC,
+    CRITIC_ULYSSES,
+    DYNAMIC,
+    ESTIMATOR,
+    GPUS,
+    LOG_PROB_DYNAMIC,
+    MODEL,
+    NODES,
+    RAY,
+    TRAINER,
+    ULYSSES,
+    VerlConfig,
+)
+
+BUILT_IN_REWARDS = ("gsm8k", "math")
+
+_STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
+_REWARD_NAME = "reward.custom_reward_function.name"
+_Config = TypeVar("_Config", bound="EffectiveConfig")
+
+Source = Literal["default", "field", "derived", "override", "ppo-tui"]
+"""veRL's default, a field that the preset sets, a value that follows from fields, a veRL key that the preset
+sets, ppo-tui's own choice (a field's default among them).
+"""
 
 
-class Effective:
-    """Answers for veRL keys as the newest version calls them; `values` are those that are set."""
+@dataclass(frozen=True)
+class Setting:
+    """The value that a key is given; `prefix` is Hydra's: "", "+" (append) or "++" (set or append)."""
 
-    def __init__(self, values: Mapping[Where, Any], version: str = NEWEST) -> None:
-        self._version = version
-        self._keys: dict[str, Any] = {}
+    value: Any
+    source: Source = "ppo-tui"
+    prefix: str = ""
+
+
+Settings = dict[str, Setting]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveConfig(VerlConfig):
+    """The configuration of one version of veRL with some keys set: `settings`, as `version` calls them.
+
+    `verl` is the folder of the installed veRL, whose defaults are used; without one those of the published
+    versions are.
+    """
+
+    version: str = defaults.NEWEST
+    verl: Path | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """What veRL will see under `key`; `default` where this version has no such key. Never raises."""
+        name = self._name(key)
+        return default if name is None else self._look_up(name, default)
+
+    def source(self, key: str) -> Source:
+        """Where the value of `key` comes from."""
+        setting = self.settings.get(self._name(key) or "")
+        return setting.source if setting else "default"
+
+    def is_set(self, key: str) -> bool:
+        """Whether `key` is given a value, so that veRL's default does not count."""
+        return self._name(key) in self.settings
+
+    def with_fields(self: _Config, change: Mapping[str, Any]) -> _Config:
+        """The configuration with preset fields set, and with those that follow them."""
+        settings = dict(self.settings)
         for spec in FIELDS.values():
-            value = values.get(spec.path)
-            if value is None and spec.follows:
-                value = values.get(FIELDS[spec.follows].path)
-            if value is None:
-                value = spec.default
-            if spec.key and value is not None:
-                self._keys[spec.key] = spec.names.get(value, value) if isinstance(value, str) else value
-        self._keys |= {where[1]: value for where, value in values.items() if where[0] == "overrides"}
+            follows = spec.follows in change and self.source(spec.key) in ("default", "derived")
+            name = self._name(spec.key) if spec.key and (spec.name in change or follows) else None
+            if name is not None:
+                own = spec.name in change
+                value = change[spec.name if own else spec.follows]
+                settings[name] = Setting(spec.to_verl(value), "field" if own else "derived", spec.plus)
+        return dataclasses.replace(self, settings=settings)
 
-    def __call__(self, key: str) -> Any:
-        """The value of a veRL key, None where nothing is known."""
-        if key in self._keys:
-            return self._keys[key]
-        return default_of(versions.newest(key), self._version, keys=self._keys)
+    def at_least(self, version: str) -> bool:
+        """Whether this veRL is that version or newer."""
+        return defaults.number(self.version) >= defaults.number(version)
 
-    def whole(self, key: str, otherwise: int = 1) -> int:
-        """The value where it is a whole number above 0, else `otherwise`."""
-        value = self(key)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else otherwise
+    @property
+    def defaults(self) -> defaults.Tree:
+        """veRL's configuration without any setting, references unresolved."""
+        return defaults.tree(self.version, self.verl)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the run uses the CPU platform, where rules about GPUs do not apply."""
+        return bool(self.get("trainer.device") == "cpu")
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all machines together, at least 1."""
+        return (self.whole(GPUS) or 1) * (self.whole(NODES) or 1)
+
+    def sequence_parallel(self, model: str = ACTOR) -> int:
+        """GPUs that share one sequence of the actor, or of the critic.
+
+        veRL: `verl/workers/config/actor.py: FSDPActorConfig.__post_init__` hands the actor's own key to its
+        engine; the critic's is read from the engine's configuration alone (`critic.py: FSDPCriticConfig`).
+        """
+        keys = (
+            (CRITIC_ULYSSES,) if model == CRITIC else (ULYSSES, f"{ACTOR}.fsdp_config.ulysses_sequence_parallel_size")
+        )
+        return max(self.whole(key) or 1 for key in keys)
+
+    def data_parallel(self, model: str = ACTOR) -> int:
+        """Ranks of a model: equal shares into which its batches are cut."""
+        return max(1, self.gpus // self.sequence_parallel(model))
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether the actor's micro-batches are filled by tokens."""
+        return self.flag(DYNAMIC, False)
+
+    @property
+    def log_prob_dynamic(self) -> bool:
+        """Whether the passes for log-probabilities are filled by tokens."""
+        return self.flag(LOG_PROB_DYNAMIC, self.dynamic)
+
+    @property
+    def critic_dynamic(self) -> bool:
+        """Whether the critic's micro-batches are filled by tokens.
+
+        veRL: up to 0.7 `verl/workers/critic/dp_critic.py: DataParallelPPOCritic.update_critic` asks
+        `use_dynamic_bsz`; from 0.8 on `verl/workers/engine_workers.py: TrainingWorker.train_batch` asks its
+        engine's configuration, where nothing turns it off.
+        """
+        return self.at_least("0.8.0") or self.flag(f"{CRITIC}.use_dynamic_bsz", self.dynamic)
+
+    @property
+    def has_lora(self) -> bool:
+        """Whether the actor trains an adapter; the reference is then the actor without it."""
+        ranks = self.whole(f"{MODEL}.lora_rank"), self.whole(f"{MODEL}.lora.rank")
+        return any(ranks) or self.get(f"{MODEL}.lora_adapter_path") is not None
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether veRL's newer trainer (0.9) runs."""
+        return self.at_least("0.9.0") and self.flag(f"{TRAINER}.use_v1", True)
+
+    @property
+    def is_fsdp(self) -> bool:
+        """Whether veRL's default engine is used: the tree of keys that is known here belongs to it."""
+        return bool(self.get("model_engine", "dp") == "dp")
+
+    def _name(self, key: str) -> str | None:
+        """The key as this version calls it; None where it has none."""
+        with contextlib.suppress(UserError):
+            return versions.at(key, self.version)
+        return None
+
+    def _look_up(self, name: str, default: Any) -> Any:
+        if name in self.settings:
+            return self.settings[name].value
+        parent, _, last = name.rpartition(".")
+        if parent in self.settings and isinstance(block := self.settings[parent].value, Mapping):
+            return block.get(last, default)  # a whole block was given
+        found, value = defaults.leaf(self.defaults, name)
+        if not found or value == "???":
+            return default
+        return defaults.resolve(value, name, self._look_up)
+
+
+def of_fields(values: Mapping[tuple[str, ...], Any]) -> Settings:
+    """The newest keys that fields set; `values` are those of the preset by their paths."""
+    found: Settings = {}
+    for spec in FIELDS.values():
+        source: Source = "field" if spec.path in values else "ppo-tui"
+        value = values.get(spec.path, spec.default)
+        if value is None and spec.follows:
+            value, source = values.get(FIELDS[spec.follows].path, FIELDS[spec.follows].default), "derived"
+        if spec.key and value is not None:
+            found[spec.key] = Setting(spec.to_verl(value), source, spec.plus)
+    return found
+
+
+def of_overrides(values: Mapping[tuple[str, ...], Any]) -> Settings:
+    """The veRL keys without a field, as they are; `~/` is filled in, because veRL does so only here and there."""
+    found: Settings = {}
+    for (group, *spelled), value in values.items():
+        if group == "overrides":
+            prefix, key = hydra.split_key(spelled[0], "overrides")
+            home = isinstance(value, str) and value.startswith("~/")
+            found[key] = Setting(str(Path(value).expanduser()) if home else value, "override", prefix)
+    return found
+
+
+def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
+    """The settings of newest keys as `version` calls them, without those that mean nothing in this preset; and
+    why it lacks keys.
+    """
+    dropped = set()
+    if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
+        dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
+    if ESTIMATOR in wanted and wanted[ESTIMATOR].value == "grpo":  # has no critic
+        dropped |= {key for key in wanted if key.startswith("critic.")}
+    if versions.number(version) < (0, 8, 0):
+        dropped.add(_STORAGE)  # there is no TransferQueue
+    if _REWARD_NAME in wanted and wanted[_REWARD_NAME].value in BUILT_IN_REWARDS:
+        # veRL chooses them by the data; next to a path it is left over from the preset that was extended
+        dropped.add(_REWARD_NAME)
+    named: Settings = {}
+    missing: list[str] = []
+    for key, setting in wanted.items():
+        if key in dropped:
+            continue
+        try:
+            name = versions.at(key, version)
+        except UserError as error:
+            missing.append(str(error))
+        else:
+            added = versions.unlisted(key, version)
+            named[name] = dataclasses.replace(setting, prefix="+") if added else setting
+    return named, missing
+
+
+def of_draft(
+    values: Mapping[tuple[str, ...], Any], version: str = defaults.NEWEST, verl: Path | None = None
+) -> EffectiveConfig:
+    """The configuration of a preset that is being edited, from the values that are set. Never raises."""
+    settings, _ = for_version(of_fields(values) | of_overrides(values), version)
+    return EffectiveConfig(version=version, verl=verl, settings=settings)

@@ -37,6 +37,16 @@ def where_of(name: str) -> Where:
     return "overrides", newest
 
 
+def field_named(key: str) -> str:
+    """The preset field of a field's name, or of a key of any veRL, with or without `+`. Raises UserError."""
+    bare = key.lstrip("+")
+    if bare in FIELDS:
+        return bare
+    if (spec := BY_KEY.get(versions.newest(bare))) is not None:
+        return spec.name
+    raise UserError(f"'{key}' is no field of a preset{did_you_mean(bare, [*FIELDS, *BY_KEY])}")
+
+
 def typed(where: Where, text: str) -> Any:
     """The value that a person means with a text: where the field takes text, quotes are not needed."""
     text, spec = text.strip(), FIELDS.get(".".join(where))

@@ -91,6 +91,15 @@ class Spec:
         """Whether it may be null, which leaves the value to veRL."""
         return type(None) in self.types
 
+    def to_verl(self, value: Any) -> Any:
+        """The value that veRL is given for one of this field: gae for ppo."""
+        return self.names.get(value, value) if isinstance(value, str) else value
+
+    def from_verl(self, value: Any) -> Any:
+        """The value of this field that stands for one of veRL's."""
+        ours = {theirs: name for name, theirs in self.names.items()}
+        return ours.get(value, value) if isinstance(value, str) else value
+
 
 def specs(model: type[BaseModel], path: tuple[str, ...] = ()) -> dict[str, Spec]:
     """Every field of `model` and of the groups in it by its dotted name, in the order of the source."""

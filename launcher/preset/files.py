@@ -14,7 +14,7 @@ from launcher import paths
 from launcher.errors import UserError
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
-from launcher.preset.schema import FIELDS, Preset
+from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.text import clean, did_you_mean
 
 _FEW = 16  # presets that an error may list
@@ -44,10 +44,10 @@ class LoadedPreset:
         """What was set, as the mapping a file would hold; `restore` reads it back."""
         return layers.nest(self.layer)
 
-    def source(self, name: str) -> str | None:
-        """Where the value of a field (`actor.lr`) comes from, or None for a default."""
-        entry = self.layer.get(tuple(name.split(".")))
-        return entry.source if entry else None
+    def values(self) -> dict[tuple[str, ...], Any]:
+        """The values that were set, by their paths: ("actor", "lr"), ("overrides", "+key")."""
+        fields = {spec.path: value_of(self.preset, spec) for spec in FIELDS.values() if spec.path in self.layer}
+        return fields | {("overrides", key): value for key, value in self.preset.overrides.items()}
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,14 @@ def with_settings(preset: str | LoadedPreset, settings: Sequence[str]) -> Loaded
 def find(name_or_path: str) -> tuple[Path, Origin]:
     """The file that a name or path means, and where it is from. Raises UserError."""
     return _find(name_or_path, Path.cwd())
+
+
+def read_text(path: Path) -> str:
+    """The text of a preset file as it is. Raises UserError."""
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
 
 
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:

@@ -1,4 +1,4 @@
-"""The way of a batch: prompts, responses, mini- and micro-batches, optimizer steps; what a run comes to.
+"""How a preset's data are cut: prompts, responses, mini- and micro-batches, optimizer steps; what a run comes to.
 
 Counted as veRL counts (rules P6 to P13 of docs/preflight.md): batch sizes are prompts, `rollout.n` makes
 responses of them, and only then are they shared out to GPUs.
@@ -7,31 +7,53 @@ responses of them, and only then are they shared out to GPUs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.preset.effective import Effective
-
-_ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+from launcher.preset.effective import EffectiveConfig
+from launcher.verl_config import (
+    ACTOR,
+    BATCH,
+    CRITIC,
+    CRITIC_MICRO,
+    CRITIC_TOKENS,
+    LOG_PROB,
+    LOG_PROB_TOKENS,
+    MICRO,
+    MODEL,
+    PROMPT,
+    RESPONSE,
+    TOKENS,
+    N,
+)
 
 
 @dataclass(frozen=True)
-class Updates:
-    """How one model is updated in a step.
+class Passes:
+    """How the responses of one rank go through a model.
 
-    `mini` prompts make one optimizer step, of `mini_batches` in each of `epochs` passes; `per_gpu` responses
-    of it (a fraction where they cannot be shared out) come in `micro_batches` of `micro` responses. With
-    dynamic batches `tokens` fill one instead, and `micro_batches` is the number when all are of full length.
+    `per_gpu` responses (a fraction where they cannot be shared out) come in `micro_batches` of `micro`. With
+    dynamic batches `tokens` on each GPU fill one instead, and `micro_batches` is the number when all are of
+    full length. `largest` is the largest micro-batch in tokens on one GPU, as far as it takes memory.
+    """
+
+    per_gpu: float
+    micro: int | None
+    tokens: int | None
+    micro_batches: int | None
+    largest: int = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Updates(Passes):
+    """How one model is updated in a step: `mini` prompts make one optimizer step, of `mini_batches` in each of
+    `epochs` passes. `per_gpu` counts the responses of one mini-batch.
     """
 
     mini: int
     mini_batches: int
     epochs: int
-    per_gpu: float
-    micro: int | None
-    tokens: int | None
-    micro_batches: int | None
 
     @property
     def steps(self) -> int:
@@ -54,6 +76,7 @@ class Flow:
     longest: int
     actor: Updates
     critic: Updates | None
+    log_probs: Passes
     padding: int
     rows: int | None
     steps_an_epoch: int | None
@@ -77,35 +100,33 @@ class Flow:
         return None if self.steps is None else max(0, self.steps - self.critic_warmup) * self.actor.steps
 
 
-def flow(seen: Effective, rows: int | None = None) -> Flow:
-    """The flow of a preset; `rows` are those of its training files."""
-    prompts, n = seen.whole("data.train_batch_size", 1024), seen.whole(f"{_ROLLOUT}.n")
-    gpus = seen.whole("trainer.n_gpus_per_node", 8) * seen.whole("trainer.nnodes")
-    ranks = max(1, gpus // seen.whole(f"{_ACTOR}.ulysses_sequence_parallel_size"))
-    longest = seen.whole("data.max_prompt_length", 512) + seen.whole("data.max_response_length", 512)
-    actor = _updates(seen, _ACTOR, prompts, n, ranks, longest)
-    critic = _updates(seen, "critic", prompts, n, ranks, longest) if _has_critic(seen) else None
-    most = seen("data.train_max_samples")
-    if rows is not None and isinstance(most, int) and most > 0:
+def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
+    """The flow of a configuration; `rows` are those of its training files."""
+    prompts, n = config.whole(BATCH) or 1024, config.whole(N) or 1
+    longest = (config.whole(PROMPT) or 512) + (config.whole(RESPONSE) or 512)
+    actor = _updates(config, ACTOR, prompts, n, longest)
+    critic = _updates(config, CRITIC, prompts, n, longest) if config.has_critic else None
+    most = config.whole("data.train_max_samples")
+    if rows is not None and most is not None:
         rows = min(rows, most)
     steps_an_epoch = None if rows is None else rows // prompts
-    epochs, wanted = seen.whole("trainer.total_epochs", 30), seen("trainer.total_training_steps")
+    epochs, wanted = config.whole("trainer.total_epochs") or 30, config.whole("trainer.total_training_steps", 0)
     by_epochs = None if steps_an_epoch is None else steps_an_epoch * epochs
-    wanted = wanted if isinstance(wanted, int) else None
     steps = min((each for each in (by_epochs, wanted) if each is not None), default=None)
     early = wanted is not None and by_epochs is not None and by_epochs < wanted
-    saves = _times(steps, seen("trainer.save_freq"), last=not early)
-    most_kept = seen("trainer.max_actor_ckpt_to_keep")
-    first = int(seen("trainer.val_before_train") is not False)
-    validations = _times(steps, seen("trainer.test_freq"), last=not early)
+    saves = _times(steps, config.get("trainer.save_freq"), last=not early)
+    most_kept = config.whole("trainer.max_actor_ckpt_to_keep", 0)
+    first = int(config.get("trainer.val_before_train") is not False)
+    validations = _times(steps, config.get("trainer.test_freq"), last=not early)
     return Flow(
         prompts=prompts,
         n=n,
-        gpus=gpus,
-        ranks=ranks,
+        gpus=config.gpus,
+        ranks=config.data_parallel(),
         longest=longest,
         actor=actor,
         critic=critic,
+        log_probs=Passes(*_passes(config, ACTOR, max(prompts, actor.mini) * n, longest, log_probs=True)),
         padding=-(-prompts // actor.mini) * actor.mini * n - prompts * n,
         rows=rows,
         steps_an_epoch=steps_an_epoch,
@@ -113,10 +134,10 @@ def flow(seen: Effective, rows: int | None = None) -> Flow:
         epochs=epochs,
         steps=steps,
         early=early,
-        critic_warmup=seen.whole("trainer.critic_warmup", 0) if critic else 0,
+        critic_warmup=config.whole("trainer.critic_warmup") or 0 if critic else 0,
         validations=None if validations is None else validations + first,
         checkpoints=saves,
-        kept=saves if saves is None or not isinstance(most_kept, int) else min(saves, most_kept),
+        kept=saves if saves is None or most_kept is None else min(saves, most_kept),
     )
 
 
@@ -132,31 +153,40 @@ def rows_of(files: Any) -> int | None:
     return sum(counts) if counts else None
 
 
-def _has_critic(seen: Effective) -> bool:
-    enabled = seen("critic.enable")
-    return enabled if isinstance(enabled, bool) else seen("algorithm.adv_estimator") == "gae"
+def _updates(config: EffectiveConfig, model: str, prompts: int, n: int, longest: int) -> Updates:
+    mini = config.whole(f"{model}.ppo_mini_batch_size") or prompts
+    epochs = config.whole(f"{model}.ppo_epochs") or 1
+    return Updates(*_passes(config, model, mini * n, longest), mini, -(-prompts // mini), epochs)
 
 
-def _updates(seen: Effective, model: str, prompts: int, n: int, ranks: int, longest: int) -> Updates:
-    mini = seen.whole(f"{model}.ppo_mini_batch_size", prompts)
-    per_gpu = mini * n / ranks
-    # From 0.8 on the critic fills its micro-batches by tokens, whatever is set.
-    if model == "critic":
-        tokens: int | None = seen.whole("critic.ppo_infer_max_token_len_per_gpu", 32768)
+def _passes(
+    config: EffectiveConfig, model: str, responses: int, longest: int, *, log_probs: bool = False
+) -> tuple[float, int | None, int | None, int | None, int]:
+    """The fields of `Passes` for all the responses that go through a model at once.
+
+    A budget of tokens is that of each GPU which shares a sequence, and counts no padding, which may well
+    double them where sequences are not packed. veRL: `verl/workers/engine/utils.py: prepare_micro_batches`, up
+    to 0.7 `verl/workers/critic/dp_critic.py` and `actor/dp_actor.py`.
+    """
+    ranks, sharing = config.data_parallel(model), config.sequence_parallel(model)
+    packed = config.flag(f"{MODEL}.use_remove_padding", False)
+    if model == CRITIC:
+        packed = config.flag(f"{CRITIC}.model.use_remove_padding", packed)
+        dynamic, budget, usual, micro_key = config.critic_dynamic, CRITIC_TOKENS, 32768, CRITIC_MICRO
+    elif log_probs:
+        dynamic, budget, usual, micro_key = config.log_prob_dynamic, LOG_PROB_TOKENS, 16384, LOG_PROB
     else:
-        dynamic = seen(f"{model}.use_dynamic_bsz") is True
-        tokens = seen.whole(f"{model}.ppo_max_token_len_per_gpu", 16384) if dynamic else None
-    micro = None if tokens else seen.whole(f"{model}.ppo_micro_batch_size_per_gpu", 0) or None
-    size = max(1, tokens // longest) if tokens else micro
-    return Updates(
-        mini=mini,
-        mini_batches=-(-prompts // mini),
-        epochs=seen.whole(f"{model}.ppo_epochs"),
-        per_gpu=per_gpu,
-        micro=micro,
-        tokens=tokens,
-        micro_batches=None if size is None else int(-(-per_gpu // size)),
-    )
+        dynamic, budget, usual, micro_key = config.dynamic, TOKENS, 16384, MICRO
+    tokens = (config.whole(budget) or usual) if dynamic else None
+    micro = None if tokens else config.whole(micro_key)
+    size = max(1, tokens * sharing // longest) if tokens else micro
+    rows = max(1, responses // ranks)
+    if tokens:
+        largest = min(max(tokens * sharing, longest) * (1 if packed else 2), rows * longest) // sharing
+    else:
+        largest = min(micro or 1, rows) * longest // sharing
+    per_gpu = responses / ranks
+    return per_gpu, micro, tokens, None if size is None else int(-(-per_gpu // size)), largest
 
 
 def _times(steps: int | None, every: Any, *, last: bool) -> int | None:

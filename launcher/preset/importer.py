@@ -9,8 +9,8 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.preset import layers, script, versions
-from launcher.preset.defaults import default_of
 from launcher.preset.drafts import dump
+from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
 from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS
@@ -133,7 +133,7 @@ def _fill_in(layer: Layer) -> Iterator[str]:
     for name in _SILENT:
         spec = FIELDS[name]
         if spec.path not in layer:
-            value = default_of(spec.key)
+            value = EffectiveConfig().get(spec.key)
             layer[spec.path] = layers.Entry(value, "veRL's default", spec.path[-1])
             yield f"{name} is {value}: the script does not say it, and that is veRL's default"
 

@@ -161,8 +161,7 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     newest = versions.newest(key)
     spec = BY_KEY.get(newest)
     if spec is not None:
-        ours = {theirs: name for name, theirs in spec.names.items()}
-        _put_field(layer, spec.name, ours.get(value, value) if isinstance(value, str) else value, source, folder)
+        _put_field(layer, spec.name, spec.from_verl(value), source, folder)
     else:
         layer["overrides", newest] = Entry(value, source, prefix + newest)
 

@@ -9,7 +9,7 @@ from launcher.errors import UserError
 from launcher.files import write_atomic
 from launcher.preset import yaml_text
 from launcher.preset.draft import Draft, target
-from launcher.preset.files import find, load, load_text, parse, shipped, users
+from launcher.preset.files import find, load, load_text, parse, read_text, shipped, users
 from launcher.preset.importer import Imported, from_script
 
 
@@ -19,7 +19,7 @@ def copy(name_or_path: str, new: str) -> Path:
     Raises UserError for an unknown preset, a name that is none or taken, a file that cannot be read.
     """
     path, _ = find(name_or_path)
-    text = _text(path)
+    text = read_text(path)
     draft = Draft(path, text, on_disk=text)
     draft.save_as(new)
     return draft.path
@@ -33,7 +33,7 @@ def rename(name: str, new: str) -> Path:
     children = _children(name)  # asked before the new file is one of them
     moved = copy(str(path), new)
     for child in children:
-        _write(child, yaml_text.put(_text(child), ("extends",), new))
+        _write(child, yaml_text.put(read_text(child), ("extends",), new))
     path.unlink()
     return moved
 
@@ -90,13 +90,6 @@ def _extends(path: Path) -> str | None:
     except UserError:
         return None  # a broken preset keeps nobody from anything
     return parent if isinstance(parent, str) else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
 
 
 def _write(path: Path, text: str) -> None:

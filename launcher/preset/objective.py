@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from launcher.preset.fields import Group, verl
+from launcher.verl_config import ACTOR
 
 Estimator = Literal["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "kl+", "k1+", "abs+", "low_var_kl+", "k3+"]
 """A `+` keeps the value and takes the gradient of the squared estimator."""
@@ -28,16 +29,10 @@ class Kl(Group, title="KL to the reference"):
     )
     estimator: Estimator | None = verl("Estimator of the KL in the reward.", key=".kl_penalty")
     in_loss: bool | None = verl(
-        "Add the KL to the reference to the actor's loss (GRPO).",
-        key="actor_rollout_ref.actor.use_kl_loss",
-        essential=True,
+        "Add the KL to the reference to the actor's loss (GRPO).", key=f"{ACTOR}.use_kl_loss", essential=True
     )
-    loss_coef: float | None = verl(
-        "Weight of the KL in the loss.", key="actor_rollout_ref.actor.kl_loss_coef", essential=True, ge=0
-    )
-    loss_estimator: Estimator | None = verl(
-        "Estimator of the KL in the loss.", key="actor_rollout_ref.actor.kl_loss_type"
-    )
+    loss_coef: float | None = verl("Weight of the KL in the loss.", key=f"{ACTOR}.kl_loss_coef", essential=True, ge=0)
+    loss_estimator: Estimator | None = verl("Estimator of the KL in the loss.", key=f"{ACTOR}.kl_loss_type")
 
 
 class Advantage(Group, title="Advantage"):

@@ -14,7 +14,7 @@ from launcher.preset.task import Data, Reward
 
 
 class Preset(Group):
-    """The whole of it, after `extends` and settings. `health` is judged by `launcher.health`."""
+    """The whole of it, after `extends` and settings. `health` is checked by `launcher.health`."""
 
     extends: str | None = verl("Preset to start from: a name or a path relative to the file.", key="")
     description: str = verl("What the preset is for, in one sentence.", key="", default="")

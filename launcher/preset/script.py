@@ -2,7 +2,7 @@
 
 Understood are quotes, comments, continued lines, assignments, arrays, `export`, `$VAR`, `${VAR:-default}`,
 `${VAR%/*}` and its kin, `"${ARRAY[@]}"`, sums, and `$(dirname "$0")`. What a shell would have to run
-(`$(date)`, loops, conditions) is told in notes.
+(`$(date)`, loops, conditions) is listed in notes.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _driver(words: list[str]) -> int | None:
 def _prefix(words: list[str], found: Script) -> dict[str, str]:
     """The environment that `env A=1 python -m` and `ray job submit ... --` give a command."""
     if words[:3] == ["ray", "job", "submit"]:
-        found.notes.append(f"was sent with {_short(words)}: see cluster.address and cluster.submit")
+        found.notes.append(f"was sent with {_short(words)}: see cluster.address")
         return _runtime_env(words)
     if not words or words[0].rpartition("/")[2] != "env":
         return {}

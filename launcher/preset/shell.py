@@ -34,9 +34,7 @@ def script(name: str, version: str | None, below: Path) -> str:
     if version is None:
         env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
         version, python = env.verl or NEWEST, env.python if env.verl else python
-    names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
-    folders = RunFolders(*(below / each for each in names))
-    launch = build(loaded, version=version, folders=folders, python=python)
+    launch = build(loaded, version=version, folders=RunFolders.below(below), python=python)
     said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
     about = f"# {said}\n" if said else ""
     for key, why in ignored(launch.keys, version):

@@ -7,7 +7,7 @@ import operator
 import re
 from collections.abc import Iterator
 
-from launcher.preset.shell_answers import OPERATION, answer, changed, operands
+from launcher.preset.shell_expansions import OPERATION, changed, operands, printed
 
 _PARAMETER = re.compile(r"(\w+|[@*#?$!-])(?:\[([^\]]*)\])?(?:(:?[-=+?])(.*))?", re.DOTALL)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=\(")
@@ -82,11 +82,11 @@ class Expander:
     def command(self, text: str) -> str:
         """`$(text)`, which is not run; what asks for a part of a path is known all the same."""
         before, self._depth = len(self.notes), self._depth + 1
-        said = answer(read(text, self), self.variables["PWD"]) if self._depth <= _DEEPEST else None
+        output = printed(read(text, self), self.variables["PWD"]) if self._depth <= _DEEPEST else None
         self._depth -= 1
-        if said is None:
+        if output is None:
             self.notes[before:] = [f"$({text}) is left out: a script is read, not run"]
-        return said or ""
+        return output or ""
 
     def arithmetic(self, text: str) -> str:
         """`$((text))`: whole numbers and variables with + - * / %."""

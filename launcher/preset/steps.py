@@ -6,22 +6,20 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from launcher.preset.effective import Effective
+from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
+from launcher.verl_config import ACTOR, BATCH, CRITIC, CRITIC_MINI, MINI, N
 
 _SMALLEST = 1e-4  # above 0 on the scale of 1-2-5
-_ACTOR, _CRITIC, _ROLLOUT = "actor_rollout_ref.actor", "critic", "actor_rollout_ref.rollout"
-_REF = "actor_rollout_ref.ref"
 
 
-def step(spec: Spec, value: Any, up: bool, seen: Effective) -> Any:
+def step(spec: Spec, value: Any, up: bool, config: EffectiveConfig) -> Any:
     """The value after `value` on the field's scale, or None when there is none.
 
     A field that is not set goes on from veRL's default. Switches change, choices go round.
     """
     if value is None and spec.key:
-        value = seen(spec.key)
-        value = {theirs: ours for ours, theirs in spec.names.items()}.get(value, value) if spec.names else value
+        value = spec.from_verl(config.get(spec.key))
     if bool in spec.types:
         return not value
     if spec.choices:
@@ -30,7 +28,7 @@ def step(spec: Spec, value: Any, up: bool, seen: Effective) -> Any:
     if not spec.scale or isinstance(value, (str, list, dict)):
         return None
     if spec.scale == "divisor":
-        return _neighbour(allowed(spec.name, seen), value, up)
+        return _neighbour(allowed(spec.name, config), value, up)
     if spec.scale == "double":
         return _double(value, up)
     if spec.scale == "125":
@@ -39,10 +37,10 @@ def step(spec: Spec, value: Any, up: bool, seen: Effective) -> Any:
     return _step(value or 0, spec.step, up, whole=float not in spec.types)
 
 
-def allowed(name: str, seen: Effective) -> list[int]:
+def allowed(name: str, config: EffectiveConfig) -> list[int]:
     """The values of a "divisor" field that the rest of the preset allows (rules P2, P8 to P13)."""
     whole = _WHOLE.get(name)
-    return divisors(whole(seen)) if whole else []
+    return divisors(whole(config)) if whole else []
 
 
 def divisors(number: int) -> list[int]:
@@ -51,32 +49,27 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // part for part in small)})
 
 
-def _responses(seen: Effective, prompts: int) -> int:
+def _responses(config: EffectiveConfig, prompts: int | None, model: str = ACTOR) -> int:
     """Responses to so many prompts that one GPU trains on; 0 when they cannot be shared out."""
-    total = prompts * seen.whole(f"{_ROLLOUT}.n")
-    ranks = max(1, _gpus(seen) // seen.whole(f"{_ACTOR}.ulysses_sequence_parallel_size"))
+    total, ranks = (prompts or 256) * (config.whole(N) or 1), config.data_parallel(model)
     return total // ranks if total % ranks == 0 else 0
 
 
-def _gpus(seen: Effective) -> int:
-    return seen.whole("trainer.n_gpus_per_node") * seen.whole("trainer.nnodes")
+def _batch(config: EffectiveConfig) -> int:
+    return config.whole(BATCH) or 1024
 
 
-def _batch(seen: Effective) -> int:
-    return seen.whole("data.train_batch_size", 1024)
+def _gpus(config: EffectiveConfig) -> int:
+    return config.gpus
 
 
-_WHOLE: dict[str, Callable[[Effective], int]] = {
+_WHOLE: dict[str, Callable[[EffectiveConfig], int]] = {
     "actor.ppo_mini_batch_size": _batch,
     "critic.ppo_mini_batch_size": _batch,
-    "actor.ppo_micro_batch_size_per_gpu": lambda seen: _responses(
-        seen, seen.whole(f"{_ACTOR}.ppo_mini_batch_size", 256)
-    ),
-    "critic.ppo_micro_batch_size_per_gpu": lambda seen: _responses(
-        seen, seen.whole(f"{_CRITIC}.ppo_mini_batch_size", 256)
-    ),
-    "rollout.log_prob_micro_batch_size_per_gpu": lambda seen: _responses(seen, _batch(seen)),
-    "ref.log_prob_micro_batch_size_per_gpu": lambda seen: _responses(seen, _batch(seen)),
+    "actor.ppo_micro_batch_size_per_gpu": lambda config: _responses(config, config.whole(MINI)),
+    "critic.ppo_micro_batch_size_per_gpu": lambda config: _responses(config, config.whole(CRITIC_MINI), CRITIC),
+    "rollout.log_prob_micro_batch_size_per_gpu": lambda config: _responses(config, _batch(config)),
+    "ref.log_prob_micro_batch_size_per_gpu": lambda config: _responses(config, _batch(config)),
     "rollout.tensor_model_parallel_size": _gpus,
     "rollout.data_parallel_size": _gpus,
     "rollout.expert_parallel_size": _gpus,

@@ -31,6 +31,8 @@ MOVES = (
     Move("reward.reward_model.nnodes", "reward_model.nnodes", "0.7.1"),
     Move("reward.reward_kwargs.", "reward_model.reward_kwargs.", "0.7.1"),
     Move("reward.sandbox_fusion.", "reward_model.sandbox_fusion.", "0.7.1"),
+    # from 0.8 on the old name has no effect, though it is there; the old block had none before
+    Move("critic.fsdp.ulysses_sequence_parallel_size", "critic.ulysses_sequence_parallel_size", "0.8.0"),
     Move("critic.fsdp.", "critic.model.fsdp_config.", "0.8.0"),
     # 0.9's trainer reads only the second name, which its config tree does not hold
     Move("critic.ppo_infer_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu", "0.9.0"),

@@ -70,15 +70,15 @@ def value_of(text: str) -> Any:
         return text
 
 
-def put(text: str, path: Path, value: Any, order: Sequence[str] = (), about: str = "") -> str:
+def put(text: str, path: Path, value: Any, order: Sequence[str] = ()) -> str:
     """The text with `value` at `path`.
 
     A group that is not there yet is added behind the last one that comes before it in `order`; a new value
-    comes last in its group, with `about` as its comment.
+    comes last in its group.
     """
     wanted = _with(read(text) or {}, path, value)
     try:
-        changed = _Text(text).put(path, value, order, about)
+        changed = _Text(text).put(path, value, order)
     except _Unusual:
         return _by_ruamel(text, path, value)
     return changed if _says(changed, wanted) else _by_ruamel(text, path, value)
@@ -107,18 +107,18 @@ class _Text:
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self.root = YAML(typ="rt", pure=True).compose(text)
 
-    def put(self, path: Path, value: Any, order: Sequence[str], about: str) -> str:
+    def put(self, path: Path, value: Any, order: Sequence[str]) -> str:
         holder, key, node, rest = self._find(path)
         if node is not None and not rest:
             return self._replace(key, node, value)
         if node is not None and node.tag.endswith(":null"):  # `env:` with nothing below it
-            inner = self._nested(rest, value, " " * (key.start_mark.column + 2), about)
+            inner = self._nested(rest, value, " " * (key.start_mark.column + 2))
             return self._insert(self._line_end(self._colon(key)), inner)
         if node is not None:
             raise _Unusual
         if holder is None:  # nothing but comments
             before = self.text if not self.text or self.text.endswith("\n") else self.text + self.newline
-            return before + self._nested(rest, value, "", about) + self.newline
+            return before + self._nested(rest, value, "") + self.newline
         if holder.flow_style:
             close = holder.end_mark.index - 1
             comma = ", " if holder.value else ""
@@ -126,7 +126,7 @@ class _Text:
         at, blank = self._place(holder, rest[0], order)
         indent = " " * holder.value[0][0].start_mark.column
         lead = self.newline if blank and len(rest) > 1 else ""
-        return self._insert(at, lead + self._nested(rest, value, indent, about))
+        return self._insert(at, lead + self._nested(rest, value, indent))
 
     def drop(self, path: Path) -> str:
         holder, key, node, rest = self._find(path)
@@ -219,13 +219,9 @@ class _Text:
             return lines + self.newline + self.text
         return self.text[:at] + self.newline + lines + self.text[at:]
 
-    def _nested(self, names: Path, value: Any, indent: str, about: str) -> str:
-        lines = []
-        for depth, name in enumerate(names[:-1]):
-            lines.append(f"{indent}{'  ' * depth}{text_of(name)}:")
-        last = f"{indent}{'  ' * (len(names) - 1)}{text_of(names[-1])}: {text_of(value)}"
-        lines.append(f"{last}  # {about}" if about else last)
-        return self.newline.join(lines)
+    def _nested(self, names: Path, value: Any, indent: str) -> str:
+        lines = [f"{indent}{'  ' * depth}{text_of(name)}:" for depth, name in enumerate(names)]
+        return self.newline.join(lines) + f" {text_of(value)}"
 
     @staticmethod
     def _inline(names: Path, value: Any) -> str:

@@ -10,17 +10,17 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.format import GIB
+from launcher.preflight.checks import refused
 from launcher.preflight.config import RULES
-from launcher.preflight.engine import refused
 from launcher.preflight.finding import Finding
 from launcher.preflight.machine import Gpu, Machine
-from launcher.preflight.subject import subject
+from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import load
-from launcher.preset.translate import Launch, RunFolders, build
+from launcher.preset.translate import Launch, RunFolders, build, settings
 
 FILE = Path(__file__).parents[1] / "data" / "preflight" / "corpus.yaml"
 VERSION = "0.9.1"
-FOLDERS = RunFolders(*(Path("/nonexistent") / name for name in ("ckpt", "rollout", "val", "metrics", "hydra")))
+FOLDERS = RunFolders.below(Path("/nonexistent"))
 
 
 @dataclass(frozen=True)
@@ -84,3 +84,10 @@ def machine(text: str) -> Machine:
     count, size = gpus.split("x")
     gpu = Gpu(f"{size} GiB GPU", int(size) * GIB, 0)
     return Machine((gpu,) * int(count), 256 * GIB, 256 * GIB, int(cpus or 64), assumed=False)
+
+
+def older(version: str, preset: str, *changes: str, on: str = "8x80") -> Subject:
+    """A preset as another veRL than the installed one sees it; its defaults are the bundled ones."""
+    loaded = load(preset, changes)
+    passed = settings(loaded, version, FOLDERS, {})
+    return Subject(version=version, settings=passed, loaded=loaded, python=sys.executable, machine=machine(on))

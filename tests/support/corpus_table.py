@@ -41,7 +41,7 @@ def text() -> str:
     """The whole page."""
     lines = [INTRO]
     for module in MODULES:
-        lines.append(f"\n{(module.__doc__ or '').strip().replace(' of verl.md', '')}\n")
+        lines.append(f"\n{(module.__doc__ or '').partition(chr(10) + chr(10))[0].strip()}\n")
         lines += [f"* {' '.join((rule.__doc__ or '').split())}" for rule in module.RULES]
     lines += [ELSEWHERE, PROOF, "| preset and settings | preflight | veRL |", "| --- | --- | --- |"]
     lines += [_row(case) for case in cases()]

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from launcher.preset.effective import Effective
+from launcher.preset.drafts import open_draft
+from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.flow import flow
 from tui.content.plan import difference_rows, flow_rows, memory_rows
+from tui.content.preset_form import Form
 from tui.drawing.rows import Row, width
 
 GIB = 1 << 30
@@ -21,7 +23,7 @@ def words(rows: list[Row]) -> list[str]:
 
 def of(rows: int | None, columns: int = 78, **values: Any) -> str:
     given = {where_of(name.replace("__", ".")): value for name, value in values.items()}
-    return "\n".join(words(flow_rows(flow(Effective({("trainer", "gpus"): 1, **given}), rows), columns)))
+    return "\n".join(words(flow_rows(flow(of_draft({("trainer", "gpus"): 1, **given}), rows), columns)))
 
 
 def test_what_would_go_wrong_is_said() -> None:
@@ -46,11 +48,19 @@ def test_one_is_told_apart_from_many() -> None:
     assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step a step" in text
 
 
+def test_the_plan_is_that_of_the_verl_that_runs() -> None:
+    def shown(version: str) -> str:
+        return "\n".join(words(flow_rows(flow(Form(open_draft("gsm8k-0.5b-h800"), version).config), 78)))
+
+    assert "8 micro-batches of 4 responses" in shown("0.7.1") and "the same" in shown("0.7.1")
+    assert "1 micro-batch of up to 32,768 tokens" in shown("0.8.0")  # of the critic, whatever is set
+
+
 @pytest.mark.parametrize("columns", [8, 20, 40, 78, 200])
 def test_rows_fit(columns: int) -> None:
     phases = [{"name": "update actor", "gpu": 30 * GIB, "gpu_high": 90 * GIB}]
     memory = {"phases": phases, "gpu_total": 24 * GIB, "host": GIB, "host_high": 2 * GIB}
-    found = flow(Effective({("data", "train_batch_size"): 10**6}), 10**9)
+    found = flow(of_draft({("data", "train_batch_size"): 10**6}), 10**9)
     assert all(width(row) <= columns for row in flow_rows(found, columns))
     if columns >= 40:
         assert all(width(row) <= columns for row in memory_rows(memory, "a GPU", columns))

@@ -38,7 +38,7 @@ def test_the_change_that_is_offered_makes_it_fit(machine: str, settings: tuple[s
     finding = found(what, name)
     assert finding.level == ("error" if name == "FIT-1" else "warning")
     assert finding.change
-    after = memory.estimate(fitting.changed(what, finding.change))
+    after = memory.estimate(what.with_fields(finding.change))
     assert after is not None and after.gpu_total is not None
     assert all(phase.gpu_high <= after.gpu_total for phase in after.phases)
     # as a preset would say it, the change means the same
@@ -63,7 +63,7 @@ def test_where_no_change_is_enough_two_are_offered() -> None:
     finding = found(padded, "FIT-2")
     assert finding.fix.startswith("no single change is enough: ") and ", with " in finding.fix
     assert finding.change and len(finding.change) > 1
-    assert not list(fitting.checks(fitting.changed(padded, finding.change)))
+    assert not list(fitting.checks(padded.with_fields(finding.change)))
 
 
 def test_fewer_rows_at_once_are_offered_when_a_smaller_share_cannot_be() -> None:
@@ -107,7 +107,7 @@ def test_an_engine_without_room_for_one_row() -> None:
     long = assumed("1x140", "model.path=Qwen/Qwen2.5-7B-Instruct", "rollout.gpu_memory_utilization=0.12")
     shorter = found(long, "FIT-4")
     assert shorter.change == {"rollout.max_model_len": 768}
-    assert not [each for each in fitting.checks(fitting.changed(long, shorter.change)) if each.id == "FIT-4"]
+    assert not [each for each in fitting.checks(long.with_fields(shorter.change)) if each.id == "FIT-4"]
 
 
 def test_a_kv_cache_in_bytes_too_small_for_one_row() -> None:

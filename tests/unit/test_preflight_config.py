@@ -7,30 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import machine
+from corpus import machine, older
 
 from launcher import verl_env
 from launcher.console.reader import ConfigDump, ConsoleReader
 from launcher.errors import UserError
-from launcher.preflight import engine, facts
+from launcher.preflight import checks, facts
 from launcher.preflight.config import RULES
 from launcher.preflight.config.base import dividing, multiples
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.machine import assumed
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.defaults import NEWEST
+from launcher.preset.effective import Setting
 from launcher.preset.files import load
-from launcher.preset.translate import RunFolders, build
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
-FOLDERS = RunFolders(*(Path("/nonexistent") / name for name in "abcde"))
-
-
-def older(version: str, preset: str, *settings: str, on: str = "8x80") -> Subject:
-    """A preset as an older veRL sees it; its defaults are the bundled ones."""
-    loaded = load(preset, settings)
-    launch = build(loaded, version=version, folders=FOLDERS, python=sys.executable)
-    return Subject(loaded, version, launch.keys, sys.executable, machine(on))
 
 
 def errors(what: Subject) -> list[Finding]:
@@ -86,7 +78,9 @@ def test_the_configuration_of_a_real_run_is_not_refused(log: Path):
     """None of these died of its configuration, so nothing may be said against one."""
     events = ConsoleReader().feed(gzip.decompress(log.read_bytes()))
     (dump,) = [event for event in events if isinstance(event, ConfigDump)]
-    what = Subject(load("gsm8k-0.5b-24gb"), "0.9.1", dump.keys, sys.executable, machine("4x80"))
+    settings = {key: Setting(value, "override", "++") for key, value in dump.keys.items()}
+    loaded = load("gsm8k-0.5b-24gb")
+    what = Subject(settings=settings, loaded=loaded, python=sys.executable, machine=machine("4x80"))
     assert [finding.message for finding in errors(what)] == []
 
 
@@ -109,7 +103,7 @@ def test_a_mistyped_key_is_named_with_the_field_that_is_meant():
 def test_what_the_reward_manager_reads_is_not_strange():
     """veRL 0.9.1 lists no such key, and DAPO's manager reads it."""
     settings = ["+reward_model.reward_kwargs.overlong_buffer_cfg.enable=true"]
-    findings = engine.quick(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
+    findings = checks.quick(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
     assert not [each for each in findings if each.id.startswith("KEY") and "reward" in each.keys[0]]
 
 
@@ -164,8 +158,8 @@ def test_a_check_that_fails_says_so_and_stops_nothing(monkeypatch: pytest.Monkey
     def broken(_: Subject) -> list[Finding]:
         raise KeyError("x")
 
-    monkeypatch.setattr(engine, "QUICK", (broken, *RULES))
-    (found,) = [each for each in engine.quick(subject(load("toy-cpu"))) if each.level == "warning"]
+    monkeypatch.setattr(checks, "QUICK", (broken, *RULES))
+    (found,) = [each for each in checks.quick(subject(load("toy-cpu"))) if each.level == "warning"]
     assert found.id == "CHECK" and "broken" in found.message
 
 
@@ -179,8 +173,8 @@ def test_errors_come_first():
 
 def test_quick_checks_import_neither_torch_nor_verl():
     code = (
-        "import sys; from launcher.preset.files import load; from launcher.preflight import engine;"
-        "from launcher.preflight.subject import subject; engine.quick(subject(load('toy-cpu')));"
+        "import sys; from launcher.preset.files import load; from launcher.preflight import checks;"
+        "from launcher.preflight.subject import subject; checks.quick(subject(load('toy-cpu')));"
         "print({'torch', 'verl', 'ray', 'transformers', 'pyarrow'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

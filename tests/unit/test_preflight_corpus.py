@@ -6,8 +6,8 @@ import pytest
 from corpus import Case, cases, machine
 from corpus_table import FILE, text
 
+from launcher.preflight.checks import quick
 from launcher.preflight.config import RULES
-from launcher.preflight.engine import quick
 from launcher.preflight.subject import subject
 from launcher.preset import hydra
 from launcher.preset.files import load, shipped

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.preflight.live import answers
+from launcher.preflight.live import replies
 from launcher.preset.files import shipped
 
 
@@ -38,11 +38,11 @@ def test_without_a_gpu_the_one_that_is_needed_is_assumed(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(machine, "_gpus", lambda: ())
     path = shipped()["gsm8k-0.5b-24gb"]
-    _, judged = answers(path, path.read_text())
+    _, judged = replies(path, path.read_text())
     assert judged["machine"] == "1 x 24.0 GiB, assumed from what it needs"
     assert judged["memory"]["gpu_total"] / 2**30 == pytest.approx(23.65, abs=0.01)  # as torch says of it
     path = shipped()["toy-cpu"]
-    _, judged = answers(path, path.read_text())
+    _, judged = replies(path, path.read_text())
     assert judged["machine"] == "no GPU here"
 
 
@@ -51,5 +51,5 @@ def test_rows_of_the_training_file_are_counted(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.table({"x": [1, 2, 3]}), tmp_path / "rows.parquet")
-    first, _ = answers(tmp_path / "mine.yaml", "extends: toy-cpu\ndata:\n  train: rows.parquet\n")
+    first, _ = replies(tmp_path / "mine.yaml", "extends: toy-cpu\ndata:\n  train: rows.parquet\n")
     assert first["rows"] == 3

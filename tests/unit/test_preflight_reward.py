@@ -36,7 +36,7 @@ def test_a_good_function(trial: Callable[..., Trial]) -> None:
     found = trial(GOOD + "    print('noise')\n    return float(f'#### {ground_truth}' in solution_str)\n")
     assert found.ok and found.findings == ()
     assert found.scores == (1.0, 0.0, 0.0) * 3
-    assert found.answers == ("right", "wrong", "empty") * 3
+    assert found.kinds == ("right", "wrong", "empty") * 3
     assert 0 < found.seconds < 0.1
 
 
@@ -184,7 +184,7 @@ def test_a_slow_function_is_judged_by_its_first_calls(trial: Callable[..., Trial
     """Seconds for a score are usual where another model judges; they are no reason to refuse the run."""
     found = trial("import time\n" + GOOD + "    time.sleep(2)\n    return 1.0\n", timeout=12)
     assert found.ok and found.findings == () and 0 < len(found.scores) < 3
-    assert len(found.scores) == len(found.calls) == len(found.answers) and found.seconds >= 2
+    assert len(found.scores) == len(found.calls) == len(found.kinds) and found.seconds >= 2
 
 
 def test_a_function_may_leave_something_running(trial: Callable[..., Trial]) -> None:

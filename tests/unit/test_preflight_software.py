@@ -59,7 +59,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Finding]]:
         have = {name: version for name, version in {**GOOD, **changes}.items() if version}
         env = VerlEnv("/opt/python", "3.12.3", have, Path("/opt/verl"), REQUIRES, cuda)
         monkeypatch.setattr(verl_env, "probe", lambda _: env)
-        return [each for each in software.judge("/opt/python", use) if each.level != "info"]
+        return [each for each in software.check_packages("/opt/python", use) if each.level != "info"]
 
     return run
 
@@ -139,7 +139,7 @@ def test_this_environment_is_fit_for_the_toy() -> None:
 
 
 def test_an_interpreter_that_is_none(tmp_path: Path) -> None:
-    (only,) = software.judge(str(tmp_path / "python"), USE)
+    (only,) = software.check_packages(str(tmp_path / "python"), USE)
     assert (only.id, only.level) == ("SW-1", "error")
 
 
@@ -183,7 +183,7 @@ def test_doctor_names_the_gpus() -> None:
 def test_driver_and_generation(
     cuda: str | None, number: int, power: tuple[int, int], expected: list[tuple[str, str]]
 ) -> None:
-    assert ids(hardware.judge_driver(cuda, "580.1", number, [power])) == expected
+    assert ids(hardware.check_driver(cuda, "580.1", number, [power])) == expected
 
 
 def with_checkpoints(*settings: str) -> Subject:

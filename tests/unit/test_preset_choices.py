@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from launcher.preset.choices import choices, files
-from launcher.preset.effective import Effective
+from launcher.preset.effective import of_draft
 
-NOTHING = Effective({})
+NOTHING = of_draft({})
 
 
 def offered(name: str, text: str, *, fresh: bool = False, folder: Path = Path("/")) -> list[str]:
-    return choices(tuple(name.split(".")), text, fresh=fresh, seen=NOTHING, folder=folder)
+    return choices(tuple(name.split(".")), text, fresh=fresh, config=NOTHING, folder=folder)
 
 
 def test_choices_switches_and_names() -> None:

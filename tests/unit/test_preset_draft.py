@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from launcher.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft
-from launcher.preset.drafts import draft_of_run, open_draft
+from launcher.preset.drafts import draft_of_run, keep_unsaved, open_draft, restore_unsaved
 from launcher.preset.field_values import typed, where_of
 from launcher.preset.files import load, shipped
-from launcher.preset.kept import bring_back, keep
 
 MINE = """\
 # my first try
@@ -217,18 +216,18 @@ def test_a_broken_file_is_kept_with_its_line_and_reason(mine: Path) -> None:
 
 def test_a_draft_survives_a_screen_that_went_away(mine: Path) -> None:
     draft = open_draft("mine")
-    keep(draft)
-    assert not bring_back(open_draft("mine"))
+    keep_unsaved(draft)
+    assert not restore_unsaved(open_draft("mine"))
     draft.set(LR, 1e-5)
-    keep(draft)
+    keep_unsaved(draft)
     again = open_draft("mine")
-    assert bring_back(again) and again.value(LR) == 1e-5 and again.undo() and again.text == MINE
+    assert restore_unsaved(again) and again.value(LR) == 1e-5 and again.undo() and again.text == MINE
     mine.write_text("description: theirs\n")
-    assert not bring_back(open_draft("mine"))  # what was changed is not there any more
+    assert not restore_unsaved(open_draft("mine"))  # what was changed is not there any more
     mine.write_text(MINE)
     draft.save()
-    keep(draft)
-    assert not bring_back(open_draft("mine"))
+    keep_unsaved(draft)
+    assert not restore_unsaved(open_draft("mine"))
 
 
 @pytest.mark.parametrize(

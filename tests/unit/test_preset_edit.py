@@ -1,7 +1,8 @@
 import pytest
 
 from launcher.errors import UserError
-from launcher.preset.edit import editor, field_named
+from launcher.preset.field_values import field_named
+from tui.actions.preset_saving import editor_command
 
 
 def test_a_field_is_named_by_its_name_or_its_key() -> None:
@@ -14,8 +15,8 @@ def test_a_field_is_named_by_its_name_or_its_key() -> None:
 def test_the_users_editor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDITOR", "code --wait")
     monkeypatch.delenv("VISUAL", raising=False)
-    assert editor() == ["code", "--wait"]
+    assert editor_command() == ["code", "--wait"]
     monkeypatch.delenv("EDITOR")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match="set EDITOR"):
-        editor()
+        editor_command()

@@ -210,10 +210,10 @@ def test_a_snapshot_comes_back_the_same_and_takes_further_settings(write):
 def test_every_value_knows_where_it_comes_from(write):
     write(BASE, "base.yaml")
     loaded = load(write("extends: base.yaml\ncritic:\n  lr: 2e-5\n"), ["kl.coef=0.1"])
-    assert loaded.source("actor.lr").endswith("base.yaml, line 4")
-    assert loaded.source("critic.lr").endswith("mine.yaml, line 3")
-    assert loaded.source("kl.coef") == "setting kl.coef"
-    assert loaded.source("actor.clip_ratio") is None
+    assert loaded.layer["actor", "lr"].source.endswith("base.yaml, line 4")
+    assert loaded.layer["critic", "lr"].source.endswith("mine.yaml, line 3")
+    assert loaded.layer["kl", "coef"].source == "setting kl.coef"
+    assert ("actor", "clip_ratio") not in loaded.layer
 
 
 # --- what is said when a preset is wrong

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from launcher.preset.effective import Effective
+from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load
 from launcher.preset.flow import Flow, flow, rows_of
@@ -15,12 +15,12 @@ from launcher.preset.flow import Flow, flow, rows_of
 
 def of(rows: int | None = None, **values: Any) -> Flow:
     given = {where_of(name.replace("__", ".")): value for name, value in values.items()}
-    return flow(Effective(given), rows)
+    return flow(of_draft(given), rows)
 
 
 def shipped(name: str, rows: int | None = None) -> Flow:
     layer = load(name).layer
-    return flow(Effective({where: entry.value for where, entry in layer.items()}), rows)
+    return flow(of_draft({where: entry.value for where, entry in layer.items()}), rows)
 
 
 def test_the_tutorials_run_on_one_gpu() -> None:

@@ -3,10 +3,11 @@
 import pytest
 
 from launcher.health.fixes import FIXES
-from launcher.preset.advice import advice
-from launcher.preset.completion import keys
-from launcher.preset.defaults import NEWEST, default_of
+from launcher.preset.choices import verl_keys
+from launcher.preset.defaults import NEWEST
+from launcher.preset.effective import EffectiveConfig, Setting
 from launcher.preset.schema import BY_KEY, FIELDS, GENERAL, GROUPS, TITLES, Preset, fields_of
+from tui.content.preset_form import flag_advice
 
 # Keys that people meet and that stay under overrides: megatron's, multi-modal, deprecated and internal ones.
 APPENDED = {
@@ -18,7 +19,7 @@ APPENDED = {
 
 
 def test_every_key_of_a_field_is_one_of_verls():
-    known = set(keys(version=NEWEST))
+    known = set(verl_keys(version=NEWEST))
     assert {spec.key for spec in FIELDS.values() if spec.key} - known == APPENDED
     assert {spec.key for spec in FIELDS.values() if spec.plus} == APPENDED
 
@@ -40,11 +41,10 @@ def test_each_field_says_what_it_is(spec):
 
 @pytest.mark.parametrize("spec", FIELDS.values(), ids=lambda spec: spec.name)
 def test_verls_default_is_allowed_by_our_types(spec):
-    value = default_of(spec.key) if spec.key else None
+    value = EffectiveConfig().get(spec.key) if spec.key else None
     if value is None or spec.key in ("data.train_files", "data.val_files", "trainer.logger"):
         return
-    ours = {theirs: name for name, theirs in spec.names.items()}
-    value = ours.get(value, value) if isinstance(value, str) else value
+    value = spec.from_verl(value)
     nested: dict = {}
     node = nested
     for name in spec.path[:-1]:
@@ -67,11 +67,11 @@ def test_a_form_can_begin_with_few_fields():
 
 def test_every_fix_of_the_health_checklist_is_the_advice_of_a_field():
     fixed = {fix.key for fixes in FIXES.values() for fix in fixes if fix.key}
-    assert {spec.key for spec in FIELDS.values() if advice(spec)} == fixed
-    words = {found.rule: found.words for found in advice(FIELDS["actor.entropy_coeff"])}
-    assert words["ENT-1"] == "set 0.001–0.01"
-    assert words["ENT-2"] == "lower or 0"
-    assert advice(FIELDS["description"]) == []
+    assert {spec.key for spec in FIELDS.values() if flag_advice(spec.key)} == fixed
+    entropy = flag_advice(FIELDS["actor.entropy_coeff"].key)
+    assert any(line.startswith("when ENT-1 is on (") and line.endswith("): set 0.001–0.01") for line in entropy)
+    assert any(line.startswith("when ENT-2 is on (") and line.endswith("): lower or 0") for line in entropy)
+    assert flag_advice("") == []
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_every_fix_of_the_health_checklist_is_the_advice_of_a_field():
     ],
 )
 def test_completion_by_beginning_then_by_part(typed, first):
-    assert keys(typed)[0] == first
+    assert verl_keys(typed)[0] == first
 
 
 def test_completion_knows_the_version():
-    assert "trainer.use_v1" in keys("trainer.", "0.9.0")
-    assert "trainer.use_v1" not in keys("trainer.", "0.8.0")
-    assert "data.sampler.class_path" in keys("data.", "0.7.1")
-    assert keys("nothing.like.it") == []
+    assert "trainer.use_v1" in verl_keys("trainer.", "0.9.0")
+    assert "trainer.use_v1" not in verl_keys("trainer.", "0.8.0")
+    assert "data.sampler.class_path" in verl_keys("data.", "0.7.1")
+    assert verl_keys("nothing.like.it") == []
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,11 @@ def test_completion_knows_the_version():
     ],
 )
 def test_verls_defaults(key, version, value):
-    assert default_of(key, version) == value
+    assert EffectiveConfig(version=version).get(key) == value
 
 
 def test_a_default_follows_what_was_set():
     mini = "actor_rollout_ref.actor.ppo_mini_batch_size"
-    assert default_of("critic.ppo_mini_batch_size", keys={mini: 32}) == 32
-    assert default_of("actor_rollout_ref.rollout.prompt_length", keys={"data.max_prompt_length": 77}) == 77
+    config = EffectiveConfig(settings={mini: Setting(32), "data.max_prompt_length": Setting(77)})
+    assert config.get("critic.ppo_mini_batch_size") == 32
+    assert config.get("actor_rollout_ref.rollout.prompt_length") == 77

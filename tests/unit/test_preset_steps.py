@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from launcher.preset.effective import Effective
+from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import allowed, divisors, step
@@ -15,10 +15,10 @@ BATCH = {"data.train_batch_size": 128, "actor.ppo_mini_batch_size": 64, "rollout
 
 
 def walk(name: str, value: Any, *ups: bool, **more: Any) -> list[Any]:
-    seen = Effective({where_of(key): each for key, each in {**BATCH, **more}.items()})
+    config = of_draft({where_of(key): each for key, each in {**BATCH, **more}.items()})
     found = []
     for up in ups:
-        value = step(FIELDS[name], value, up, seen)
+        value = step(FIELDS[name], value, up, config)
         found.append(value)
     return found
 
@@ -52,15 +52,15 @@ def test_values_step_on_their_scale(name: str, value: Any, ups: list[Any], downs
 
 
 def test_batches_are_offered_what_divides_them() -> None:
-    seen = Effective({where_of(key): value for key, value in BATCH.items()})
-    assert allowed("ref.log_prob_micro_batch_size_per_gpu", seen) == [1, 2, 4, 8, 16, 32, 64]
-    odd = Effective({("data", "train_batch_size"): 3, ("trainer", "gpus"): 2})
+    config = of_draft({where_of(key): value for key, value in BATCH.items()})
+    assert allowed("ref.log_prob_micro_batch_size_per_gpu", config) == [1, 2, 4, 8, 16, 32, 64]
+    odd = of_draft({("data", "train_batch_size"): 3, ("trainer", "gpus"): 2})
     assert allowed("rollout.log_prob_micro_batch_size_per_gpu", odd) == []
     assert divisors(12) == [1, 2, 3, 4, 6, 12] and divisors(0) == []
 
 
-def test_what_is_seen_follows_as_in_verl() -> None:
-    seen = Effective({("actor", "ppo_mini_batch_size"): 32, ("model", "path"): "m", ("algorithm",): "ppo"})
-    assert seen("critic.ppo_mini_batch_size") == 32
-    assert seen("critic.model.path") == "m" and seen("algorithm.adv_estimator") == "gae"
-    assert seen("trainer.total_epochs") == 30 and seen("no.such.key") is None
+def test_what_verl_will_see_follows_as_in_verl() -> None:
+    config = of_draft({("actor", "ppo_mini_batch_size"): 32, ("model", "path"): "m", ("algorithm",): "ppo"})
+    assert config.get("critic.ppo_mini_batch_size") == 32
+    assert config.get("critic.model.path") == "m" and config.get("algorithm.adv_estimator") == "gae"
+    assert config.get("trainer.total_epochs") == 30 and config.get("no.such.key") is None

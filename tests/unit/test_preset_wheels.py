@@ -11,7 +11,8 @@ from verl_wheels import VERSIONS, compose, config_folder, leaves
 
 from launcher.errors import UserError
 from launcher.preset import hydra, versions
-from launcher.preset.defaults import bundled, default_of
+from launcher.preset.defaults import bundled
+from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import load, shipped
 from launcher.preset.schema import FIELDS
 from launcher.preset.translate import RunFolders, build
@@ -57,7 +58,7 @@ def test_every_field_is_accepted_or_refused_by_name(version):
             assert "it came with" in str(error)
             continue
         prefix = "+" if versions.unlisted(spec.key, version) else spec.plus
-        value = default_of(name, version)
+        value = EffectiveConfig(version=version).get(spec.key)
         overrides.append(f"{prefix}{name}={hydra.quote(value)}")
     assert len({text.lstrip("+").partition("=")[0] for text in overrides}) == len(overrides)
     compose(config_folder(version), [overrides])

@@ -47,7 +47,7 @@ def edit_run(app: App[Any], info: RunInfo, field: str | None = None, *, read_onl
 
 def field_of(fixes: Sequence[Suggestion]) -> tuple[Suggestion | None, str | None]:
     """The first of some fixes that is about a field of a preset: the fix and the field; None without one."""
-    from launcher.preset.edit import field_named
+    from launcher.preset.field_values import field_named
 
     for fix in fixes:
         try:

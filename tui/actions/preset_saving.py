@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,13 +14,14 @@ from textual.app import SuspendNotSupported
 
 from launcher.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, target
-from launcher.preset.edit import editor
 from launcher.preset.field_values import Where
 from tui.dialogs.ask import AskScreen
 from tui.dialogs.choose import ChooseScreen
 
 if TYPE_CHECKING:
     from textual.app import App
+
+_EDITORS = ("nano", "vim", "vi")
 
 
 async def save(app: App[Any], draft: Draft) -> bool:
@@ -81,7 +85,7 @@ async def may_leave(app: App[Any], draft: Draft) -> bool:
 def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
     """The text of the draft in the user's own editor, at a value; what comes back is a change like others."""
     try:
-        words = editor()
+        words = editor_command()
         with tempfile.TemporaryDirectory(prefix="ppo-tui-") as folder:
             copy = Path(folder) / draft.path.name
             copy.write_text(draft.text, "utf-8")
@@ -101,3 +105,14 @@ def taken(name: str) -> str | None:
     except UserError as error:
         return str(error)
     return f"{path} is there already: choose another name" if path.exists() else None
+
+
+def editor_command() -> list[str]:
+    """The words of $VISUAL or $EDITOR, or an editor that is there. Raises UserError."""
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if named:
+        return shlex.split(named)
+    found = next((name for name in _EDITORS if shutil.which(name)), None)
+    if found is None:
+        raise UserError("there is no editor: set EDITOR to one")
+    return [found]

@@ -37,9 +37,8 @@ class Plan:
 
 def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     """Reads, translates and checks a preset in well under a second; never raises for a wrong one."""
-    from launcher.preflight import engine, memory
+    from launcher.preflight import checks, memory
     from launcher.preflight.subject import subject
-    from launcher.preset.effective import Effective
     from launcher.preset.files import with_settings
     from launcher.preset.flow import flow, rows_of
     from launcher.preset.shell import command_line
@@ -48,30 +47,29 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
     try:
         loaded = with_settings(preset, settings)
         what = subject(loaded)
-        findings = engine.quick(what)
-        values = {where: entry.value for where, entry in loaded.layer.items()}
-        batches = flow(Effective(values, what.version), rows_of(what.value("data.train_files")))
+        findings = checks.quick(what)
+        batches = flow(what, rows_of(what.get("data.train_files")))
         essentials = _essentials(what, batches, memory.estimate(what))
     except UserError as wrong:
-        return Plan([], f"there is no command: {wrong}", [engine.refused(wrong)])
+        return Plan([], f"there is no command: {wrong}", [checks.refused(wrong)])
     try:
         command = command_line(preview(preset, settings, RUN))
     except UserError as wrong:  # veRL is not installed
-        return Plan(essentials, f"there is no command: {wrong}", [engine.refused(wrong), *findings], what)
+        return Plan(essentials, f"there is no command: {wrong}", [checks.refused(wrong), *findings], what)
     return Plan(essentials, command, findings, what)
 
 
 def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
     """The checks that take seconds; what they look at is made first, as far as we can make it ourselves."""
     from launcher.data import assets
-    from launcher.preflight import engine
+    from launcher.preflight import checks
 
     try:
         assets.ensure(what.loaded.preset, what.python, progress)
     except (UserError, OSError) as wrong:
-        yield engine.refused(UserError(str(wrong)))
+        yield checks.refused(UserError(str(wrong)))
         return
-    yield from engine.slow(what, progress, cancelled)
+    yield from checks.slow(what, progress, cancelled)
 
 
 def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:
@@ -88,12 +86,12 @@ def without(settings: Sequence[str], names: Container[str]) -> list[str]:
 
 def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[Row]:
     """Model and machine, the batch, the length of the run, the memory: a line each."""
-    model = clean(str(what.value("actor_rollout_ref.model.path")))
-    rank = what.value("actor_rollout_ref.model.lora_rank", 0)
-    where = "CPU" if what.cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
-    algorithm = "PPO" if batches.critic else str(what.value("algorithm.adv_estimator", "")).upper()
+    model = clean(str(what.get("actor_rollout_ref.model.path")))
+    rank = what.get("actor_rollout_ref.model.lora_rank", 0)
+    where = "CPU" if what.on_cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
+    algorithm = "PPO" if batches.critic else str(what.get("algorithm.adv_estimator", "")).upper()
     about = [algorithm, *([f"LoRA {rank}"] if rank else []), where, f"veRL {what.version}", model]
-    prompts, responses = (what.value(f"data.max_{part}_length") for part in ("prompt", "response"))
+    prompts, responses = (what.get(f"data.max_{part}_length") for part in ("prompt", "response"))
     responses_each = f" x {batches.n} answers" if batches.n > 1 else ""
     updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
     batch = (
@@ -109,7 +107,7 @@ def _length(batches: Flow, what: Subject) -> str:
     length = epochs if batches.steps is None else f"{batches.steps} steps ({epochs} at most)"
     parts = [length]
     for key, word in (("trainer.save_freq", "a checkpoint"), ("trainer.test_freq", "a validation")):
-        every = what.value(key)
+        every = what.get(key)
         if isinstance(every, int) and every > 0:
             parts.append(f"{word} every {every} step" + ("s" if every > 1 else ""))
     return "; ".join(parts)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from launcher.preset.advice import advice
-from launcher.preset.draft import Draft
-from launcher.preset.effective import Effective
+from launcher.health.fixes import FIXES
+from launcher.health.rules import ALL
+from launcher.preset.defaults import NEWEST
+from launcher.preset.draft import Draft, values
+from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import Where
 from launcher.preset.fields import Spec
-from launcher.preset.layers import over
 from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
 from launcher.text import clean
@@ -30,11 +32,11 @@ _LAST = 18  # columns that say where a value comes from
 class Form:
     """What the form shows of a draft; made anew when the draft changes."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, version: str = NEWEST, verl: Path | None = None) -> None:
+        """`version` of veRL, and the folder where it is installed."""
         self.draft, self.reading = draft, draft.reading
         self.changed = draft.changed_fields()
-        base = self.reading.base
-        self.seen = Effective({where: entry.value for where, entry in over(self.reading.own, base).items()})
+        self.config = of_draft(values(self.reading), version, verl)
         self._parent = str(self.reading.raw.get("extends") or "")
 
     def names(self, *, everything: bool, query: str = "") -> list[str]:
@@ -99,9 +101,7 @@ class Form:
         spec = FIELDS.get(name)
         if spec is None or not spec.key:
             return None
-        value = self.seen(spec.key)
-        ours = {theirs: mine for mine, theirs in spec.names.items()}
-        return ours.get(value, value) if isinstance(value, str) else value
+        return spec.from_verl(self.config.get(spec.key))
 
     def line(self, name: str, columns: int) -> Row:
         """One line in so many columns."""
@@ -156,14 +156,14 @@ class Form:
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:
             limits.append(f"{self._parent} has {shown(_from_home(self.reading.base[where].value))}")
-        if spec and spec.key and (default := _verl_default(spec)) is not None:
+        verl = EffectiveConfig(version=self.config.version, verl=self.config.verl)
+        if spec and spec.key and (default := spec.from_verl(verl.get(spec.key))) is not None:
             limits.append(f"veRL's default {shown(default)}")
         text = [(line, "critical") for line in wrap(clean(self._wrong(where)), columns - 2)]
         text += [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
         text += [(line.removesuffix(" ·"), "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
-        for each in advice(spec) if spec else []:
-            advised = f"when {each.rule} is on ({each.question}): {each.words}"
-            text += [(line, "notice") for line in wrap(clean(advised), columns - 2)]
+        for advice in flag_advice(key):
+            text += [(line, "notice") for line in wrap(clean(advice), columns - 2)]
         return (found + [[(f" {line}", role)] for line, role in text])[:rows]
 
 
@@ -178,12 +178,15 @@ def _is_field(where: Where) -> bool:
     return ".".join(where) in FIELDS
 
 
-def _verl_default(spec: Spec) -> Any:
-    from launcher.preset.defaults import default_of
-
-    value = default_of(spec.key)
-    ours = {theirs: mine for mine, theirs in spec.names.items()}
-    return ours.get(value, value) if isinstance(value, str) else value
+def flag_advice(key: str) -> list[str]:
+    """What to do with a veRL key when a run raises a flag, in the order of the checklist; nothing for most."""
+    return [
+        f"when {rule.id} is on ({rule.question}): {fix.direction}"
+        f"{':' if fix.direction == 'check' and fix.note else ''} {fix.note}".rstrip()
+        for rule in ALL
+        for fix in FIXES.get(rule.id, ())
+        if key and fix.key == key
+    ]
 
 
 def _from_home(value: Any) -> Any:

@@ -14,8 +14,8 @@ from textual.widgets import Footer, Input
 
 from launcher.errors import UserError
 from launcher.preset.draft import Draft
+from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
-from launcher.preset.kept import bring_back, forget, keep
 from tui.actions.launching import apply, launch_draft
 from tui.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.content.preset_form import Form, best
@@ -65,11 +65,11 @@ class EditorScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.app.title = f"{self.draft.name} - ppo-tui"
-        if not self.read_only and bring_back(self.draft):
+        if not self.read_only and restore_unsaved(self.draft):
             self.notify("Changes that were not saved are back: u takes them away.", timeout=10)
         if self._settings and not self.read_only:
             apply(self.app, self.draft, self._settings)
-            keep(self.draft)
+            keep_unsaved(self.draft)
         self._show()
         self._show_page()
         if self._first:
@@ -85,19 +85,21 @@ class EditorScreen(Screen[None]):
         self.call_after_refresh(self._show_about)
 
     def on_form_area_edited(self) -> None:
-        keep(self.draft)
+        keep_unsaved(self.draft)
         self._show()
 
     def on_line_table_moved(self) -> None:
         self._show_about()
 
     def on_editor_side_checked(self) -> None:
-        self._area.verl = self.query_one(EditorSide).verl or self._area.verl
+        if (verl := self.query_one(EditorSide).verl) and verl != self._area.verl:
+            self._area.verl = verl
+            self._show()
         self._head()
 
     def _show(self) -> None:
         """Draws the draft anew; what does not differ costs nothing."""
-        form = Form(self.draft)
+        form = Form(self.draft, *self._area.verl)
         self._area.show(form)
         self.query_one(EditorSide).show(form)
         self._show_about()
@@ -239,12 +241,12 @@ class EditorScreen(Screen[None]):
         """Saves beside the event loop, because it may ask."""
 
         async def worked() -> None:
-            forget(self.draft)  # under its name; it may get another one
+            forget_unsaved(self.draft)  # under its name; it may get another one
             try:
                 await work(self.app, self.draft)
             except UserError as error:
                 self.notify(str(error), title="Not saved", severity="error", markup=False, timeout=20)
-            keep(self.draft)
+            keep_unsaved(self.draft)
             self._check_file()
             self._show()
 
@@ -278,7 +280,7 @@ class EditorScreen(Screen[None]):
     async def _leave(self, *, quits: bool = False) -> None:
         if not await may_leave(self.app, self.draft):
             return
-        forget(self.draft)
+        forget_unsaved(self.draft)
         if quits or len(self.app.screen_stack) <= 2:
             self.app.exit()
         else:

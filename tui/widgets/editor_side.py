@@ -144,7 +144,7 @@ class EditorSide(Vertical):
     def _plan(self, columns: int) -> list[Row]:
         """Never lower than before: what stands below it would be painted anew."""
         assert self._form is not None
-        rows = [[(" What it comes to", "title")], *flow_rows(flow(self._form.seen, self._reply.get("rows")), columns)]
+        rows = [[(" What it comes to", "title")], *flow_rows(flow(self._form.config, self._reply.get("rows")), columns)]
         if "machine" in self._reply:
             rows += [[], *memory_rows(self._reply["memory"], self._reply["machine"], columns)]
         self._highest = max(self._highest, len(rows))

@@ -13,8 +13,7 @@ from textual.containers import Container
 from textual.message import Message
 
 from launcher.errors import UserError
-from launcher.preset.choices import choices
-from launcher.preset.completion import keys
+from launcher.preset.choices import choices, verl_keys
 from launcher.preset.defaults import NEWEST
 from launcher.preset.draft import Draft
 from launcher.preset.field_values import check, typed, where_of
@@ -113,7 +112,7 @@ class FormArea(Container):
         spec = FIELDS.get(self.lines.cursor or "")
         if spec is None or self.refused():
             return
-        value = step(spec, self.draft.value(spec.path), event.up, self.form.seen)
+        value = step(spec, self.draft.value(spec.path), event.up, self.form.config)
         if value is None or check(spec.path, value, self.draft.path.parent):
             self.notify("There is no further value on its scale: enter lets you type one.", timeout=4)
         else:
@@ -133,7 +132,9 @@ class FormArea(Container):
         self._place(self.lines.row_of(name), value_column(self.lines.size.width))
         self.box.open(
             "" if text == DASH else text,
-            lambda text, fresh: choices(where, text, fresh=fresh, seen=self.form.seen, folder=self.draft.path.parent),
+            lambda text, fresh: choices(
+                where, text, fresh=fresh, config=self.form.config, folder=self.draft.path.parent
+            ),
             lambda text, entered: self.draft.check_text(where, text),
             hint="",
             note=_hint(name),
@@ -147,7 +148,7 @@ class FormArea(Container):
             self.box.open("", self._keys, self._no_key, hint="a veRL key, or env.NAME")
 
     def _keys(self, text: str, fresh: bool) -> list[str]:
-        return [] if fresh else keys(text, *self.verl)[:_OFFERED]
+        return [] if fresh else verl_keys(text, *self.verl)[:_OFFERED]
 
     def _no_key(self, text: str, entered: bool) -> str | None:
         """What is wrong with a key; nothing while it can still become one."""
@@ -157,7 +158,7 @@ class FormArea(Container):
             where = where_of(text)
         except UserError as error:
             return str(error)
-        known = keys("", *self.verl)
+        known = verl_keys("", *self.verl)
         if where[0] != "overrides" or text.startswith("+") or where[1] in map(newest, known):
             return None
         return f"veRL {self.verl[0]} has no key {text}{did_you_mean(text, known)}: a + before it adds one"
@@ -190,7 +191,7 @@ class FormArea(Container):
         try:
             if key:
                 if self.edit(partial(self.draft.add, key, typed(where_of(key), text))):
-                    self.show(Form(self.draft))
+                    self.show(Form(self.draft, *self.verl))
                     self.go_to(key)
                 return
             name = ".".join(where_of(text))

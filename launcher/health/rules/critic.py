@@ -36,7 +36,7 @@ class CriticFit(Rule):
         self._reward: Reward | None = None
 
     def not_applicable(self) -> str | None:
-        return f"no critic in this run ({self.config.estimator})" if self.config.critic is False else None
+        return f"no critic in this run ({self.config.estimator})" if self.config.has_critic is False else None
 
     def judge(self, frame: Frame) -> Reading | None:
         x, explained = frame.get(keys.VALUE_LOSS), frame.get(keys.EXPLAINED)

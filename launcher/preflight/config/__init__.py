@@ -1,4 +1,4 @@
-"""Rules that the configuration decides: verl.md 2.1 (V: veRL refuses) and 2.2 (P: it dies later).
+"""Rules that the configuration decides: V where veRL refuses at the start, P where it dies later.
 
 One small function a rule. The first line of its docstring is the rule's line in docs/preflight.md.
 """

@@ -1,4 +1,7 @@
-"""LoRA: V12 of verl.md, and what makes an adapter do nothing or stop a run."""
+"""LoRA: V12, and what makes an adapter do nothing or stop a run.
+
+veRL: `verl/utils/config.py: validate_config`, `verl/workers/rollout/vllm_rollout/utils.py: get_vllm_max_lora_rank`.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,11 @@ from pathlib import Path
 
 from launcher.files import read_json
 from launcher.preflight import models
-from launcher.preflight.config.base import (
-    ACTOR,
-    CRITIC,
-    MODEL,
-    ROLLOUT,
-    Findings,
-    error,
-    has_critic,
-    info,
-    is_fsdp,
-    warning,
-    whole,
-)
+from launcher.preflight.config.base import Findings, error, info, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
+from launcher.verl_config import ACTOR, CRITIC, ENGINE, MODEL, ROLLOUT
 
-ENGINE = f"{ROLLOUT}.name"
 LARGEST_RANK = 512
 RANK, ADAPTER = f"{MODEL}.lora_rank", f"{MODEL}.lora_adapter_path"
 
@@ -33,17 +24,17 @@ def lora(subject: Subject) -> Findings:
 
     LORA-2: FSDP 1 does not shard on a single GPU, and collects no adapter there.
     """
-    if subject.value(f"{MODEL}.lora.merge", False):
+    if subject.get(f"{MODEL}.lora.merge", False):
         return  # the engine gets merged weights and knows of no adapter
     for key in (RANK, f"{MODEL}.lora.rank"):
-        rank = whole(subject, key)
-        if rank is None or subject.value(ENGINE) != "vllm":
+        rank = subject.whole(key)
+        if rank is None or subject.get(ENGINE) != "vllm":
             continue
         if rank > LARGEST_RANK:
             yield error(
                 "V12", [key], f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}", f"set {key} to 16 to 64"
             )
-        elif str(subject.value(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
+        elif str(subject.get(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
             yield warning(
                 "LORA-1",
                 [key, f"{ROLLOUT}.load_format"],
@@ -51,7 +42,7 @@ def lora(subject: Subject) -> Findings:
                 f"set {ROLLOUT}.load_format to safetensors",
                 {"rollout.load_format": "safetensors"},
             )
-        if subject.gpus == 1 and subject.value(f"{ACTOR}.strategy", "fsdp") == "fsdp":
+        if subject.gpus == 1 and subject.get(f"{ACTOR}.strategy", "fsdp") == "fsdp":
             yield error(
                 "LORA-2",
                 [key, f"{ACTOR}.strategy"],
@@ -65,8 +56,8 @@ def lora(subject: Subject) -> Findings:
 def other_rank(subject: Subject) -> Findings:
     """LORA-3: FSDP trains an adapter of `lora_rank`; `lora.rank` is Megatron's."""
     key = f"{MODEL}.lora.rank"
-    rank = whole(subject, key)
-    if rank is None or whole(subject, RANK) or not is_fsdp(subject) or not subject.at_least("0.8.0"):
+    rank = subject.whole(key)
+    if rank is None or subject.whole(RANK) or not subject.is_fsdp or not subject.at_least("0.8.0"):
         return
     yield error(
         "LORA-3",
@@ -79,7 +70,7 @@ def other_rank(subject: Subject) -> Findings:
 
 def continued(subject: Subject) -> Findings:
     """LORA-4: an adapter to continue from is there, and loaded only where `lora_rank` is above 0."""
-    path = subject.value(ADAPTER)
+    path = subject.get(ADAPTER)
     if not isinstance(path, str) or not path or "://" in path:
         return
     config = Path(path) / "adapter_config.json"
@@ -91,7 +82,7 @@ def continued(subject: Subject) -> Findings:
             f"{ADAPTER} = {path} {there}: veRL dies of it when the model is loaded",
             "give the folder that PEFT wrote the adapter into",
         )
-    elif not whole(subject, RANK):
+    elif not subject.whole(RANK):
         rank = read_json(config).get("r")
         usual = rank if type(rank) is int and 0 < rank <= LARGEST_RANK else 16
         yield error(
@@ -106,13 +97,13 @@ def continued(subject: Subject) -> Findings:
 
 def targets(subject: Subject) -> Findings:
     """LORA-5: the layers that get an adapter are layers of the model."""
-    blocks = [("model", MODEL, subject.value(f"{MODEL}.path"))]
-    if has_critic(subject):
-        blocks.append(("critic", f"{CRITIC}.model", subject.value(f"{CRITIC}.model.path")))
+    blocks = [("model", MODEL, subject.get(f"{MODEL}.path"))]
+    if subject.has_critic:
+        blocks.append(("critic", f"{CRITIC}.model", subject.get(f"{CRITIC}.model.path")))
     for group, block, path in blocks:
-        key, wanted = f"{block}.target_modules", subject.value(f"{block}.target_modules")
-        if not whole(subject, f"{block}.lora_rank"):
-            if subject.loaded.source(f"{group}.target_modules"):
+        key, wanted = f"{block}.target_modules", subject.get(f"{block}.target_modules")
+        if not subject.whole(f"{block}.lora_rank"):
+            if subject.is_set(key):
                 yield info(
                     "LORA-5",
                     [key, f"{block}.lora_rank"],
@@ -122,7 +113,7 @@ def targets(subject: Subject) -> Findings:
             continue
         if wanted is None or wanted == "all-linear":
             continue
-        there = models.modules(str(path or subject.value(f"{MODEL}.path")), subject.env)
+        there = models.modules(str(path or subject.get(f"{MODEL}.path")), subject.env)
         leaves = sorted({name.rpartition(".")[2] for name in there})
         if there and not _matches(wanted, there):
             hint = did_you_mean(str(wanted), ["all-linear"]) if isinstance(wanted, str) else ""

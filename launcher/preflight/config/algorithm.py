@@ -1,24 +1,16 @@
-"""What is learned and how: V5, V19 and P19 of verl.md, and choices that learn nothing."""
+"""What is learned and how: V5, V19 and P19, and choices that learn nothing.
+
+veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/ppo/core_algos.py: get_policy_loss_fn`,
+`verl/trainer/ppo/v1/trainer_base.py: _resolve_filter_groups_metric`.
+"""
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import (
-    ACTOR,
-    CRITIC,
-    TRAINER,
-    Findings,
-    N,
-    error,
-    info,
-    is_v1,
-    unknown_name,
-    warning,
-    whole,
-)
+from launcher.preflight.config.base import Findings, error, info, unknown_name, warning
 from launcher.preflight.subject import Subject
+from launcher.verl_config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, TRAINER, N
 
-ESTIMATOR, CRITIC_ON = "algorithm.adv_estimator", f"{CRITIC}.enable"
-LOSS_MODE = f"{ACTOR}.policy_loss.loss_mode"
+CRITIC_ON = f"{CRITIC}.enable"
 FILTER = "algorithm.filter_groups"
 
 
@@ -26,7 +18,7 @@ def aggregation(subject: Subject) -> Findings:
     """V5: the way token losses become one loss is one that this version has."""
     for block in (ACTOR, CRITIC):
         key = f"{block}.loss_agg_mode"
-        if subject.value(key) == "token-sum" and not subject.at_least("0.9.0") and subject.is_set(key):
+        if subject.get(key) == "token-sum" and not subject.at_least("0.9.0") and subject.is_set(key):
             yield error(
                 "V5",
                 [key],
@@ -46,7 +38,7 @@ def loss_mode(subject: Subject) -> Findings:
 
 def gae_needs_critic(subject: Subject) -> Findings:
     """ALG-1: GAE without a critic has no values to work with."""
-    if subject.value(ESTIMATOR) == "gae" and subject.value(CRITIC_ON) is False:
+    if subject.get(ESTIMATOR) == "gae" and subject.get(CRITIC_ON) is False:
         yield error(
             "ALG-1",
             [ESTIMATOR, CRITIC_ON],
@@ -56,8 +48,8 @@ def gae_needs_critic(subject: Subject) -> Findings:
 
 
 def group_of_one(subject: Subject) -> Findings:
-    """ALG-2: GRPO compares the answers to one prompt, so it needs several."""
-    if str(subject.value(ESTIMATOR)).startswith("grpo") and whole(subject, N) == 1:
+    """ALG-2: GRPO compares the responses to one prompt, so it needs several."""
+    if subject.group_based and subject.whole(N) == 1:
         yield warning(
             "ALG-2",
             [ESTIMATOR, N],
@@ -69,7 +61,7 @@ def group_of_one(subject: Subject) -> Findings:
 
 def two_kls(subject: Subject) -> Findings:
     """ALG-3: the KL to the reference is counted in the reward and in the loss."""
-    if subject.value("algorithm.use_kl_in_reward") is True and subject.value(f"{ACTOR}.use_kl_loss") is True:
+    if subject.get("algorithm.use_kl_in_reward") is True and subject.get(f"{ACTOR}.use_kl_loss") is True:
         yield info(
             "ALG-3",
             ["algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"],
@@ -80,11 +72,11 @@ def two_kls(subject: Subject) -> Findings:
 
 def filter_metric(subject: Subject) -> Findings:
     """V19: DAPO's filter knows what to filter by (0.9); a sampler of one's own skips the check."""
-    if subject.value(f"{FILTER}.enable") is not True or not is_v1(subject):
+    if subject.get(f"{FILTER}.enable") is not True or not subject.is_v1:
         return
-    if subject.value(f"{TRAINER}.v1.sampler.custom_sampler.path") is not None:
+    if subject.get(f"{TRAINER}.v1.sampler.custom_sampler.path") is not None:
         return
-    if not subject.value(f"{FILTER}.metric"):
+    if not subject.get(f"{FILTER}.metric"):
         yield error(
             "V19",
             [f"{FILTER}.enable", f"{FILTER}.metric"],
@@ -92,7 +84,7 @@ def filter_metric(subject: Subject) -> Findings:
             f"set {FILTER}.metric to reward",
         )
     model = "reward.reward_model"
-    if subject.value(f"{model}.enable") is True and not subject.value(f"{model}.enable_resource_pool"):
+    if subject.get(f"{model}.enable") is True and not subject.get(f"{model}.enable_resource_pool"):
         yield error(
             "V19",
             [f"{FILTER}.enable", f"{model}.enable_resource_pool"],

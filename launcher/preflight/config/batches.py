@@ -1,8 +1,14 @@
-"""Batch sizes that veRL refuses at the start: V1 to V4 and V6 to V9 of verl.md."""
+"""Batch sizes that veRL refuses at the start: V1 to V4 and V6 to V9.
+
+veRL: `verl/utils/config.py: validate_config`, `verl/workers/config/actor.py: ActorConfig.validate`,
+`verl/workers/config/critic.py: CriticConfig.validate`.
+"""
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import (
+from launcher.preflight.config.base import Findings, dividing, error, multiples, one_of, warning
+from launcher.preflight.subject import Subject
+from launcher.verl_config import (
     ACTOR,
     BATCH,
     CRITIC,
@@ -17,28 +23,14 @@ from launcher.preflight.config.base import (
     REF,
     REF_LOG_PROB,
     ROLLOUT,
-    Findings,
     N,
-    data_parallel,
-    dividing,
-    dynamic,
-    error,
-    has_critic,
-    has_reference,
-    is_v1,
-    multiples,
-    one_of,
-    sequence_parallel,
-    warning,
-    whole,
 )
-from launcher.preflight.subject import Subject
 
 
-def answers_over_gpus(subject: Subject) -> Findings:
-    """V1: the answers of a step are cut into equal shares, one a GPU."""
-    batch, n, gpus = whole(subject, BATCH), whole(subject, N), subject.gpus
-    if batch is None or n is None or (dynamic(subject) and subject.at_least("0.6.0")) or batch * n % gpus == 0:
+def responses_over_gpus(subject: Subject) -> Findings:
+    """V1: the responses of a step are cut into equal shares, one a GPU."""
+    batch, n, gpus = subject.whole(BATCH), subject.whole(N), subject.gpus
+    if batch is None or n is None or (subject.dynamic and subject.at_least("0.6.0")) or batch * n % gpus == 0:
         return
     better = [size for size in multiples(gpus, batch) if size * n % gpus == 0]
     yield error(
@@ -62,22 +54,22 @@ def micro_of_log_probs(subject: Subject) -> Findings:
 
 def micro_of_reference(subject: Subject) -> Findings:
     """V7: so is the reference's, when a KL needs one."""
-    if has_reference(subject):
+    if subject.has_reference:
         yield from _once(subject, "V7", REF, "log_prob_micro_batch_size", MINI)
 
 
 def micro_of_critic(subject: Subject) -> Findings:
     """V8: so is the critic's, which veRL demands although it does not use it from 0.8 on."""
-    if has_critic(subject) and not subject.value(f"{CRITIC}.use_dynamic_bsz", False):
+    if subject.has_critic and not subject.get(f"{CRITIC}.use_dynamic_bsz", False):
         yield from _once(subject, "V8", CRITIC, "ppo_micro_batch_size", CRITIC_MINI)
 
 
 def mini_in_batch(subject: Subject) -> Findings:
     """V3: a mini-batch is a part of the batch."""
-    batch, mini = whole(subject, BATCH), whole(subject, MINI)
+    batch, mini = subject.whole(BATCH), subject.whole(MINI)
     if batch is None or mini is None or mini <= batch:
         return
-    if not dynamic(subject):
+    if not subject.dynamic:
         yield error(
             "V3",
             [BATCH, MINI],
@@ -85,7 +77,7 @@ def mini_in_batch(subject: Subject) -> Findings:
             f"use a mini-batch of {batch} or less",
             {"actor.ppo_mini_batch_size": batch},
         )
-    elif is_v1(subject):
+    elif subject.is_v1:
         padding = 1 - batch / (-(-batch // mini) * mini)
         yield warning(
             "V3",
@@ -99,11 +91,11 @@ def mini_in_batch(subject: Subject) -> Findings:
 
 def mini_of_critic_in_batch(subject: Subject) -> Findings:
     """V9: the same for the critic."""
-    batch, mini = whole(subject, BATCH), whole(subject, CRITIC_MINI)
-    if batch is None or mini is None or mini <= batch or not has_critic(subject):
+    batch, mini = subject.whole(BATCH), subject.whole(CRITIC_MINI)
+    if batch is None or mini is None or mini <= batch or not subject.has_critic:
         return
-    # The critic's size follows the actor's: one cause is told once, by V3.
-    if not subject.value(f"{CRITIC}.use_dynamic_bsz", False) and subject.is_set(CRITIC_MINI):
+    # The critic's size follows the actor's: one cause is reported once, by V3.
+    if not subject.get(f"{CRITIC}.use_dynamic_bsz", False) and subject.is_set(CRITIC_MINI):
         yield error(
             "V9",
             [BATCH, CRITIC_MINI],
@@ -117,8 +109,8 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
     """V4: the old micro-batch over all GPUs divides the mini-batch and gives each GPU something."""
     for block, mini_key in ((ACTOR, MINI), (CRITIC, CRITIC_MINI)):
         key = f"{block}.ppo_micro_batch_size"
-        micro, mini = whole(subject, key), whole(subject, mini_key)
-        if micro is None or mini is None or dynamic(subject) or (block == CRITIC and not has_critic(subject)):
+        micro, mini = subject.whole(key), subject.whole(mini_key)
+        if micro is None or mini is None or subject.dynamic or (block == CRITIC and not subject.has_critic):
             continue
         if mini % micro:
             yield error(
@@ -127,7 +119,7 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
                 f"mini-batch {mini} is not divisible by {key} = {micro}",
                 f"use {one_of(dividing(mini, micro))}; better, set {key}_per_gpu instead",
             )
-        elif micro * sequence_parallel(subject) < subject.gpus:
+        elif micro * subject.sequence_parallel() < subject.gpus:
             yield error(
                 "V4",
                 [key, GPUS],
@@ -138,10 +130,10 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
 
 def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> Findings:
     """One micro-batch size: `name`_per_gpu, not the older one over all GPUs, not both, not none."""
-    if dynamic(subject):
+    if subject.dynamic:
         return
     old, new = f"{block}.{name}", f"{block}.{name}_per_gpu"
-    older, newer = subject.value(old), subject.value(new)
+    older, newer = subject.get(old), subject.get(new)
     if older is not None and newer is not None:
         yield error(
             rule,
@@ -176,13 +168,13 @@ def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> 
 
 def _suggested(subject: Subject, mini_key: str) -> int:
     """A micro-batch that divides everything and is small enough to fit most models: at most 8."""
-    mini, n = whole(subject, mini_key) or 1, whole(subject, N) or 1
-    share = max(1, mini * n // data_parallel(subject))
+    mini, n = subject.whole(mini_key) or 1, subject.whole(N) or 1
+    share = max(1, mini * n // subject.data_parallel())
     return dividing(share, 8)[0]
 
 
 RULES = (
-    answers_over_gpus,
+    responses_over_gpus,
     micro_of_actor,
     mini_in_batch,
     micro_of_all_gpus,

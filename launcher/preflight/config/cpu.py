@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import (
-    ACTOR,
-    CRITIC,
-    MODEL,
-    REF,
-    ROLLOUT,
-    Findings,
-    error,
-    has_critic,
-    has_reference,
-)
+from launcher.preflight.config.base import Findings, error
 from launcher.preflight.subject import Subject
+from launcher.verl_config import ACTOR, CRITIC, MODEL, REF, ROLLOUT
 
 SUPPORTED = "0.9.1"
 
 
 def version(subject: Subject) -> Findings:
     """CPU-1: it is made for one version of veRL."""
-    if subject.cpu and subject.version != SUPPORTED:
+    if subject.on_cpu and subject.version != SUPPORTED:
         yield error(
             "CPU-1",
             ["trainer.device"],
@@ -31,12 +22,12 @@ def version(subject: Subject) -> Findings:
 
 def sharding(subject: Subject) -> Findings:
     """CPU-2: fsdp cannot shard on a CPU, fsdp2 can."""
-    if not subject.cpu:
+    if not subject.on_cpu:
         return
-    blocks = [ACTOR, *([REF] if has_reference(subject) else []), *([CRITIC] if has_critic(subject) else [])]
+    blocks = [ACTOR, *([REF] if subject.has_reference else []), *([CRITIC] if subject.has_critic else [])]
     for block in blocks:
         key = f"{block}.strategy"
-        if subject.value(key) == "fsdp":
+        if subject.get(key) == "fsdp":
             yield error(
                 "CPU-2",
                 [key],
@@ -49,9 +40,9 @@ def sharding(subject: Subject) -> Findings:
 def engine(subject: Subject) -> Findings:
     """CPU-3: the engine is ppo-tui's own; vLLM and SGLang need a GPU."""
     key = f"{ROLLOUT}.name"
-    if subject.cpu and subject.value(key) in ("vllm", "sglang", "trtllm"):
+    if subject.on_cpu and subject.get(key) in ("vllm", "sglang", "trtllm"):
         yield error(
-            "CPU-3", [key], f"the engine {subject.value(key)} needs a GPU", f"set {key} to hf", {"rollout.engine": "hf"}
+            "CPU-3", [key], f"the engine {subject.get(key)} needs a GPU", f"set {key} to hf", {"rollout.engine": "hf"}
         )
 
 
@@ -59,7 +50,7 @@ def memory_savers(subject: Subject) -> Findings:
     """CPU-4: what saves a GPU's memory needs one: fused kernels, activations in pinned memory."""
     for name in ("use_fused_kernels", "enable_activation_offload"):
         key = f"{MODEL}.{name}"
-        if subject.cpu and subject.value(key) is True:
+        if subject.on_cpu and subject.get(key) is True:
             yield error(
                 "CPU-4",
                 [key],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from launcher.files import beside
-from launcher.preflight.config.base import DATA, ROLLOUT, Findings, error
+from launcher.preflight.config.base import Findings, error
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
+from launcher.verl_config import DATA, ROLLOUT
 
 CLASS = f"{DATA}.custom_cls"
 MULTI_TURN = f"{ROLLOUT}.multi_turn"
@@ -18,12 +19,12 @@ def named_files(subject: Subject) -> Findings:
     """FILE-1: a file that a key names is there; a class of one's own has a name."""
     used = {
         f"{CLASS}.path": True,
-        f"{MULTI_TURN}.tool_config_path": subject.value(f"{MULTI_TURN}.enable") is True,
-        f"{MULTI_TURN}.interaction_config_path": subject.value(f"{MULTI_TURN}.enable") is True,
-        f"{MANAGER}.module.path": subject.value(f"{MANAGER}.source") == "importlib",
+        f"{MULTI_TURN}.tool_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MULTI_TURN}.interaction_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MANAGER}.module.path": subject.get(f"{MANAGER}.source") == "importlib",
     }
     for key, needed in used.items():
-        path = subject.value(key)
+        path = subject.get(key)
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
         yield error(
@@ -32,7 +33,7 @@ def named_files(subject: Subject) -> Findings:
             f"there is no file {path}{did_you_mean(Path(path).name, beside(Path(path)))}, which {key} names",
             f"correct {key}, or leave it out",
         )
-    if subject.value(f"{CLASS}.path") and not subject.value(f"{CLASS}.name"):
+    if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
         yield error(
             "FILE-1",
             [f"{CLASS}.name", f"{CLASS}.path"],

@@ -1,15 +1,17 @@
-"""Keys that veRL does not know, does not use, or would not take: Hydra's refusals and V18 of verl.md."""
+"""Keys that veRL does not know, does not use, or would not take: Hydra's refusals and V18.
+
+veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from launcher.preflight.config.base import Findings, error, has_critic, info, is_fsdp, warning
+from launcher.preflight.config.base import Findings, error, info, warning
 from launcher.preflight.subject import Subject
-from launcher.preset import defaults, hydra, versions
+from launcher.preset import defaults, versions
 from launcher.preset.ignored import ignored
-from launcher.preset.schema import BY_KEY, FIELDS
+from launcher.preset.schema import FIELDS
 from launcher.text import nearest, perhaps
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
@@ -25,7 +27,7 @@ DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
 
 def unknown(subject: Subject) -> Findings:
     """KEY-1: a key that veRL's configuration does not have needs a `+`, or is a typo: Hydra refuses it."""
-    for prefix, key, _ in _free(subject):
+    for prefix, key in _free(subject):
         if prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version):
             continue
         near = _nearest_key(subject, key)
@@ -35,7 +37,7 @@ def unknown(subject: Subject) -> Findings:
 
 def appended(subject: Subject) -> Findings:
     """KEY-2: `+` is for keys that are not there."""
-    for prefix, key, _ in _free(subject):
+    for prefix, key in _free(subject):
         if prefix == "+" and _has(subject, key):
             yield error(
                 "KEY-2",
@@ -47,7 +49,7 @@ def appended(subject: Subject) -> Findings:
 
 def strange(subject: Subject) -> Findings:
     """V18: a name added to a block is a field of the class it becomes; elsewhere nothing may read it."""
-    for prefix, key, _ in _free(subject):
+    for prefix, key in _free(subject):
         if not prefix or _has(subject, key) or versions.newest(key).startswith(KWARGS):
             continue
         block, name = _nearest_block(subject, key)
@@ -60,7 +62,7 @@ def strange(subject: Subject) -> Findings:
         known = sorted({*fields, *(each for each in tree if not each.startswith("_"))})
         near = nearest(name, known)
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
-            if block.startswith("critic") and not has_critic(subject):
+            if block.startswith("critic") and not subject.has_critic:
                 continue
             yield error(
                 "V18",
@@ -79,23 +81,19 @@ def strange(subject: Subject) -> Findings:
 
 def unused(subject: Subject) -> Findings:
     """KEY-4: keys that this version accepts and takes no notice of; those of the reward change the run."""
-    for key, why in ignored(subject.keys, subject.version):
-        spec = BY_KEY.get(versions.newest(key))
-        if spec and (subject.loaded.source(spec.name) is None or spec.name in DEMANDED):
+    passed = {key: setting.value for key, setting in subject.settings.items()}
+    for key, why in ignored(passed, subject.version):
+        if subject.settings[key].source in ("ppo-tui", "derived") or key in DEMANDED:
             continue
         make = warning if key.startswith(REWARDS) else info
         yield make("KEY-4", [key], f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out")
 
 
-def _free(subject: Subject) -> Iterator[tuple[str, str, Any]]:
-    """The keys without a field of their own: prefix, key as this version calls it, value."""
-    if not is_fsdp(subject):
-        return
-    for spelled, value in subject.loaded.preset.overrides.items():
-        prefix, key = hydra.split_key(spelled, "overrides")
-        name = versions.at(key, subject.version)
-        if name in subject.keys:  # a critic's is not, when there is none
-            yield prefix, name, value
+def _free(subject: Subject) -> Iterator[tuple[str, str]]:
+    """The keys without a field of their own: prefix, and key as this version calls it."""
+    for key, setting in subject.settings.items() if subject.is_fsdp else ():
+        if setting.source == "override":
+            yield setting.prefix, key
 
 
 def _has(subject: Subject, key: str) -> bool:

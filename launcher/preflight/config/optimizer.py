@@ -1,10 +1,14 @@
-"""Optimizers, learning rates and sharding: P22 and P25 of verl.md; the rest, a preset refuses itself."""
+"""Optimizers, learning rates and sharding: P22 and P25; the rest, a preset refuses itself.
+
+veRL: `verl/workers/config/optimizer.py: build_optimizer`.
+"""
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import ACTOR, CRITIC, GPUS, NODES, Findings, error, has_critic, warning, whole
+from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
+from launcher.verl_config import ACTOR, CRITIC, GPUS, NODES
 
 TORCH = (
     "ASGD",
@@ -31,13 +35,13 @@ FLOATS = ("fp16", "float16", "fp32", "float32", "bf16", "bfloat16", "16", "32")
 
 
 def _optims(subject: Subject) -> list[str]:
-    return [f"{ACTOR}.optim", *([f"{CRITIC}.optim"] if has_critic(subject) else [])]
+    return [f"{ACTOR}.optim", *([f"{CRITIC}.optim"] if subject.has_critic else [])]
 
 
 def optimizer(subject: Subject) -> Findings:
     """P22: the optimizer exists; others than torch's are looked for beside veRL."""
     for block in _optims(subject):
-        name, module = subject.value(f"{block}.optimizer"), subject.value(f"{block}.optimizer_impl")
+        name, module = subject.get(f"{block}.optimizer"), subject.get(f"{block}.optimizer_impl")
         if module == "torch.optim" and isinstance(name, str) and name not in TORCH:
             yield error(
                 "P22",
@@ -74,7 +78,7 @@ def learning_rate(subject: Subject) -> Findings:
     """P25: a learning rate of 0 learns nothing."""
     for block in _optims(subject):
         key = f"{block}.lr"
-        if subject.value(key) == 0:
+        if subject.get(key) == 0:
             usual = "1e-6" if block.startswith(ACTOR) else "1e-5"
             yield warning("P25", [key], f"{key} is 0: nothing is learned", f"set {key} to {usual}")
 
@@ -83,7 +87,7 @@ def betas(subject: Subject) -> Findings:
     """OPT-1: Adam's memory is two numbers from 0 to below 1."""
     for block in _optims(subject):
         key = f"{block}.betas"
-        value = subject.value(key)
+        value = subject.get(key)
         if not isinstance(value, list) or not all(isinstance(each, (int, float)) for each in value):
             continue
         if len(value) != 2 or not all(0 <= each < 1 for each in value):
@@ -100,11 +104,11 @@ def betas(subject: Subject) -> Findings:
 def number_types(subject: Subject) -> Findings:
     """OPT-2: the types of numbers have names that veRL knows."""
     names = ("model_dtype", *(f"mixed_precision.{each}_dtype" for each in ("param", "reduce", "buffer")))
-    blocks = {"actor": f"{ACTOR}.fsdp_config", **({"critic": f"{CRITIC}.fsdp"} if has_critic(subject) else {})}
+    blocks = {"actor": f"{ACTOR}.fsdp_config", **({"critic": f"{CRITIC}.fsdp"} if subject.has_critic else {})}
     for group, block in blocks.items():
         for name in names:
             key = f"{block}.{name}"
-            value = subject.value(key)
+            value = subject.get(key)
             if isinstance(value, str) and value not in FLOATS:
                 yield error(
                     "OPT-2",
@@ -118,10 +122,10 @@ def number_types(subject: Subject) -> Findings:
 def sharding(subject: Subject) -> Findings:
     """FSDP-1: shards divide the GPUs. FSDP-2: only fsdp2 has an offload policy."""
     blocks = [("actor", ACTOR, f"{ACTOR}.fsdp_config")]
-    if has_critic(subject):
+    if subject.has_critic:
         blocks.append(("critic", CRITIC, f"{CRITIC}.fsdp"))
     for group, block, config in blocks:
-        size = whole(subject, f"{config}.fsdp_size")
+        size = subject.whole(f"{config}.fsdp_size")
         if size is not None and size < subject.gpus and subject.gpus % size:
             yield error(
                 "FSDP-1",
@@ -130,7 +134,7 @@ def sharding(subject: Subject) -> Findings:
                 f"set {config}.fsdp_size to -1, all of them",
                 {f"{group}.fsdp_size": -1},
             )
-        if subject.value(f"{config}.offload_policy") is True and subject.value(f"{block}.strategy") == "fsdp":
+        if subject.get(f"{config}.offload_policy") is True and subject.get(f"{block}.strategy") == "fsdp":
             yield warning(
                 "FSDP-2",
                 [f"{config}.offload_policy", f"{block}.strategy"],

@@ -1,37 +1,28 @@
-"""What the run asks of the machine: P1 to P3 of verl.md."""
+"""What the run asks of the machine: P1 to P3.
+
+veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_available` and `RayResourcePool`,
+`verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
+"""
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import (
-    GPUS,
-    NODES,
-    ROLLOUT,
-    Findings,
-    dividing,
-    error,
-    gpu_count,
-    is_v1,
-    one_of,
-    whole,
-)
-from launcher.preflight.finding import Finding
+from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
+from launcher.preflight.finding import of_hardware
 from launcher.preflight.subject import Subject
+from launcher.verl_config import GPUS, NODES, ROLLOUT, TENSOR
 
 UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
-TENSOR = f"{ROLLOUT}.tensor_model_parallel_size"
 
 
 def gpus(subject: Subject) -> Findings:
     """P1: the GPUs are there; a run over several machines joins a cluster."""
     if subject.loaded.preset.cluster.address:
         return
-    wanted, nodes = subject.gpus, whole(subject, NODES) or 1
+    wanted, nodes = subject.gpus, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
-        yield Finding(
+        yield of_hardware.error(
             "P1",
-            "hardware",
-            "error",
             (NODES, "ray_kwargs.ray_init.address"),
             f"the run wants {nodes} machines, and Ray is started on this one alone: veRL dies",
             "set trainer.nodes to 1, or cluster.address to the Ray cluster",
@@ -39,7 +30,7 @@ def gpus(subject: Subject) -> Findings:
         )
         return
     there = len(subject.machine.gpus)
-    if subject.cpu or wanted <= there:
+    if subject.on_cpu or wanted <= there:
         return
     found = gpu_count(there) if there else "no GPU"
     where = "the assumed machine has" if subject.machine.assumed else "this machine has"
@@ -48,21 +39,15 @@ def gpus(subject: Subject) -> Findings:
         each = there // nodes or there
         change = {"trainer.gpus": each} if there >= nodes else {"trainer.nodes": 1, "trainer.gpus": each}
         fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
-    yield Finding(
-        "P1",
-        "hardware",
-        "error",
-        (GPUS, NODES),
-        f"the run wants {gpu_count(wanted)} and {where} {found}",
-        fix,
-        change or None,
+    yield of_hardware.error(
+        "P1", (GPUS, NODES), f"the run wants {gpu_count(wanted)} and {where} {found}", fix, change or None
     )
 
 
 def engines_over_gpus(subject: Subject) -> Findings:
     """P2: the GPUs divide evenly into engines."""
-    sizes = [whole(subject, f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")]
-    tensor, total = whole(subject, TENSOR), subject.gpus
+    sizes = [subject.whole(f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")]
+    tensor, total = subject.whole(TENSOR), subject.gpus
     if tensor is None:
         return
     engine = tensor * sizes[0] * sizes[1]
@@ -81,13 +66,13 @@ def engines_over_gpus(subject: Subject) -> Findings:
 
 def cpus(subject: Subject) -> Findings:
     """P3: Ray has a CPU for each process that reserves one; with fewer veRL waits for ever without a word."""
-    said = whole(subject, RAY_CPUS)
+    said = subject.whole(RAY_CPUS)
     if subject.loaded.preset.cluster.address or (said is None and subject.machine.assumed):
         return
     have = said if said is not None else subject.machine.cpus
     each = 3 if subject.at_least("0.7.0") else 1
-    workers = each * (whole(subject, GPUS) or 1)
-    units = whole(subject, UNITS) if is_v1(subject) else 0
+    workers = each * (subject.whole(GPUS) or 1)
+    units = subject.whole(UNITS) if subject.is_v1 else 0
     if units is None:
         return
     need = workers + 1 + units
@@ -106,6 +91,17 @@ def cpus(subject: Subject) -> Findings:
     )
 
 
+def job_submission(subject: Subject) -> Findings:
+    """CLUSTER-1: nothing submits a Ray job yet: the driver is started on this machine, whatever is set."""
+    if subject.loaded.preset.cluster.submit:
+        yield warning(
+            "CLUSTER-1",
+            ["cluster.submit"],
+            "cluster.submit does nothing yet: no Ray job is submitted, the driver is started on this machine",
+            "set cluster.submit to false; cluster.address joins a Ray cluster that is there",
+        )
+
+
 def _room(units: int, need: int, have: int) -> str:
     least = need - units + 1
     if units > 1 and have >= least:
@@ -113,4 +109,4 @@ def _room(units: int, need: int, have: int) -> str:
     return f"set {RAY_CPUS} to {need}: Ray only counts them, two real ones are enough to start"
 
 
-RULES = (gpus, engines_over_gpus, cpus)
+RULES = (gpus, engines_over_gpus, cpus, job_submission)

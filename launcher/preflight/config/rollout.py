@@ -1,37 +1,26 @@
-"""The engine that writes the answers: V10, V14 to V17 of verl.md."""
+"""The engine that writes the responses: V10, V14 to V17.
+
+veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/workers/rollout/base.py: get_rollout_class`,
+`verl/workers/engine/fsdp/transformer_impl.py: FSDPEngine`.
+"""
 
 from __future__ import annotations
 
-from launcher.preflight.config.base import (
-    ACTOR,
-    CRITIC,
-    GPUS,
-    MODEL,
-    NODES,
-    ROLLOUT,
-    Findings,
-    dividing,
-    error,
-    gpu_count,
-    has_critic,
-    one_of,
-    sequence_parallel,
-    warning,
-    whole,
-)
+from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
+from launcher.verl_config import CRITIC, CRITIC_ULYSSES, ENGINE, GPUS, MODEL, NODES, ROLLOUT, ULYSSES
 
-ENGINE, MODE = f"{ROLLOUT}.name", f"{ROLLOUT}.mode"
+MODE = f"{ROLLOUT}.mode"
 MULTI_TURN = f"{ROLLOUT}.multi_turn"
 
 
 def engine(subject: Subject) -> Findings:
     """V16, V17: the engine has a name that veRL knows; our CPU platform adds `hf`."""
-    name = subject.value(ENGINE)
+    name = subject.get(ENGINE)
     known = subject.facts.names.get("engines", [])
     if name is None and known:
-        usual = "hf" if subject.cpu else "vllm"
+        usual = "hf" if subject.on_cpu else "vllm"
         yield error(
             "V16",
             [ENGINE],
@@ -40,7 +29,7 @@ def engine(subject: Subject) -> Findings:
             {"rollout.engine": usual},
         )
         return
-    if not known or name in known or (name == "hf" and (subject.cpu or not subject.at_least("0.7.0"))):
+    if not known or name in known or (name == "hf" and (subject.on_cpu or not subject.at_least("0.7.0"))):
         return
     if name == "hf":
         yield error(
@@ -51,19 +40,19 @@ def engine(subject: Subject) -> Findings:
             {"rollout.engine": "vllm"},
         )
         return
-    usable = ["hf"] if subject.cpu else known
+    usable = ["hf"] if subject.on_cpu else known
     yield error(
         "V17",
         [ENGINE],
         f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out after the critic was loaded",
         f"set {ENGINE} to {one_of(usable)}",
-        {"rollout.engine": "hf" if subject.cpu else "vllm"},
+        {"rollout.engine": "hf" if subject.on_cpu else "vllm"},
     )
 
 
 def mode(subject: Subject) -> Findings:
     """V14: from 0.7 on there is only the asynchronous mode."""
-    value = subject.value(MODE)
+    value = subject.get(MODE)
     if value not in (None, "async") and subject.at_least("0.7.0"):
         yield error(
             "V14",
@@ -75,14 +64,14 @@ def mode(subject: Subject) -> Findings:
 
 def parallel_engine(subject: Subject) -> Findings:
     """V17: no engine splits the model by layers; experts are split over all GPUs of an engine."""
-    if not subject.at_least("0.7.0") or subject.value(ENGINE) not in ("vllm", "sglang", "trtllm"):
+    if not subject.at_least("0.7.0") or subject.get(ENGINE) not in ("vllm", "sglang", "trtllm"):
         return
     key = f"{ROLLOUT}.pipeline_model_parallel_size"
-    pipeline, experts = whole(subject, key), whole(subject, f"{ROLLOUT}.expert_parallel_size")
+    pipeline, experts = subject.whole(key), subject.whole(f"{ROLLOUT}.expert_parallel_size")
     if pipeline is not None and pipeline > 1:
         yield error("V17", [key], f"{key} is {pipeline}: no engine can do that yet", f"set {key} to 1")
-    tensor = whole(subject, f"{ROLLOUT}.tensor_model_parallel_size") or 1
-    data = whole(subject, f"{ROLLOUT}.data_parallel_size") or 1
+    tensor = subject.whole(f"{ROLLOUT}.tensor_model_parallel_size") or 1
+    data = subject.whole(f"{ROLLOUT}.data_parallel_size") or 1
     if experts is not None and experts > 1 and experts != tensor * data:
         keys = [f"{ROLLOUT}.{name}_parallel_size" for name in ("expert", "tensor_model", "data")]
         yield error(
@@ -95,40 +84,35 @@ def parallel_engine(subject: Subject) -> Findings:
 
 def sequences_over_gpus(subject: Subject) -> Findings:
     """V10: sharing one sequence among GPUs needs GPUs that divide evenly, and packed sequences."""
-    size = sequence_parallel(subject)
-    key = f"{ACTOR}.ulysses_sequence_parallel_size"
+    size = subject.sequence_parallel()
     if subject.gpus % size:
         yield error(
             "V10",
-            [key, GPUS, NODES],
-            f"{key} = {size} does not divide the {gpu_count(subject.gpus)}",
-            f"set {key} to {one_of(dividing(subject.gpus, size))}",
+            [ULYSSES, GPUS, NODES],
+            f"{ULYSSES} = {size} does not divide the {gpu_count(subject.gpus)}",
+            f"set {ULYSSES} to {one_of(dividing(subject.gpus, size))}",
             {"actor.ulysses_sequence_parallel_size": 1},
         )
-    elif size > 1 and not subject.value(f"{MODEL}.use_remove_padding", True):
+    elif size > 1 and not subject.get(f"{MODEL}.use_remove_padding", True):
         yield error(
             "V10",
-            [key, f"{MODEL}.use_remove_padding"],
-            f"{key} = {size} needs packed sequences, and use_remove_padding is false",
+            [ULYSSES, f"{MODEL}.use_remove_padding"],
+            f"{ULYSSES} = {size} needs packed sequences, and use_remove_padding is false",
             "set model.use_remove_padding to true",
             {"model.use_remove_padding": True},
         )
-    own = max(
-        whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1,
-        whole(subject, f"{CRITIC}.fsdp.ulysses_sequence_parallel_size") or 1,
-    )
-    if has_critic(subject) and subject.gpus % own:
-        name = f"{CRITIC}.fsdp.ulysses_sequence_parallel_size"
+    own = subject.sequence_parallel(CRITIC)
+    if subject.has_critic and subject.gpus % own:
         yield error(
             "V10",
-            [name, GPUS, NODES],
-            f"{name} = {own} does not divide the {gpu_count(subject.gpus)}",
-            f"set {name} to {one_of(dividing(subject.gpus, own))}",
+            [CRITIC_ULYSSES, GPUS, NODES],
+            f"{CRITIC_ULYSSES} = {own} does not divide the {gpu_count(subject.gpus)}",
+            f"set {CRITIC_ULYSSES} to {one_of(dividing(subject.gpus, own))}",
         )
-    elif has_critic(subject) and own > 1 and not subject.value(f"{CRITIC}.model.use_remove_padding", True):
+    elif subject.has_critic and own > 1 and not subject.get(f"{CRITIC}.model.use_remove_padding", True):
         yield error(
             "V10",
-            [f"{CRITIC}.fsdp.ulysses_sequence_parallel_size", f"{CRITIC}.model.use_remove_padding"],
+            [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"],
             f"the critic shares sequences among {own} GPUs, and its use_remove_padding is false",
             "set critic.use_remove_padding to true",
             {"critic.use_remove_padding": True},
@@ -137,17 +121,17 @@ def sequences_over_gpus(subject: Subject) -> Findings:
 
 def conversations(subject: Subject) -> Findings:
     """V15: up to 0.5 several turns need tools or an interaction, and GRPO."""
-    if subject.value(f"{MULTI_TURN}.enable") is not True or subject.at_least("0.6.0"):
+    if subject.get(f"{MULTI_TURN}.enable") is not True or subject.at_least("0.6.0"):
         return
     tools = [f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.interaction_config_path"]
-    if all(subject.value(key) is None for key in tools):
+    if all(subject.get(key) is None for key in tools):
         yield error(
             "V15",
             [f"{MULTI_TURN}.enable", *tools],
             "several turns need tools or an interaction, and none is given",
             f"set {tools[0]}",
         )
-    if subject.value("algorithm.adv_estimator") != "grpo":
+    if subject.get("algorithm.adv_estimator") != "grpo":
         yield error(
             "V15",
             [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"],
@@ -180,9 +164,9 @@ TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
 
 def engine_words(subject: Subject) -> Findings:
     """ENGINE-2: vLLM knows the type and the way of loading that it is given."""
-    if subject.value(ENGINE) != "vllm":
+    if subject.get(ENGINE) != "vllm":
         return
-    dtype, form = subject.value(f"{ROLLOUT}.dtype"), subject.value(f"{ROLLOUT}.load_format")
+    dtype, form = subject.get(f"{ROLLOUT}.dtype"), subject.get(f"{ROLLOUT}.load_format")
     if isinstance(dtype, str) and dtype not in TYPES:
         yield error(
             "ENGINE-2",

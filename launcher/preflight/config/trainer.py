@@ -1,23 +1,15 @@
-"""The course of the run: P21 of verl.md, and settings that contradict each other."""
+"""The course of the run: P21, and settings that contradict each other.
+
+veRL: `verl/utils/tracking.py: Tracking`.
+"""
 
 from __future__ import annotations
 
 from launcher.errors import UserError
-from launcher.preflight.config.base import (
-    BATCH,
-    DATA,
-    MINI,
-    ROLLOUT,
-    TRAINER,
-    Findings,
-    error,
-    has_critic,
-    is_v1,
-    warning,
-    whole,
-)
+from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
+from launcher.verl_config import BATCH, DATA, MINI, ROLLOUT, TRAINER
 
 LOGGER, V1 = f"{TRAINER}.logger", f"{TRAINER}.v1"
 STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
@@ -25,7 +17,7 @@ STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
 
 def loggers(subject: Subject) -> Findings:
     """P21: trackers have known names; veRL finds out after the models and the engine were loaded."""
-    known, value = subject.facts.names.get("loggers", []), subject.value(LOGGER)
+    known, value = subject.facts.names.get("loggers", []), subject.get(LOGGER)
     ours = sorted(set(known) - {"console", "file"})
     for name in [value] if isinstance(value, str) else value or []:
         if not known or name in known or name == "tracking":
@@ -52,8 +44,8 @@ def loggers(subject: Subject) -> Findings:
 
 def warmup(subject: Subject) -> Findings:
     """COURSE-1: the critic's warm-up ends before the run does."""
-    steps, first = whole(subject, STEPS), whole(subject, WARMUP)
-    if steps is not None and first is not None and has_critic(subject) and first >= steps:
+    steps, first = subject.whole(STEPS), subject.whole(WARMUP)
+    if steps is not None and first is not None and subject.has_critic and first >= steps:
         yield warning(
             "COURSE-1",
             [WARMUP, STEPS],
@@ -65,7 +57,7 @@ def warmup(subject: Subject) -> Findings:
 
 def enough_samples(subject: Subject) -> Findings:
     """P6: a limit on the rows leaves at least one batch."""
-    batch, limit = whole(subject, f"{DATA}.train_batch_size"), whole(subject, f"{DATA}.train_max_samples")
+    batch, limit = subject.whole(f"{DATA}.train_batch_size"), subject.whole(f"{DATA}.train_max_samples")
     if batch is not None and limit is not None and limit < batch:
         yield error(
             "P6",
@@ -78,10 +70,10 @@ def enough_samples(subject: Subject) -> Findings:
 
 def engine_apart(subject: Subject) -> Findings:
     """ASYNC-1: an engine of its own has GPUs, is sent weights, and a batch is whole updates of them (0.9)."""
-    if not is_v1(subject) or subject.value(f"{V1}.trainer_mode") != "separate_async":
+    if not subject.is_v1 or subject.get(f"{V1}.trainer_mode") != "separate_async":
         return
     step_key, backend_key = f"{V1}.separate_async.parameter_sync_step", f"{ROLLOUT}.checkpoint_engine.backend"
-    batch, mini, step = whole(subject, BATCH), whole(subject, MINI), whole(subject, step_key)
+    batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(step_key)
     if batch is not None and mini is not None and step is not None and batch != mini * step:
         yield error(
             "ASYNC-1",
@@ -92,15 +84,15 @@ def engine_apart(subject: Subject) -> Findings:
             {"data.train_batch_size": mini * step},
         )
     for name in ("nnodes", "n_gpus_per_node"):
-        if whole(subject, f"{ROLLOUT}.{name}") is None:
+        if subject.whole(f"{ROLLOUT}.{name}") is None:
             yield error(
                 "ASYNC-1",
                 [f"{ROLLOUT}.{name}"],
                 f"separate_async wants GPUs for the engine alone, and {ROLLOUT}.{name} is "
-                f"{subject.value(f'{ROLLOUT}.{name}')}",
+                f"{subject.get(f'{ROLLOUT}.{name}')}",
                 f"set {ROLLOUT}.{name} to 1, or trainer.mode to sync",
             )
-    if subject.value(backend_key) == "naive":
+    if subject.get(backend_key) == "naive":
         yield error(
             "ASYNC-1",
             [backend_key],

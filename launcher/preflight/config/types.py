@@ -1,13 +1,15 @@
-"""Values against the types of veRL's own: P24 of verl.md. Hydra takes anything, and veRL dies much later."""
+"""Values against the types of veRL's own: P24. Hydra takes anything, and veRL dies much later.
+
+veRL: `verl/base_config.py: BaseConfig` and the classes derived from it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from launcher.preflight.config.base import Findings, error, is_fsdp, warning
+from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
-from launcher.preset import defaults, versions
-from launcher.preset.schema import BY_KEY
+from launcher.preset import defaults
 
 NUMBERS = {
     "trainer.total_training_steps": int,
@@ -23,8 +25,9 @@ NUMBERS = {
 
 def types(subject: Subject) -> Findings:
     """P24: numbers are numbers, switches are true or false, blocks are blocks."""
-    for key, value in subject.keys.items():
-        if value is None or versions.newest(key) in BY_KEY or not is_fsdp(subject):
+    for key, setting in subject.settings.items():
+        value = setting.value
+        if value is None or setting.source != "override" or not subject.is_fsdp:
             continue  # a field's type was checked when the preset was read
         found, default = defaults.leaf(subject.defaults, key)
         if not found:
@@ -74,7 +77,7 @@ def _type(subject: Subject, key: str, default: Any) -> type | None:
             return kind
     if annotation:
         return None
-    resolved = defaults.resolve(default, key, subject.value)
+    resolved = defaults.resolve(default, key, subject.get)
     if resolved is None:
         return NUMBERS.get(key)
     return type(resolved) if type(resolved) in (bool, int, float) else None

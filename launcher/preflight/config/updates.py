@@ -1,10 +1,17 @@
-"""How a batch is cut for the passes over it: P8 to P14 of verl.md. veRL finds out in the first step."""
+"""How a batch is cut for the passes over it: P8 to P14. veRL finds out in the first step.
+
+veRL: `verl/workers/engine_workers.py: TrainingWorker.train_mini_batch`, `verl/workers/engine/utils.py:
+prepare_micro_batches`, `verl/trainer/ppo/v1/trainer_base.py: _get_required_batch_multiple`; up to 0.7
+`verl/workers/fsdp_workers.py: ActorRolloutRefWorker.__init__`.
+"""
 
 from __future__ import annotations
 
 import math
 
-from launcher.preflight.config.base import (
+from launcher.preflight.config.base import Findings, dividing, error, info, multiples, one_of
+from launcher.preflight.subject import Subject
+from launcher.verl_config import (
     BATCH,
     CRITIC,
     CRITIC_MICRO,
@@ -18,35 +25,20 @@ from launcher.preflight.config.base import (
     REF_LOG_PROB,
     ROLLOUT,
     TRAINER,
-    Findings,
     N,
-    data_parallel,
-    dividing,
-    dynamic,
-    error,
-    has_critic,
-    has_lora,
-    has_reference,
-    info,
-    is_v1,
-    multiples,
-    one_of,
-    sequence_parallel,
-    whole,
 )
-from launcher.preflight.subject import Subject
 
 WORKERS = f"{ROLLOUT}.agent.num_workers"
 
 
 def mini_over_gpus(subject: Subject) -> Findings:
-    """P11: the answers of a mini-batch are cut into equal shares, one a GPU (0.8 on)."""
+    """P11: the responses of a mini-batch are cut into equal shares, one a GPU (0.8 on)."""
     if not subject.at_least("0.8.0"):
         return
-    n, shares = whole(subject, N), data_parallel(subject)
+    n, shares = subject.whole(N), subject.data_parallel()
     for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
-        mini = whole(subject, key)
-        follows = key == CRITIC_MINI and (not has_critic(subject) or not subject.is_set(key))
+        mini = subject.whole(key)
+        follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
         if mini is None or n is None or follows or mini * n % shares == 0:
             continue
         better = multiples(shares, mini)
@@ -61,9 +53,9 @@ def mini_over_gpus(subject: Subject) -> Findings:
 
 def micro_in_mini(subject: Subject) -> Findings:
     """P10: one GPU's share of a mini-batch is cut into equal micro-batches (0.8 on)."""
-    mini, n, micro = whole(subject, MINI), whole(subject, N), whole(subject, MICRO)
-    shares = data_parallel(subject)
-    if mini is None or n is None or micro is None or dynamic(subject) or not subject.at_least("0.8.0"):
+    mini, n, micro = subject.whole(MINI), subject.whole(N), subject.whole(MICRO)
+    shares = subject.data_parallel()
+    if mini is None or n is None or micro is None or subject.dynamic or not subject.at_least("0.8.0"):
         return
     if mini * n % shares or mini * n // shares % micro == 0:
         return
@@ -80,26 +72,26 @@ def micro_in_mini(subject: Subject) -> Findings:
 
 def log_probs_in_batch(subject: Subject) -> Findings:
     """P8: one GPU's share of the batch is cut into equal micro-batches for the log-probabilities (0.8 on)."""
-    bypass = subject.value("algorithm.rollout_correction.bypass_mode", False)
-    if not (bypass and not (has_lora(subject) and has_reference(subject))):
+    bypass = subject.get("algorithm.rollout_correction.bypass_mode", False)
+    if not (bypass and not (subject.has_lora and subject.has_reference)):
         yield from _passes(subject, "P8", LOG_PROB, "rollout.log_prob_micro_batch_size_per_gpu")
 
 
 def reference_in_batch(subject: Subject) -> Findings:
     """P9: and for the reference's, unless it is the actor without its adapter (0.8 on)."""
-    if has_reference(subject) and not has_lora(subject):
+    if subject.has_reference and not subject.has_lora:
         yield from _passes(subject, "P9", REF_LOG_PROB, "ref.log_prob_micro_batch_size_per_gpu")
 
 
 def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
-    micro, shares, sizes = whole(subject, key), data_parallel(subject), _padded(subject)
-    if micro is None or dynamic(subject) or not subject.at_least("0.8.0"):
+    micro, shares, sizes = subject.whole(key), subject.data_parallel(), _padded(subject)
+    if micro is None or subject.dynamic or not subject.at_least("0.8.0"):
         return
     cut = [size // shares for size in sizes if size % shares == 0]
     wrong = next((share for share in cut if share % micro), None)
     if wrong is None:
         return
-    batch, n = whole(subject, BATCH) or 0, whole(subject, N) or 0
+    batch, n = subject.whole(BATCH) or 0, subject.whole(N) or 0
     filled = f", filled up to {wrong * shares}," if wrong * shares != batch * n else ""
     gpus = f" over {shares} GPUs" if shares > 1 else ""
     better = dividing(math.gcd(*cut), micro)
@@ -115,32 +107,32 @@ def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
 
 def _padded(subject: Subject) -> list[int]:
     """Answers of a step after veRL has filled them up: in the critic's warm-up, then after it."""
-    batch, n, mini = whole(subject, BATCH), whole(subject, N), whole(subject, MINI)
+    batch, n, mini = subject.whole(BATCH), subject.whole(N), subject.whole(MINI)
     if batch is None or n is None or mini is None:
         return []
-    if not is_v1(subject):
+    if not subject.is_v1:
         return [batch * n]
-    step = data_parallel(subject)
-    if has_critic(subject):
-        step = math.lcm(step, (whole(subject, CRITIC_MINI) or mini) * n)
+    step = subject.data_parallel()
+    if subject.has_critic:
+        step = math.lcm(step, (subject.whole(CRITIC_MINI) or mini) * n)
     steps = [math.lcm(step, mini * n)]
-    if (whole(subject, f"{TRAINER}.critic_warmup") or 0) > 1:
+    if (subject.whole(f"{TRAINER}.critic_warmup") or 0) > 1:
         steps.insert(0, step)
     return [-(-batch * n // step) * step for step in steps]
 
 
 def minis_in_batch(subject: Subject) -> Findings:
     """P12: a batch is whole mini-batches; 0.9's trainer fills it up, the others (0.8 on) die."""
-    batch, n = whole(subject, BATCH), whole(subject, N)
+    batch, n = subject.whole(BATCH), subject.whole(N)
     if batch is None or n is None or not subject.at_least("0.8.0"):
         return
     for key, field in ((MINI, "actor.ppo_mini_batch_size"), (CRITIC_MINI, "critic.ppo_mini_batch_size")):
-        mini = whole(subject, key)
-        follows = key == CRITIC_MINI and (not has_critic(subject) or not subject.is_set(key))
+        mini = subject.whole(key)
+        follows = key == CRITIC_MINI and (not subject.has_critic or not subject.is_set(key))
         if mini is None or follows or mini > batch or batch % mini == 0:
             continue
         better, padded = dividing(batch, mini), -(-batch // mini) * mini
-        if is_v1(subject):
+        if subject.is_v1:
             yield info(
                 "P12",
                 [BATCH, key],
@@ -161,12 +153,12 @@ def minis_in_batch(subject: Subject) -> Findings:
 def fetches_in_batch(subject: Subject) -> Findings:
     """BATCH-1: 0.9's trainer fetches a batch in whole portions of gen_batch_size."""
     key = f"{DATA}.gen_batch_size"
-    batch, portion = whole(subject, BATCH), whole(subject, key)
-    sampler = subject.value(f"{TRAINER}.v1.sampler.sync_refill_failed_groups", False)
-    alone = subject.value(f"{TRAINER}.v1.trainer_mode", "sync") != "sync" or sampler
-    if batch is None or portion is None or not is_v1(subject) or batch % portion == 0:
+    batch, portion = subject.whole(BATCH), subject.whole(key)
+    sampler = subject.get(f"{TRAINER}.v1.sampler.sync_refill_failed_groups", False)
+    alone = subject.get(f"{TRAINER}.v1.trainer_mode", "sync") != "sync" or sampler
+    if batch is None or portion is None or not subject.is_v1 or batch % portion == 0:
         return
-    if alone or subject.value("algorithm.filter_groups.enable") is True:
+    if alone or subject.get("algorithm.filter_groups.enable") is True:
         return  # veRL takes 1 then, whatever is set
     better = dividing(batch, portion)
     yield error(
@@ -180,16 +172,14 @@ def fetches_in_batch(subject: Subject) -> Findings:
 
 def normalised_micro(subject: Subject) -> Findings:
     """P13: up to 0.7 a mini-batch is first divided over the GPUs, and then into micro-batches."""
-    if subject.at_least("0.8.0") or dynamic(subject):
+    if subject.at_least("0.8.0") or subject.dynamic:
         return
-    n, gpus = whole(subject, N), subject.gpus
-    pairs = [(MINI, MICRO, "actor", sequence_parallel(subject))]
-    if has_critic(subject):
-        pairs.append(
-            (CRITIC_MINI, CRITIC_MICRO, "critic", whole(subject, f"{CRITIC}.ulysses_sequence_parallel_size") or 1)
-        )
+    n, gpus = subject.whole(N), subject.gpus
+    pairs = [(MINI, MICRO, "actor", subject.sequence_parallel())]
+    if subject.has_critic:
+        pairs.append((CRITIC_MINI, CRITIC_MICRO, "critic", subject.sequence_parallel(CRITIC)))
     for mini_key, micro_key, group, parallel in pairs:
-        mini, micro = whole(subject, mini_key), whole(subject, micro_key)
+        mini, micro = subject.whole(mini_key), subject.whole(micro_key)
         if mini is None or micro is None or n is None:
             continue
         share = mini * n * parallel // gpus
@@ -212,12 +202,12 @@ def normalised_micro(subject: Subject) -> Findings:
             )
 
 
-def answers_over_workers(subject: Subject) -> Findings:
-    """P14: all trainers but 0.9's cut the answers of a step into equal shares, one an agent worker."""
-    batch, n, workers = whole(subject, BATCH), whole(subject, N), whole(subject, WORKERS)
-    if batch is None or n is None or workers is None or is_v1(subject) or batch * n % workers == 0:
+def responses_over_workers(subject: Subject) -> Findings:
+    """P14: all trainers but 0.9's cut the responses of a step into equal shares, one an agent worker."""
+    batch, n, workers = subject.whole(BATCH), subject.whole(N), subject.whole(WORKERS)
+    if batch is None or n is None or workers is None or subject.is_v1 or batch * n % workers == 0:
         return
-    if not subject.at_least("0.7.0") and subject.value(f"{ROLLOUT}.mode") != "async":
+    if not subject.at_least("0.7.0") and subject.get(f"{ROLLOUT}.mode") != "async":
         return
     better = dividing(batch * n, workers)
     yield error(
@@ -231,10 +221,10 @@ def answers_over_workers(subject: Subject) -> Findings:
 
 def _share(what: str, size: int, n: int, shares: int) -> str:
     """`mini-batch 64 x 5 answers over 8 GPUs = 40`, or less where a factor is 1."""
-    answers = f" x {n} answers" if n > 1 else ""
+    responses = f" x {n} answers" if n > 1 else ""
     gpus = f" over {shares} GPUs" if shares > 1 else ""
-    total = f" = {size * n // shares}" if answers or gpus else ""
-    return f"{what} {size}{answers}{gpus}{total}"
+    total = f" = {size * n // shares}" if responses or gpus else ""
+    return f"{what} {size}{responses}{gpus}{total}"
 
 
 RULES = (
@@ -245,5 +235,5 @@ RULES = (
     minis_in_batch,
     fetches_in_batch,
     normalised_micro,
-    answers_over_workers,
+    responses_over_workers,
 )

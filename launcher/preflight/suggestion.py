@@ -1,4 +1,4 @@
-"""An allowed value that somebody may mean with one that is refused."""
+"""The value to suggest in the place of one that is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_origin
 
-from launcher.preset import defaults, yaml_text
+from launcher.preset import yaml_text
+from launcher.preset.effective import EffectiveConfig
 from launcher.preset.fields import Spec
 from launcher.preset.schema import Preset
 from launcher.text import nearest
@@ -15,7 +16,7 @@ _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n":
 _LIMIT = re.compile(r"\b(?:at least|at most) (-?[\d.e-]+)")
 
 
-def meant(spec: Spec, value: Any) -> Any:
+def suggested_value(spec: Spec, value: Any) -> Any:
     """`1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit; None when nothing is near."""
     return next((each for each in _candidates(spec, value) if _allowed(spec, each)), None)
 
@@ -44,7 +45,7 @@ def _candidates(spec: Spec, value: Any) -> Iterator[Any]:
         limits = [_number(limit) for limit in _LIMIT.findall(spec.allowed)]
         yield from sorted((each for each in limits if each is not None), key=lambda each: abs(each - value))
     yield spec.default
-    yield defaults.default_of(spec.key) if spec.key else None
+    yield EffectiveConfig().get(spec.key) if spec.key else None
 
 
 def _number(text: str) -> float | int | None:

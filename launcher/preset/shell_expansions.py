@@ -47,24 +47,24 @@ def changed(value: str, operator: str, pattern: str, replacement: str) -> str:
     return found + value[at:]
 
 
-def answer(commands: Iterable[list[str]], folder: str) -> str | None:
+def printed(commands: Iterable[list[str]], folder: str) -> str | None:
     """What commands about paths print when they are run in `folder`; None for all others."""
-    said = None
+    output = None
     for name, *words in commands:
         paths = [word for word in words if not word.startswith("-")]
         if name == "pwd":
-            said = folder
+            output = folder
         elif name == "cd" and len(paths) == 1:
             folder = _from(folder, paths[0])
         elif name == "dirname" and paths:
-            said = posixpath.dirname(paths[0]) or "."
+            output = posixpath.dirname(paths[0]) or "."
         elif name == "basename" and paths:
-            said = posixpath.basename(paths[0].rstrip("/")).removesuffix("".join(paths[1:2]))
+            output = posixpath.basename(paths[0].rstrip("/")).removesuffix("".join(paths[1:2]))
         elif name in ("realpath", "readlink") and paths:
-            said = _from(folder, paths[0])
+            output = _from(folder, paths[0])
         else:
             return None
-    return said
+    return output
 
 
 def _from(folder: str, path: str) -> str:

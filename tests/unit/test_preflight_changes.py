@@ -2,7 +2,7 @@
 
 from corpus import machine
 
-from launcher.preflight.engine import quick
+from launcher.preflight.checks import quick
 from launcher.preflight.finding import Finding
 from launcher.preflight.subject import subject
 from launcher.preset.files import load

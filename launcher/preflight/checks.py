@@ -1,18 +1,20 @@
-"""The checks, and what runs them. A check is a plain function: what is judged in, findings out."""
+"""The checks, and what runs them. A check is a plain function: what is checked in, findings out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import config, data, fitting, hardware, login, machine, memory, model, reward, settle, software
+from launcher.preflight import config, data, fitting, hardware, login, machine, memory, model, reward, software
+from launcher.preflight.changes import tested
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.subject import Subject, subject
+from launcher.preflight.suggestion import suggested_value
 from launcher.preset import hydra
-from launcher.preset.files import LoadedPreset, WrongValue
-from launcher.preset.meant import meant
+from launcher.preset.files import LoadedPreset, WrongValue, find, load
+from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
 
 Check = Callable[[Subject], Iterable[Finding]]
@@ -50,11 +52,11 @@ class Report:
 
 def quick(subject: Subject) -> list[Finding]:
     """What can be said at once, errors first."""
-    return in_order(settle.settled(subject, list(_quick(subject)), _quick))
+    return in_order(tested(subject, list(_quick(subject)), _quick))
 
 
 def _quick(subject: Subject) -> Iterator[Finding]:
-    return (finding for check in QUICK for finding in _asked(check, subject))
+    return (finding for check in QUICK for finding in _run(check, subject))
 
 
 def slow(subject: Subject, progress: Progress, cancelled: Callable[[], bool]) -> Iterator[Finding]:
@@ -63,7 +65,7 @@ def slow(subject: Subject, progress: Progress, cancelled: Callable[[], bool]) ->
         if cancelled():
             return
         progress(title)
-        yield from _asked(check, subject)
+        yield from _run(check, subject)
 
 
 def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress = lambda _: None) -> Report:
@@ -81,19 +83,34 @@ def check(loaded: LoadedPreset, *, assume: str | None = None, progress: Progress
     return Report(in_order(findings), estimate.as_json() if estimate else {})
 
 
+def report(
+    preset: str, settings: Sequence[str] = (), *, assume: str | None = None, progress: Progress = lambda _: None
+) -> Report:
+    """The report on a preset by its name; one that cannot even be read is a finding like any other.
+
+    Raises UserError for wrong use: an unknown preset, key or machine.
+    """
+    try:
+        loaded = load(preset, settings)
+    except UserError as wrong:
+        broken = _wrong_without(preset)
+        return Report([refused(broken or wrong, None if broken else _wrong_setting(preset, settings))], {})
+    return check(loaded, assume=assume, progress=progress)
+
+
 def refused(wrong: UserError, key: str | None = None) -> Finding:
     """A preset, or the setting of a key, that could not be read or launched at all."""
     fix = "take it out, or set it to what is allowed"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
-        value = meant(spec, wrong.value)
+        value = suggested_value(spec, wrong.value)
         if value is not None:
             fix = f"set {spec.name} to {hydra.quote(value)}, or take it out"
     return Finding("PRESET", "config", "error", (key,) if key else (), str(wrong), fix)
 
 
-def _asked(check: Check, subject: Subject) -> Iterator[Finding]:
+def _run(check: Check, subject: Subject) -> Iterator[Finding]:
     """The findings of one check. One that fails says so and stops nothing."""
     try:
         yield from check(subject)
@@ -107,3 +124,26 @@ def _asked(check: Check, subject: Subject) -> Iterator[Finding]:
             f"the check {name} failed and says nothing ({type(error).__name__}: {error})",
             "please report it with the preset",
         )
+
+
+def _wrong_without(preset: str) -> UserError | None:
+    """What is wrong with a preset without the settings. Raises UserError for one that is not there."""
+    find(preset)
+    try:
+        load(preset)
+    except UserError as wrong:
+        return wrong
+    return None
+
+
+def _wrong_setting(preset: str, settings: Sequence[str]) -> str:
+    """The key of the first setting with a value that is not allowed. Raises UserError for an unknown key."""
+    for count, text in enumerate(settings, 1):
+        key = hydra.split(text)[1]
+        try:
+            load(preset, settings[:count])
+        except UserError:
+            if key not in FIELDS and key.partition(".")[0] not in ROOTS:
+                raise
+            return key
+    raise AssertionError("only called for settings that cannot be loaded")

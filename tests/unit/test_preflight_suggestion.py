@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from launcher.preset.meant import meant
+from launcher.preflight.suggestion import suggested_value
 from launcher.preset.schema import FIELDS
 
 
@@ -34,5 +34,5 @@ from launcher.preset.schema import FIELDS
     ],
 )
 def test_the_nearest_allowed_value(name: str, value: Any, wanted: Any) -> None:
-    found = meant(FIELDS[name], value)
+    found = suggested_value(FIELDS[name], value)
     assert found == wanted and type(found) is type(wanted)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
-from launcher.preflight.finding import Finding
-from launcher.preflight.fitting import changed, setting
+from launcher.preflight.finding import Change, Finding
 from launcher.preflight.subject import Subject
 
 REACH = 32  # how far from a number another one is looked for
 ROUNDS = 5  # changes that one change may bring along
 
-Judge = Callable[[Subject], Iterable[Finding]]
-Change = dict[str, Any]
+
+def setting(change: Change) -> str:
+    """A change in words: `actor.param_offload=true and critic.param_offload=true`."""
+    words = {True: "true", False: "false"}
+    return " and ".join(
+        f"{field}={words[value] if isinstance(value, bool) else value}" for field, value in change.items()
+    )
 
 
-def settled(subject: Subject, findings: Sequence[Finding], judge: Judge) -> list[Finding]:
-    """The findings, with changes after which `judge` finds none of them again and no other error.
+def tested(
+    subject: Subject, findings: Sequence[Finding], check: Callable[[Subject], Iterable[Finding]]
+) -> list[Finding]:
+    """The findings, with changes after which `check` finds none of them again and no other error.
 
     A number that would make another one wrong gives way to the nearest one that does not, else the change
     brings along what follows from it. Where neither helps, none is offered.
@@ -27,12 +32,12 @@ def settled(subject: Subject, findings: Sequence[Finding], judge: Judge) -> list
 
     def wrong(finding: Finding, change: Change) -> Iterator[Finding]:
         """What is still, or newly, wrong after a change."""
-        for each in judge(changed(subject, change)):
+        for each in check(subject.with_fields(change)):
             if _name(each) == _name(finding) or (each.level == "error" and _name(each) not in known):
                 yield each
 
     def better(finding: Finding) -> Finding:
-        change = dict(finding.change or {})
+        change: Change = finding.change or {}
         left = list(wrong(finding, change)) if change else []
         if not left:
             return finding
@@ -40,7 +45,7 @@ def settled(subject: Subject, findings: Sequence[Finding], judge: Judge) -> list
             if not any(wrong(finding, other)):
                 (field, number), *_ = other.items()
                 return dataclasses.replace(finding, fix=f"set {field} to {number}", change=other)
-        first = dict(change)
+        first = change
         for _ in range(ROUNDS):
             more = [each.change for each in left if each.change]
             if not left or not more:

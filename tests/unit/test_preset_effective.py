@@ -1,0 +1,180 @@
+"""The effective configuration: one answer over all versions, and the same one for everybody who asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from corpus import older
+from verl_wheels import VERSIONS
+
+from launcher.errors import UserError
+from launcher.health.config import RunConfig
+from launcher.preflight import sizing
+from launcher.preset.defaults import number
+from launcher.preset.effective import EffectiveConfig, Setting, of_draft
+from launcher.preset.files import load, shipped
+from launcher.preset.flow import Flow, flow
+
+SETTINGS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("actor.use_dynamic_bsz=false", "actor.ppo_micro_batch_size_per_gpu=2", "critic.ppo_micro_batch_size_per_gpu=1"),
+    ("actor.use_dynamic_bsz=true", "actor.ppo_max_token_len_per_gpu=4096", "critic.ppo_max_token_len_per_gpu=8192"),
+    ("critic.ppo_mini_batch_size=8", "rollout.n=2", "trainer.gpus=8"),
+    (
+        "trainer.gpus=8",
+        "actor.ulysses_sequence_parallel_size=2",
+        "critic.ulysses_sequence_parallel_size=4",
+        "model.use_remove_padding=true",
+        "critic.use_remove_padding=true",
+    ),
+    ("critic.use_dynamic_bsz=true",),
+)
+
+
+def what_verl_does(config: EffectiveConfig, model: str) -> tuple[float, int, int]:
+    """Responses of a mini-batch on one rank, ranks, and tokens of the largest packed micro-batch on one GPU:
+    read off veRL's workers, without what ppo-tui makes of them.
+    """
+    critic, old = model == "critic", number(config.version) < (0, 8, 0)
+    block = "critic" if critic else "actor_rollout_ref.actor"
+    keys = ["critic.fsdp.ulysses_sequence_parallel_size"] if critic else [f"{block}.ulysses_sequence_parallel_size"]
+    sharing = max(config.get(key, 1) for key in keys)
+    ranks = config.get("trainer.n_gpus_per_node") * config.get("trainer.nnodes") // sharing
+    responses = config.get(f"{block}.ppo_mini_batch_size") * config.get("actor_rollout_ref.rollout.n") / ranks
+    longest = config.get("data.max_prompt_length") + config.get("data.max_response_length")
+    dynamic = config.get(f"{block}.use_dynamic_bsz") if not critic or old else True
+    if dynamic:
+        key = f"{block}.ppo_infer_max_token_len_per_gpu" if critic else f"{block}.ppo_max_token_len_per_gpu"
+        most = max(config.get(key, 32768) * sharing, longest)
+    else:
+        most = config.get(f"{block}.ppo_micro_batch_size_per_gpu") * longest
+    return responses, ranks, int(min(most, max(1, int(responses)) * longest) // sharing)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: ",".join(settings) or "as shipped")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("preset", [name for name in shipped() if name != "toy-cpu"])
+def test_flow_and_memory_cut_a_batch_as_this_verl_does(preset: str, version: str, settings: tuple[str, ...]) -> None:
+    packed = ("model.use_remove_padding=true", "critic.use_remove_padding=true")
+    config = older(version, preset, *packed, *settings)
+    found, plan = flow(config), sizing.plan(config)
+    assert plan is not None
+    assert (plan.gpus, plan.longest) == (found.gpus, found.longest)
+    models = {"actor": (found.actor, plan.update_tokens)}
+    if found.critic:
+        models["critic"] = (found.critic, plan.critic_tokens)
+    assert (plan.critic is None) == (found.critic is None) == (not config.has_critic)
+    for model, (updates, tokens) in models.items():
+        responses, ranks, most = what_verl_does(config, model)
+        assert updates.per_gpu == responses
+        assert tokens == updates.largest == most
+        assert updates.mini_batches == -(-found.prompts // updates.mini)
+        if updates.micro_batches:  # they hold all tokens that a rank may have
+            assert updates.micro_batches * max(most * config.sequence_parallel(_block(model)), 1) >= responses
+        assert ranks == config.data_parallel(_block(model))
+
+
+def _block(model: str) -> str:
+    return "critic" if model == "critic" else "actor_rollout_ref.actor"
+
+
+def test_the_critic_counts_its_micro_batches_before_08() -> None:
+    """It filled them by tokens in one place and counted them in another: DataParallelPPOCritic.update_critic."""
+    by_count, by_tokens = flow(older("0.7.1", "gsm8k-0.5b-h800")), flow(older("0.8.0", "gsm8k-0.5b-h800"))
+    assert by_count.critic and (by_count.critic.micro, by_count.critic.tokens, by_count.critic.largest) == (
+        4,
+        None,
+        4096,
+    )
+    assert by_tokens.critic and (by_tokens.critic.micro, by_tokens.critic.tokens) == (None, 32768)
+
+
+def test_gpus_that_share_a_sequence_share_its_tokens() -> None:
+    """veRL multiplies the budget of one GPU by their number: prepare_micro_batches."""
+
+    def cut(*settings: str) -> Flow:
+        return flow(older("0.9.1", "gsm8k-0.5b-24gb", "model.use_remove_padding=true", *settings))
+
+    alone = cut("trainer.gpus=2", "data.train_batch_size=1024", "actor.ppo_mini_batch_size=512")
+    both = ("trainer.gpus=4", "actor.ulysses_sequence_parallel_size=2")
+    shared = cut(*both, "data.train_batch_size=1024", "actor.ppo_mini_batch_size=512")
+    assert shared.ranks == alone.ranks == 2
+    assert shared.actor.largest == alone.actor.largest == 16384
+    assert alone.actor.micro_batches and shared.actor.micro_batches == -(-256 // (2 * 16384 // 768))
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_draft_is_seen_as_the_run_that_starts_from_it(name: str) -> None:
+    loaded = load(name)
+    draft, run = of_draft(loaded.values()), older("0.9.1", name)
+    for key, setting in run.settings.items():
+        if setting.source in ("field", "override") or key in draft.settings:
+            different = setting.source == "derived" and key in ("trainer.logger", "trainer.experiment_name")
+            assert different or draft.get(key) == setting.value, key
+
+
+def test_every_value_knows_where_it_comes_from() -> None:
+    config = older("0.7.1", "gsm8k-0.5b-24gb", "+trainer.new_key=1", "critic.fsdp.param_offload=true")
+    sources = {
+        "trainer.new_key": "override",
+        "critic.fsdp.param_offload": "field",  # critic.model.fsdp_config in this version
+        "critic.model.path": "derived",
+        "trainer.logger": "derived",
+        "trainer.default_local_dir": "ppo-tui",
+        "trainer.project_name": "ppo-tui",
+        "actor_rollout_ref.actor.loss_agg_mode": "default",
+        "trainer.use_v1": "default",  # which came later
+    }
+    assert {key: config.source(key) for key in sources} == sources
+    assert config.get("trainer.use_v1") is None and config.get("trainer.use_v1", 7) == 7
+
+
+def test_fields_and_those_that_follow_them_are_changed_together() -> None:
+    config = older("0.7.1", "gsm8k-0.5b-24gb").with_fields({"actor.strategy": "fsdp2", "critic.param_offload": True})
+    assert config.get("critic.strategy") == config.get("actor_rollout_ref.actor.strategy") == "fsdp2"
+    assert config.settings["critic.model.fsdp_config.param_offload"] == Setting(True, "field")
+    own = older("0.9.1", "gsm8k-0.5b-24gb", "critic.strategy=fsdp").with_fields({"actor.strategy": "fsdp2"})
+    assert own.get("critic.strategy") == "fsdp"
+
+
+def test_null_is_not_the_default_of_a_field() -> None:
+    kept = {("trainer", "max_actor_ckpt_to_keep"): None, ("trainer", "steps"): 40, ("trainer", "save_every"): 5}
+    found = flow(of_draft(kept))
+    assert (found.checkpoints, found.kept) == (8, 8)  # null keeps all
+
+
+def test_a_sequence_of_the_critic_is_shared_in_every_version() -> None:
+    """veRL reads the critic's own key up to 0.7.1, its engine's from 0.8 on (FSDPCriticConfig)."""
+    field = "critic.ulysses_sequence_parallel_size=2"
+    assert older("0.7.1", "gsm8k-0.5b-24gb", field).settings["critic.ulysses_sequence_parallel_size"].value == 2
+    new = older("0.8.0", "gsm8k-0.5b-24gb", field)
+    assert new.settings["critic.fsdp.ulysses_sequence_parallel_size"].value == 2
+    assert new.sequence_parallel("critic") == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "critic", "reference", "groups"),
+    [
+        ({}, None, None, None),
+        ({"algorithm.adv_estimator": "gae"}, True, None, False),
+        ({"algorithm.adv_estimator": "grpo_passk", "algorithm.use_kl_in_reward": False}, False, None, True),
+        ({"algorithm.adv_estimator": "gae", "critic.enable": "false"}, False, None, False),
+        ({"actor_rollout_ref.actor.use_kl_loss": "True"}, None, True, None),
+    ],
+)
+def test_a_log_and_a_preset_answer_alike(
+    keys: dict[str, Any], critic: bool | None, reference: bool | None, groups: bool | None
+) -> None:
+    log = RunConfig(keys)
+    assert (log.has_critic, bool(log.has_reference), log.group_based) == (critic, bool(reference), groups)
+    if keys:
+        preset = EffectiveConfig(settings={key: Setting(value) for key, value in keys.items()})
+        assert preset.has_reference == bool(reference) and preset.has_critic is not None
+        assert critic is None or preset.has_critic == critic
+
+
+def test_a_version_that_lacks_a_key_says_so_for_a_launch_only() -> None:
+    with pytest.raises(UserError, match=r"veRL 0\.7\.1 has no 'trainer\.use_v1'"):
+        older("0.7.1", "gsm8k-0.5b-24gb", "trainer.use_v1=false")
+    assert of_draft({("trainer", "use_v1"): False}, "0.7.1").get("trainer.use_v1") is None
