@@ -12,7 +12,7 @@ import orjson
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10
 _DATA = frozenset(b"'\"{}],:")
-_ALSO_DATA = re.compile(rb"\[(?:['\"\[{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z")
+_ALSO_DATA = re.compile(rb"\[(?:['\"\[\]{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z")
 _JSON = {b"None": b"null", b"True": b"true", b"False": b"false", b"nan": b"NaN", b"inf": b"Infinity"}
 
 
@@ -41,15 +41,15 @@ class ConfigCollector:
         return True
 
     @property
-    def hopeless(self) -> bool:
+    def failed(self) -> bool:
         """Whether it has looked complete too often to be a configuration."""
         return self._tries <= 0
 
     def read(self) -> dict[str, Any] | None:
         """The configuration by veRL key; None as long as the dump is not complete."""
         self._tries -= 1
-        found = _literal(b"".join(self._lines))
-        return flatten(found) if isinstance(found, dict) else None
+        value = _literal(b"".join(self._lines))
+        return flatten(value) if isinstance(value, dict) else None
 
 
 def _literal(text: bytes) -> Any:

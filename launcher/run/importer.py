@@ -15,7 +15,7 @@ from launcher.run.events import EventLog
 from launcher.run.health import checklist_maker, earlier_steps
 from launcher.run.monitor import DiskSink, Monitor
 from launcher.run.offline import LogClock, read_attempt, steps
-from launcher.run.source import LogFile, chunks, lines, log_file
+from launcher.run.source import LogFile, chunks, log_file
 from launcher.run.state import StateFile
 
 
@@ -109,7 +109,7 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         write_json(attempt.launch, {"schema": SCHEMA, "created": started, "resume_step": resumed})
         ended = {"t": clock.now, "code": None, "signal": None, "requested_by": None}
         write_json(attempt.exit, {"schema": SCHEMA, **ended})
-        found = diagnose(lines(attempt.console) if console else ())
+        found = diagnose(chunks(attempt.console) if console else ())
         told = {
             **monitor.to_json(clock.now),
             "attempt": attempt.number,

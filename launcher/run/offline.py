@@ -23,7 +23,7 @@ from launcher.run.directory import RunDir
 from launcher.run.health import checklist_maker, earlier_steps, recorded_sizes
 from launcher.run.monitor import Monitor
 from launcher.run.player import seconds_of
-from launcher.run.source import LogFile, chunks, lines, records
+from launcher.run.source import LogFile, chunks, records
 from launcher.run.state import ALIVE, current
 
 _STAMP = re.compile(rb"(20\d\d-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}")
@@ -140,16 +140,16 @@ def judge(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, l
 def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     """Why a source ended, or that it runs."""
     if isinstance(source, LogFile):
-        return diagnose(() if source.file_logger else lines(source.path))
+        return diagnose(() if source.file_logger else chunks(source.path))
     attempt, state = source.last_attempt(), current(source)
     if attempt is None:
         return diagnose(())
     if state["state"] == "imported":
-        return diagnose(lines(attempt.console))
+        return diagnose(chunks(attempt.console))
     ended = read_json(attempt.exit)
     alive = state["state"] in ALIVE or bool(state.get("driver_alive"))  # its supervisor may be gone
     found = diagnose(
-        lines(attempt.console),
+        chunks(attempt.console),
         exit_code=ended.get("code"),
         requested_by=ended.get("requested_by"),
         alive=alive,

@@ -5,7 +5,7 @@ from typing import Any
 
 from launcher.console.diagnose import diagnose
 from launcher.run.directory import AttemptDir
-from launcher.run.source import lines
+from launcher.run.source import chunks
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def judge(attempt: AttemptDir, record: dict[str, Any]) -> Outcome:
     if record["code"] == 0:
         return Outcome("finished", "finished")
     asked = record["requested_by"]
-    found = diagnose(lines(attempt.console), exit_code=record["code"], requested_by=asked)
+    found = diagnose(chunks(attempt.console), exit_code=record["code"], requested_by=asked)
     if found.cause == "stopped" or (asked and found.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
     return Outcome("stopped" if asked else "failed", found.cause, found.title)

@@ -7,7 +7,7 @@ from launcher.console.diagnose import diagnose
 from launcher.preset.translate import Launch
 from launcher.run.directory import RunDir, create
 from launcher.run.importer import stem
-from launcher.run.source import lines, log_file
+from launcher.run.source import chunks, log_file
 from launcher.run.spawn import spawn_supervisor, write_launch
 
 _EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
@@ -16,7 +16,7 @@ _EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
 def start(log: str, speed: float) -> RunDir:
     """Makes a run whose driver plays `log` `speed` times faster than it was written."""
     file = log_file(log)
-    cause = "finished" if file.file_logger else diagnose(lines(file.path)).cause
+    cause = "finished" if file.file_logger else diagnose(chunks(file.path)).cause
     run = create(f"replay-{stem(file.path)}")
     attempt = run.add_attempt()
     player = [sys.executable, "-m", "launcher.run.player", str(file.path.absolute()), str(speed)]

@@ -97,7 +97,7 @@ CAUSES = (
     Cause(
         "gpu-not-visible",
         "No GPU is visible",
-        "There is no NVIDIA driver, or CUDA_VISIBLE_DEVICES hides every GPU from the worker.",
+        "There is no NVIDIA driver, or CUDA_VISIBLE_DEVICES cause_in every GPU from the worker.",
         ("nvidia-smi must list the GPU", "unset CUDA_VISIBLE_DEVICES", "without a GPU: `ppo-tui run toy-cpu`"),
         raised=r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
         r"|invalid device ordinal|Failed to infer device type",
@@ -170,6 +170,6 @@ CAUSES = (
         line=r"The actor is dead because its worker process has died"
         r"|A worker died or was killed while executing",
         level=Level.SYMPTOM,
-        hides=r"^(?!AgentLoop|RewardLoop)",
+        cause_in=r"^(?!AgentLoop|RewardLoop)",
     ),
 )

@@ -47,7 +47,7 @@ CAUSES = (
         ),
         raised=r"num_samples should be a positive integer value, but got num_samples=0",
         level=Level.SYMPTOM,
-        hides=r"TaskRunner|worker|^$",
+        cause_in=r"TaskRunner|worker|^$",
     ),
     Cause(
         "data-smaller-than-batch",

@@ -134,6 +134,6 @@ CAUSES = (
         r"|Worker failed with error",
         line=r"EngineCore failed to start|EngineCore encountered a fatal error",
         level=Level.SYMPTOM,
-        hides=r"(?i:vllm)|Engine|APIServer|Worker|SGLang|raylet|^$",
+        cause_in=r"(?i:vllm)|Engine|APIServer|Worker|SGLang|raylet|^$",
     ),
 )

@@ -51,7 +51,7 @@ CAUSES = (
         ),
         raised=r"is not a value head model, please install trl",
         level=Level.SYMPTOM,
-        hides=r"WorkerDict|^$",
+        cause_in=r"WorkerDict|^$",
     ),
     Cause(
         "critic-model-missing",

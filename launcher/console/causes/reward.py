@@ -90,6 +90,6 @@ CAUSES = (
         ),
         raised=r"no materializable trajectories|Received an empty list as keys",
         level=Level.SYMPTOM,
-        hides=r"AgentLoop|RewardLoop|Server|(?i:vllm)|SGLang|Engine|worker",
+        cause_in=r"AgentLoop|RewardLoop|Server|(?i:vllm)|SGLang|Engine|worker",
     ),
 )
