@@ -7,118 +7,105 @@ catalogue in `launcher.console.causes` says it. All is matched in bytes, for mos
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from launcher.console.lines import PREFIX
 
 
-class Mark(NamedTuple):
+class Mark:
     """A kind of line, and the regular expressions of the phrases by which it is known.
 
     `phase`: the phase (`launcher.console.phases`) that has begun when it is printed. `hints`: the line reports an
     error, and holds one of these bytes, which are quicker to look for.
     """
 
-    name: str
-    phrases: tuple[str, ...]
-    phase: str = ""
-    hints: tuple[bytes, ...] = ()
-
-    @property
-    def trouble(self) -> bool:
-        """Whether the line reports an error, for the health rule ERR-1 and for "next error"."""
-        return bool(self.hints)
+    def __init__(self, name: str, *phrases: str, phase: str = "", hints: tuple[bytes, ...] = ()) -> None:
+        self.name, self.phrases, self.phase, self.hints = name, phrases, phase, hints
+        self.trouble = bool(hints)
 
 
-PLAIN = Mark("", ("",))
+PLAIN = Mark("", "")
 """The mark of a line that has none."""
 
 # What starts a line; the first that fits. veRL 0.9's trainer ("v1") and the older one (0.4-0.8) print different
 # things. Errors have to start a line: veRL prints responses of the model into the same log, and a model that writes
 # code writes "Traceback" and "OutOfMemoryError" too. Phrases that begin with a letter are the quickest.
 MARKS = (
-    Mark("step", (r"step:[0-9]", r"\[Step [0-9]")),  # if `launcher.console.steps` finds figures
+    Mark("step", r"step:[0-9]", r"\[Step [0-9]"),  # if `launcher.console.steps` finds figures
     Mark(
-        "progress",
-        (r"Training Progress: +[0-9]+%\|[^|]*\| *(?P<done>[0-9]{1,15})/(?P<of>[0-9]{1,15})",),
-        phase="rollout",
+        "progress", r"Training Progress: +[0-9]+%\|[^|]*\| *(?P<done>[0-9]{1,15})/(?P<of>[0-9]{1,15})", phase="rollout"
     ),
     Mark(
         "rollout_count",
-        (
-            r"pending: (?P<pending>[0-9]{1,9}), running: (?P<running>[0-9]{1,9}), "
-            r"finished: (?P<finished>[0-9]{1,9}), failure: (?P<failed>[0-9]{1,9})",
-        ),
+        r"pending: (?P<pending>[0-9]{1,9}), running: (?P<running>[0-9]{1,9}), "
+        r"finished: (?P<finished>[0-9]{1,9}), failure: (?P<failed>[0-9]{1,9})",
     ),
-    Mark("ray_start", ("ray init kwargs: ", "Started a local Ray instance", "Connecting to existing Ray cluster")),
-    Mark("task_runner", (r"\[validate_config\] ", "TaskRunner hostname: "), phase="ray"),
-    Mark("config_begins", (r"\{'actor_rollout_ref': ",), phase="data"),  # pprint sorts, so it starts with this key
-    Mark("total", ("Total training steps: (?P<total>[0-9]{1,15})",), phase="data"),
+    Mark("ray_start", "ray init kwargs: ", "Started a local Ray instance", "Connecting to existing Ray cluster"),
+    Mark("task_runner", r"\[validate_config\] ", "TaskRunner hostname: ", phase="ray"),
+    Mark("config_begins", r"\{'actor_rollout_ref': ", phase="data"),  # pprint sorts, so it starts with this key
+    Mark("total", "Total training steps: (?P<total>[0-9]{1,15})", phase="data"),
     Mark(
         "dataset",
-        ("Using dataset class: ", "dataset len: ", "train and validate dataloader ", "Size of train dataloader"),
+        "Using dataset class: ",
+        "dataset len: ",
+        "train and validate dataloader ",
+        "Size of train dataloader",
         phase="data",
     ),
-    Mark("worker_groups", ("worker group kwargs: ",), phase="model"),
-    Mark("group_created", ("create worker group ",), phase="model"),
-    Mark("model", ("colocated worker base class ", "critic model engine"), phase="model"),
+    Mark("worker_groups", "worker group kwargs: ", phase="model"),
+    Mark("group_created", "create worker group ", phase="model"),
+    Mark("model", "colocated worker base class ", "critic model engine", phase="model"),
     Mark(
         "engine",
-        (
-            "actor and ref model engine init",
-            "reward loop manager init",
-            "override_generation_config: ",
-            r"Before building \w+ rollout",
-            "Initializing a V[0-9] LLM engine",
-        ),
+        "actor and ref model engine init",
+        "reward loop manager init",
+        "override_generation_config: ",
+        r"Before building \w+ rollout",
+        "Initializing a V[0-9] LLM engine",
         phase="engine",
     ),
-    Mark("resumed", ("(?:Resuming from .*, s|S)etting global step to (?P<at>[0-9]{1,15})",), phase="checkpoint-load"),
+    Mark("resumed", "(?:Resuming from .*, s|S)etting global step to (?P<at>[0-9]{1,15})", phase="checkpoint-load"),
     Mark(
         "checkpoint_load",
-        (
-            "checkpoint engine manager init",
-            "Checkpoint tracker file does not exist",
-            "Found checkpoint: ",
-            "Training from scratch",
-            "Load from checkpoint ",
-            "Resuming from ",
-        ),
+        "checkpoint engine manager init",
+        "Checkpoint tracker file does not exist",
+        "Found checkpoint: ",
+        "Training from scratch",
+        "Load from checkpoint ",
+        "Resuming from ",
         phase="checkpoint-load",
     ),
-    Mark("ready", ("all initialize finished",)),
-    Mark("validate", ("test_gen_batch meta info: ",), phase="validate"),
-    Mark("validated_first", (r"\(?[\"']Initial validation metrics: ",), phase="rollout"),
-    Mark("asleep", ("It took [0-9.]+ seconds to fall asleep",)),
-    Mark("awake", ("It took [0-9.]+ seconds to wake up",)),
+    Mark("ready", "all initialize finished"),
+    Mark("validate", "test_gen_batch meta info: ", phase="validate"),
+    Mark("validated_first", r"\(?[\"']Initial validation metrics: ", phase="rollout"),
+    Mark("asleep", "It took [0-9.]+ seconds to fall asleep"),
+    Mark("awake", "It took [0-9.]+ seconds to wake up"),
     Mark(
         "save",
-        (r"(?:Saving checkpoint to |local_global_step_folder: )(?P<folder>\S*)", r"\[Rank [0-9]+\] Saved model to "),
+        r"(?:Saving checkpoint to |local_global_step_folder: )(?P<folder>\S*)",
+        r"\[Rank [0-9]+\] Saved model to ",
         phase="save",
     ),
-    Mark("final", (r"\(?[\"']?Final validation metrics: ",), phase="final"),
-    Mark("sample_begins", (r"\[prompt\]", r"\[response\]")),
-    Mark("sample_ends", (r"\[score\]",)),
-    Mark("printed_data", (r"['\"]",)),  # metrics and other dictionaries; no words in them count
-    Mark("traceback", (r"Traceback \(most recent call last\):",), hints=(b"Traceback",)),
-    Mark("job_error", ("Error executing job",), hints=(b"Error",)),
-    Mark("prompt_error", ("Error in _run_prompt",), hints=(b"Error",)),
-    Mark("creation_error", ("Exception raised in creation task",), hints=(b"Exception",)),
-    Mark("signal", (r"\*\*\* SIG(?P<signal>[A-Z]+) received",), hints=(b"*** SIG",)),
-    Mark("crash", ("Fatal Python error",), hints=(b"Fatal Python",)),
-    Mark("spilled", ("Spilled ", r"\(Spilled "), hints=(b"Spilled ",)),
-    Mark("traceback_chained", ("The above exception was the direct cause",)),
-    Mark("traceback_ignored", ("Exception ignored in",)),
-    Mark("config_call", ("Error in call to target ",)),
-    Mark("config_key", ("full_key: ",)),
-    Mark("hydra_end", ("Set the environment variable HYDRA_FULL_ERROR",)),
-    Mark("job_repeats", ("Status message: Job entrypoint command failed",)),  # `ray job` prints the last lines again
+    Mark("final", r"\(?[\"']?Final validation metrics: ", phase="final"),
+    Mark("sample_begins", r"\[prompt\]", r"\[response\]"),
+    Mark("sample_ends", r"\[score\]"),
+    Mark("printed_data", r"['\"]"),  # metrics and other dictionaries; no words in them count
+    Mark("traceback", r"Traceback \(most recent call last\):", hints=(b"Traceback",)),
+    Mark("job_error", "Error executing job", hints=(b"Error",)),
+    Mark("prompt_error", "Error in _run_prompt", hints=(b"Error",)),
+    Mark("creation_error", "Exception raised in creation task", hints=(b"Exception",)),
+    Mark("signal", r"\*\*\* SIG(?P<signal>[A-Z]+) received", hints=(b"*** SIG",)),
+    Mark("crash", "Fatal Python error", hints=(b"Fatal Python",)),
+    Mark("spilled", "Spilled ", r"\(Spilled ", hints=(b"Spilled ",)),
+    Mark("traceback_chained", "The above exception was the direct cause"),
+    Mark("traceback_ignored", "Exception ignored in"),
+    Mark("config_call", "Error in call to target "),
+    Mark("config_key", "full_key: "),
+    Mark("hydra_end", "Set the environment variable HYDRA_FULL_ERROR"),
+    Mark("job_repeats", "Status message: Job entrypoint command failed"),  # `ray job` prints the last lines again
     Mark(
         "exception",
-        (
-            r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?=[:(]|\s*\Z)"
-            r"(?:(?<=\wError)|(?<=\wException)|(?<=\wInterrupt)|(?<=\wDied)|(?<=\wExit))",
-        ),
+        r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?=[:(]|\s*\Z)"
+        r"(?:(?<=\wError)|(?<=\wException)|(?<=\wInterrupt)|(?<=\wDied)|(?<=\wExit))",
         hints=(b"Error", b"Exception", b"Interrupt", b"Died", b"Exit"),
     ),
 )
@@ -127,23 +114,26 @@ MARKS = (
 MARKS_INSIDE = (
     Mark(
         "out_of_memory",
-        (r"CUDA out of memory\. Tried", "killed due to the node running low on memory"),
+        r"CUDA out of memory\. Tried",
+        "killed due to the node running low on memory",
         hints=(b"memory. T", b"n memory"),
     ),
-    Mark("cuda_error", ("CUDA error: ", "NCCL error"), hints=(b"UDA error", b"CCL error")),
-    Mark("nccl_timeout", ("Watchdog caught collective operation timeout",), hints=(b"Watchdog",)),
-    Mark("segfault", ("Segmentation fault",), hints=(b"Segmentation f",)),
-    Mark("core_dump", ("core dumped",), hints=(b"core dumped",)),
-    Mark("cuda_assert", ("device-side assert",), hints=(b"-side assert",)),
-    Mark("disk_full", ("No space left on device",), hints=(b"space left",)),
+    Mark("cuda_error", "CUDA error: ", "NCCL error", hints=(b"UDA error", b"CCL error")),
+    Mark("nccl_timeout", "Watchdog caught collective operation timeout", hints=(b"Watchdog",)),
+    Mark("segfault", "Segmentation fault", hints=(b"Segmentation f",)),
+    Mark("core_dump", "core dumped", hints=(b"core dumped",)),
+    Mark("cuda_assert", "device-side assert", hints=(b"-side assert",)),
+    Mark("disk_full", "No space left on device", hints=(b"space left",)),
     Mark(
-        "write_failed", ("PytorchStreamWriter failed", r"Failed to (?:save|load)\b"), hints=(b"Writer f", b"Failed to ")
+        "write_failed", "PytorchStreamWriter failed", r"Failed to (?:save|load)\b", hints=(b"Writer f", b"Failed to ")
     ),
-    Mark("nan", ("grad_norm is not finite",), hints=(b"not finite",)),
-    Mark("preempted", ("[Pp]reempt(?:ed|ion)",), hints=(b"reempt",)),
+    Mark("nan", "grad_norm is not finite", hints=(b"not finite",)),
+    Mark("preempted", "[Pp]reempt(?:ed|ion)", hints=(b"reempt",)),
     Mark(
         "store_full",
-        (r"[Oo]bject store\b.{0,200}\b(?:full|spill)", "ObjectStoreFull", "over [0-9]+% full"),
+        r"[Oo]bject store\b.{0,200}\b(?:full|spill)",
+        "ObjectStoreFull",
+        "over [0-9]+% full",
         hints=(b"bject store", b"StoreFull", b"% full"),
     ),
 )
