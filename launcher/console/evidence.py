@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from launcher.console.causes import CATALOGUE, Cause
-from launcher.console.lines import Writer
+from launcher.console.lines import Writer, clean_text
+from launcher.console.marks import PLAIN
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
-from launcher.text import clean
 
 WRITERS = 4096  # processes that are followed at once
 KEPT = 200  # errors kept of the driver's end
@@ -22,6 +22,7 @@ _LOG_HEAD = re.compile(
     rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|py):\d+(?:: | -- |\] ?))*"
 )
 _LOG_HEAD_STARTS = b"[(EWCI0123456789"
+_BLANK = ord(" ")
 _REPEATED = re.compile(r" \[repeated (\d{1,9})x across cluster\].*$")
 _ORDER = {cause.id: index for index, cause in enumerate(CATALOGUE)}
 _regex = functools.cache(re.compile)
@@ -119,23 +120,23 @@ class Evidence:
             self.step = line.step.step
             self._alive("step", line)
             return
-        if raw[start : start + 1] in _LOG_HEAD_STARTS and (log_head := _LOG_HEAD.match(raw, start)):
-            start = log_head.end()
-        text = clean(raw[start:].decode(errors="replace"))
-        if not text:
-            return
         if pid not in self.processes and len(self.processes) < WRITERS:
             self.processes[pid] = source
+        if line.mark is not PLAIN and raw[start] != _BLANK and self._take_mark(line):
+            self._lines["last"] = line
+            return
+        if raw[start : start + 1] in _LOG_HEAD_STARTS and (log_head := _LOG_HEAD.match(raw, start)):
+            start = log_head.end()
+        text = clean_text(raw, start)
+        if not text:
+            return
         traceback = self._tracebacks.get(line.writer)
-        number = line.piece[0]
-        inside = traceback is not None and traceback.includes(number)
+        inside = traceback is not None and traceback.includes(line.piece[0])
         if text[0] == " ":
             if traceback is not None and inside:
-                traceback.add_indented(number, text, self._folders)
+                traceback.add_indented(line.piece[0], text, self._folders)
             return
         self._lines["last"] = line
-        if line.mark.name and self._take_mark(line, text):
-            return
         if (method := remote_method(text)) is not None:
             self._traceback(line).add_remote_call(_quote(line), method)
             if text.startswith(("ray::", "ray.exceptions.RayTaskError")) or "creation task" in text:
@@ -146,7 +147,7 @@ class Evidence:
             causes = tuple(cause for cause in CATALOGUE if cause.line and _regex(cause.line).match(text))
             self._add(self._error(line, text, causes))
 
-    def _take_mark(self, line: Marked, text: str) -> bool:
+    def _take_mark(self, line: Marked) -> bool:
         """Takes a line whose mark says all about it; whether it does."""
         match, driver = line.match, not line.writer.source
         match line.mark.name:
@@ -165,7 +166,7 @@ class Evidence:
                 last = self.final_errors[-1] if driver and self.final_errors else None
                 if last is not None and line.piece[0] - last.quote.line < 5:
                     last.config_key = _quote(line)
-                    last.context += f"\n{text}"
+                    last.context += f"\n{line.line.text}"
             case "progress":
                 self.progress = int(match["done"]), int(match["of"])
                 self._alive("progress", line)
@@ -177,7 +178,7 @@ class Evidence:
                 self.saved = match["folder"].decode(errors="replace") if match["folder"] else self.saved
             case "prompt_error":
                 self._first(line)
-                repeated = _REPEATED.search(text)
+                repeated = _REPEATED.search(line.line.text)
                 self.failed_prompts += int(repeated[1]) if repeated else 1
             case "signal" if match["signal"] in (b"TERM", b"INT"):
                 if driver:

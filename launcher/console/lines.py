@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from launcher.text import clean
 
+_PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
 LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 
 # Logs pasted from a browser lose the escape character and keep the rest of a colour code.
@@ -131,7 +132,13 @@ def clean_line(piece: Piece) -> Line:
     prefix = PREFIX.match(raw)
     assert prefix is not None  # it matches nothing as well
     source, pid = writer_of(prefix[0], lead)
-    return Line(number, offset, source, clean(raw[prefix.end() :].decode(errors="replace")), pid)
+    return Line(number, offset, source, clean_text(raw, prefix.end()), pid)
+
+
+def clean_text(raw: bytes, start: int) -> str:
+    """The text of a line from a byte on, without escapes."""
+    text = raw[start:].decode(errors="replace")
+    return text if not raw.translate(None, _PRINTABLE) else clean(text)
 
 
 @lru_cache(maxsize=4096)

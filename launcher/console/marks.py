@@ -144,26 +144,21 @@ TROUBLE_HINTS = tuple({hint: None for mark in (*MARKS, *MARKS_INSIDE) for hint i
 """Every line that `reports_trouble` holds one of these."""
 
 
-class _Table:
-    """Marks as one regular expression: behind each phrase an empty group tells which mark it is of."""
-
-    def __init__(self, marks: Iterable[Mark], before: bytes = b"") -> None:
-        phrases = [(mark, phrase) for mark in marks for phrase in mark.phrases]
-        every = "|".join(f"{phrase}(?P<_{number}>)" for number, (_, phrase) in enumerate(phrases))
-        self.pattern = re.compile(before + b"(?:%b)" % every.encode())
-        self._marks = {self.pattern.groupindex[f"_{number}"]: mark for number, (mark, _) in enumerate(phrases)}
-
-    def mark(self, match: re.Match[bytes]) -> Mark:
-        return self._marks[match.lastindex or 0]
+def _table(marks: Iterable[Mark], before: bytes = b"") -> tuple[re.Pattern[bytes], dict[int | None, Mark]]:
+    """Marks as one regular expression, and which mark a match is of: the group that was matched last tells."""
+    phrases = [(mark, phrase) for mark in marks for phrase in mark.phrases]
+    every = "|".join(f"{phrase}(?P<_{number}>)" for number, (_, phrase) in enumerate(phrases))
+    pattern = re.compile(before + b"(?:%b)" % every.encode())
+    return pattern, {pattern.groupindex[f"_{number}"]: mark for number, (mark, _) in enumerate(phrases)}
 
 
 # Ray's prefix, then the head of a log record as veRL, Ray or vLLM write it, and torchrun's rank; behind them the text.
-_START = _Table(
+_START, _AT_START = _table(
     (*MARKS, PLAIN),
     rb"(?P<prefix>%b)(?:[A-Z]+:[0-9-]{10} [0-9:,]{12}:|[0-9-]{10} [0-9:,]{12}\t[A-Z]+ \S{1,80} -- "
     rb"|[A-Z]+ (?P<stamp>[0-9-]{5} [0-9:]{8}) \[[^\]\n]{1,80}\] )?(?:\[rank[0-9]+\]: )?(?P<text>) *" % PREFIX.pattern,
 )
-_INSIDE = _Table(MARKS_INSIDE)
+_INSIDE, _IS_INSIDE = _table(MARKS_INSIDE)
 _INSIDE_HINTS = tuple(hint for mark in MARKS_INSIDE for hint in mark.hints)
 
 
@@ -172,9 +167,9 @@ def mark_at_start(raw: bytes) -> tuple[Mark, re.Match[bytes]]:
 
     Further groups: `prefix` is Ray's, `stamp` vLLM's date and time, and at the empty `text` the text starts.
     """
-    match = _START.pattern.match(raw)
+    match = _START.match(raw)
     assert match is not None  # it matches nothing as well
-    return _START.mark(match), match
+    return _AT_START[match.lastindex], match
 
 
 def marks_inside(lines: Sequence[bytes]) -> list[Mark]:
@@ -183,8 +178,8 @@ def marks_inside(lines: Sequence[bytes]) -> list[Mark]:
     hints = [hint for hint in _INSIDE_HINTS if hint in together]
     if not hints:
         return [PLAIN] * len(lines)
-    matches = (_INSIDE.pattern.search(raw) if any(map(raw.__contains__, hints)) else None for raw in lines)
-    return [_INSIDE.mark(match) if match else PLAIN for match in matches]
+    matches = (_INSIDE.search(raw) if any(map(raw.__contains__, hints)) else None for raw in lines)
+    return [_IS_INSIDE[match.lastindex] if match else PLAIN for match in matches]
 
 
 def reports_trouble(raw: bytes) -> bool:

@@ -9,7 +9,7 @@ from launcher.console.marks import PLAIN, SAMPLE_LINES, STEP_HINT, Mark, mark_at
 from launcher.console.steps import Step, complete_step, read_step
 
 _WRITERS = 4096  # of samples that are followed at once
-_ENOUGH = 500  # bytes of a step line, in which a few of its figures stand
+_ENOUGH = 300  # bytes of a step line, in which a few of its figures stand
 
 
 class Marked(NamedTuple):
@@ -48,18 +48,29 @@ class Scanner:
 
     def feed(self, data: bytes) -> list[Marked]:
         """The lines that `data` completes."""
-        return _look_inside([line for piece in self._pieces.feed(data) if (line := self._scan(piece)) is not None])
+        return self._scan(self._pieces.feed(data))
 
     def close(self) -> list[Marked]:
         """A last line without a newline."""
         piece = self._pieces.close()
-        line = self._scan(piece, cut=True) if piece else None
-        return _look_inside([line] if line else [])
+        return self._scan([piece] if piece else [], cut=True)
 
-    def _scan(self, piece: Piece, *, cut: bool = False) -> Marked | None:
+    def _scan(self, pieces: list[Piece], *, cut: bool = False) -> list[Marked]:
+        lines: list[Marked] = []
+        for piece in pieces:
+            if self._config is None or not self._config.add(piece[2]):
+                line = self._recognise(piece, cut)
+            elif piece[2].endswith(b"}"):
+                line = self._end_config(piece)
+            else:
+                continue
+            if line is not None:
+                lines.append(line)
+        _look_inside(lines)
+        return lines
+
+    def _recognise(self, piece: Piece, cut: bool) -> Marked | None:
         raw = piece[2]
-        if self._config is not None and self._config.add(raw):
-            return self._end_config(piece) if raw.endswith(b"}") else None
         mark, match = mark_at_start(raw)
         name = mark.name
         line = Marked(piece, writer_of(match[1], piece[3]), mark, match)
@@ -82,7 +93,7 @@ class Scanner:
             self._config = ConfigCollector(raw[: match.start("text")])
             self._config.add(raw)
             if raw.endswith(b"}"):
-                return self._end_config(piece)
+                return self._end_config(piece) or line
         return line
 
     def _end_config(self, piece: Piece) -> Marked | None:
@@ -126,10 +137,9 @@ class Scanner:
         return line
 
 
-def _look_inside(lines: list[Marked]) -> list[Marked]:
-    """The lines with the marks that do not stand at their start."""
+def _look_inside(lines: list[Marked]) -> None:
+    """Gives lines the marks that do not stand at their start."""
     plain = [index for index, line in enumerate(lines) if line.mark is PLAIN and line.step is None]
     for index, mark in zip(plain, marks_inside([lines[index].piece[2] for index in plain]), strict=True):
         if mark is not PLAIN:
             lines[index] = lines[index]._replace(mark=mark)
-    return lines
