@@ -11,8 +11,8 @@ import orjson
 
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10
-_DATA = frozenset(b"'\"{}],:")
-_ALSO_DATA = re.compile(rb"\[(?:['\"\[{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z")
+# How a line of Python data begins, or what it is; Ray breaks lines anywhere outside of strings.
+_DATA = rb" *((?:['\"{}\],:]|\[(?:['\"\[\]{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z)[^\n]*)"
 _JSON = {b"None": b"null", b"True": b"true", b"False": b"false", b"nan": b"NaN", b"inf": b"Infinity"}
 
 
@@ -24,32 +24,30 @@ class ConfigCollector:
     """
 
     def __init__(self, prefix: bytes) -> None:
-        self._prefix = prefix
+        self._data = re.compile(re.escape(prefix) + _DATA)
         self._lines: list[bytes] = []
         self._room = _MOST_BYTES
         self._tries = _MOST_TRIES
 
     def add(self, raw: bytes) -> bool:
         """Keeps a line if it is part of the dump; whether it is."""
-        if not raw.startswith(self._prefix):
+        match = self._data.match(raw)
+        if match is None or self._room < 0:
             return False
-        text = raw[len(self._prefix) :].lstrip(b" ")
-        if not text or self._room < 0 or (text[0] not in _DATA and not _ALSO_DATA.match(text)):
-            return False
-        self._lines.append(text)
-        self._room -= len(text)
+        self._lines.append(match[1])
+        self._room -= len(raw)
         return True
 
     @property
-    def hopeless(self) -> bool:
+    def failed(self) -> bool:
         """Whether it has looked complete too often to be a configuration."""
         return self._tries <= 0
 
     def read(self) -> dict[str, Any] | None:
         """The configuration by veRL key; None as long as the dump is not complete."""
         self._tries -= 1
-        found = _literal(b"".join(self._lines))
-        return flatten(found) if isinstance(found, dict) else None
+        value = _literal(b"".join(self._lines))
+        return flatten(value) if isinstance(value, dict) else None
 
 
 def _literal(text: bytes) -> Any:

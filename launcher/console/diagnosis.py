@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from launcher.console.causes.sighting import Quote
+from launcher.console.tracebacks import Quote
 
 LONGEST = 400  # characters of one line of evidence
 _COMMAND = re.compile(r"(`ppo-tui \w+ )RUN\b")
@@ -40,8 +40,8 @@ class Diagnosis:
         }
 
 
-def evidence(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
-    """Each line once, cut, without vLLM's head, in the order given; a quote not found is left out."""
+def shorten(quotes: Iterable[Quote | None]) -> tuple[Quote, ...]:
+    """Each line once, cut, without vLLM's head, in the order given; None is left out."""
     kept = {quote.line: _LOGGED.sub("", quote.text, count=1).strip() for quote in quotes if quote is not None}
     return tuple(Quote(line, _cut(text)) for line, text in kept.items())
 

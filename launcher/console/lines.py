@@ -6,16 +6,25 @@ a line has to be decoded and cleaned, and only when somebody wants it.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from launcher.text import clean
 
+_PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
 LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 
 # Logs pasted from a browser lose the escape character and keep the rest of a colour code.
 _COLOURS = rb"(?:\x1b?\[[0-9;]*m)*"
 _NAME = rb"(?:([^()\s][^()=\n]{0,99}) )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
 PREFIX = re.compile(rb"(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_COLOURS, _NAME, _COLOURS))
+
+
+class Writer(NamedTuple):
+    """Who wrote a line, as in `Line`."""
+
+    source: str
+    pid: int
 
 
 class Line(NamedTuple):
@@ -120,20 +129,25 @@ class LineSplitter:
 def clean_line(piece: Piece) -> Line:
     """The line of a piece."""
     number, offset, raw, lead = piece
-    source, pid, start = _split_prefix(raw)
-    if not source and lead:
-        source, pid, _ = _split_prefix(lead)
-    return Line(number, offset, source, clean(raw[start:].decode(errors="replace")), pid)
+    prefix = PREFIX.match(raw)
+    assert prefix is not None  # it matches nothing as well
+    source, pid = writer_of(prefix[0], lead)
+    return Line(number, offset, source, clean_text(raw, prefix.end()), pid)
 
 
-def _split_prefix(raw: bytes) -> tuple[str, int, int]:
-    """Source and pid of a line, and the index where its text starts."""
-    match = PREFIX.match(raw)
-    if match is None or not match.end():
-        return "", 0, 0
-    name, pid, daemon = match.groups()
+def clean_text(raw: bytes, start: int) -> str:
+    """The text of a line from a byte on, without escapes."""
+    text = raw[start:].decode(errors="replace")
+    return text if not raw.translate(None, _PRINTABLE) else clean(text)
+
+
+@lru_cache(maxsize=4096)
+def writer_of(prefix: bytes, lead: bytes = b"") -> Writer:
+    """The writer that a prefix names, or else `lead`, the prefix with which the whole line starts."""
+    match = PREFIX.fullmatch(prefix)
+    name, pid, daemon = match.groups() if match else (None, None, None)
     if daemon:
-        return daemon.decode(), 0, match.end()
+        return Writer(daemon.decode(), 0)
     if pid is None:  # only colours
-        return "", 0, match.end()
-    return name.decode(errors="replace") if name else "worker", int(pid), match.end()
+        return writer_of(lead) if lead else Writer("", 0)
+    return Writer(name.decode(errors="replace") if name else "worker", int(pid))

@@ -100,7 +100,7 @@ def stall(phase: str, silent: float) -> str | None:
 
 
 class PhaseTracker:
-    """Follows the phase; every method returns the phase that begins with what it is told, or None."""
+    """Follows the phase; every method returns the phase that begins with what it is given, or None."""
 
     def __init__(self) -> None:
         self.phase = ""
@@ -113,26 +113,21 @@ class PhaseTracker:
         self._validates_first = keys.get("trainer.val_before_train") is not False
         self._in_step = keys.get("trainer.v1.trainer_mode", "sync") == "sync"
 
-    def mark(self, name: str, stamp: bytes | None) -> str | None:
+    def mark(self, name: str, phase: str, stamp: bytes | None) -> str | None:
         """A line with a mark of `launcher.console.marks`; `stamp` is vLLM's date and time, if it has one."""
-        if name in ("total", "config-dump"):
-            name = "data"
-        elif name == "resumed":
-            name = "checkpoint-load"
-        elif name == "progress":
-            name = "rollout"
         starting = self.phase in _STARTING
-        if name == "driver":  # begins a start, also that of a second run in the same file
+        if name == "ray_start":  # begins a start, also that of a second run in the same file
             return self._enter("ray") if not starting or self._ahead("ray") else None
         if name in ("asleep", "awake"):
             return self._engine(name, stamp or b"")
-        if name == "ready":
-            name = "validate-first" if self._validates_first else "rollout"
-        elif name == "validate" and starting:
-            name = "validate-first"
-        if starting:  # lines of earlier stages come late at times
-            return self._enter(name) if name in (*_STARTING, "rollout") and self._ahead(name) else None
-        return self._enter(name) if name in ("validate", "save", "final") else None
+        if starting:
+            if name == "ready":
+                phase = "validate-first" if self._validates_first else "rollout"
+            elif name == "validate":
+                phase = "validate-first"
+            # lines of earlier stages come late at times
+            return self._enter(phase) if phase in (*_STARTING, "rollout") and self._ahead(phase) else None
+        return self._enter(phase) if phase in ("validate", "save", "final") else None
 
     def _engine(self, name: str, stamp: bytes) -> str | None:
         """The engine sleeps while actor and critic are updated. Of several engines, some report late."""
@@ -147,7 +142,7 @@ class PhaseTracker:
         return self._enter("final" if last else "rollout")
 
     def rollout_count(self) -> str | None:
-        """Counts of running answers: of a validation, if those of the step itself are done with."""
+        """Counts of running responses: of a validation, if those of the step itself are done with."""
         return self._enter("validate") if self._in_step and self.phase in ("update", "save") else None
 
     def begin(self) -> str | None:

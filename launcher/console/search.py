@@ -5,23 +5,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from launcher.console.lines import PieceSplitter, clean_line
-from launcher.console.marks import HEAD, HINTS, MARK, STEP_HINT, name_of, tells_trouble
+from launcher.console.marks import TROUBLE_HINTS, reports_trouble
 from launcher.console.pager import LogPager, RawLine, shown
 
 _REGION = 1 << 20
-
-# Every line that starts with trouble (launcher.console.marks) contains one of these.
-_TROUBLE_HINTS = (
-    b"Traceback",
-    b"Error",
-    b"Exception",
-    b"Interrupt",
-    b"Died",
-    b"Exit",
-    b"*** SIG",
-    b"Spilled ",
-    *(hint for hint in HINTS if hint != STEP_HINT),
-)
 
 SOURCES = ("all", "driver", "workers", "engine")
 _ENGINE = re.compile(r"EngineCore|vLLM|SGLang|sglang|Worker(?:_|$)")  # vLLM's own are `Worker`, `Worker_TP0`
@@ -132,18 +119,8 @@ class Search:
 
 def is_trouble(raw: bytes) -> bool:
     """Whether a line reports an error."""
-    if b"\r" in raw:
-        return any(_starts_trouble(piece[2]) for piece in PieceSplitter().feed(raw + b"\n"))
-    return _starts_trouble(raw)
+    pieces = PieceSplitter().feed(raw + b"\n") if b"\r" in raw else [(0, 0, raw, b"")]
+    return any(reports_trouble(piece[2]) for piece in pieces)
 
 
-def _starts_trouble(raw: bytes) -> bool:
-    head = HEAD.match(raw)
-    start = head.end() if head else 0
-    mark = MARK.match(raw, start)
-    if mark:
-        return name_of(mark) == "trouble"
-    return not raw.startswith((b"'", b'"'), start) and tells_trouble(raw)
-
-
-TROUBLE = Wanted(is_trouble, _TROUBLE_HINTS)  # what the health rule ERR-1 and the diagnosis see
+TROUBLE = Wanted(is_trouble, TROUBLE_HINTS)  # what the health rule ERR-1 and the diagnosis see

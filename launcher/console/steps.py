@@ -37,8 +37,8 @@ def parse_step(text: str, *, cut: bool = False) -> tuple[int, dict[str, float], 
     `text` is a clean line. A key that stands twice has its last value. With `cut` the line ends with the file
     and not with a newline: its last figure may lack digits and is left out.
     """
-    found = read_step(text, cut=cut)
-    return found[:3] if found else None
+    step = read_step(text, cut=cut)
+    return step[:3] if step else None
 
 
 def complete_step(first: str, more: str) -> Step | None:
@@ -67,7 +67,7 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
         rest = rest[:suffix]
     full_digits = "np." in rest
     if full_digits:
-        rest = _NUMPY.sub(lambda found: found[1], rest)
+        rest = "".join(_NUMPY.split(rest))  # leaves what stands in the brackets
     group = ""
     if start[1]:
         sign = "="

@@ -1,20 +1,19 @@
 """Any line of a log by its place, and searching through it."""
 
-import gzip
 import tracemalloc
 from pathlib import Path
 
 import pytest
+from console_logs import events_of, only, stored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from launcher.console import pager as paging
 from launcher.console.lines import LONGEST, LineSplitter
 from launcher.console.pager import LogPager, RawLine, shown
-from launcher.console.reader import ConsoleReader, Notable
+from launcher.console.reader import Notable
 from launcher.console.search import TROUBLE, Search, Wanted, both, containing, group_of, written_by
 
-LOGS = Path(__file__).parent.parent / "data" / "logs"
 BLOCK = 64  # bytes read at once here, so that small files have many seams
 PARTS = st.sampled_from(
     [
@@ -156,10 +155,8 @@ def test_a_progress_bar_of_any_length_is_shown_as_it_ended(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["fail-oom", "fail-no-flash-attn", "fail-broken-reward", "two-gpus", "nan"])
 def test_errors_are_those_that_the_health_rules_see(tmp_path: Path, name: str) -> None:
-    data = gzip.decompress((LOGS / f"{name}.log.gz").read_bytes())
-    reader = ConsoleReader()
-    events = [*reader.feed(data), *reader.close()]
-    expected = sorted({event.line.number for event in events if isinstance(event, Notable)})
+    data = stored(name)
+    expected = sorted({event.line.number for event in only(Notable, events_of(data))})
     pager = paged(tmp_path, data)
     found, at = [], 0
     while (offset := Search(pager, TROUBLE, at, forward=True).run()) is not None:

@@ -4,10 +4,9 @@ import gzip
 import json
 import math
 import tracemalloc
-from pathlib import Path
-from typing import TypeVar
 
 import pytest
+from console_logs import DATA, TASK, TASK_LOGGER, events_of, only, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,33 +25,13 @@ from launcher.console.reader import (
     TotalSteps,
 )
 
-LOGS = Path(__file__).parents[1] / "data" / "logs"
 RUNS = ["learning", "kl-blowup", "grpo", "resume", "nan", "two-gpus", "cpu-toy"]
 FAILURES = ["no-flash-attn", "kv-cache", "oom", "missing-parquet", "missing-model", "broken-reward"]
 EVERY = [*RUNS, *(f"fail-{name}" for name in FAILURES)]
-T, TE = ("\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m ", "\x1b[36m(TaskRunnerV1 pid=7)\x1b[0m INFO:2026-01-01 10:00:00,123:")
-
-Kind = TypeVar("Kind", bound=Event)
-
-
-def log(name: str) -> bytes:
-    return gzip.decompress((LOGS / f"{name}.log.gz").read_bytes())
-
-
-def read(data: bytes | str, size: int = 1 << 30) -> list[Event]:
-    if isinstance(data, str):
-        data = data.encode()
-    reader = ConsoleReader()
-    events = [event for at in range(0, len(data), size) for event in reader.feed(data[at : at + size])]
-    return events + reader.close()
-
-
-def of(kind: type[Kind], events: list[Event]) -> list[Kind]:
-    return [event for event in events if isinstance(event, kind)]
 
 
 def phases_of(data: bytes | str) -> list[str]:
-    return [event.phase for event in of(PhaseChange, read(data))]
+    return [event.phase for event in only(PhaseChange, events_of(data))]
 
 
 # --- our own runs
@@ -60,9 +39,11 @@ def phases_of(data: bytes | str) -> list[str]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_every_step_and_key_of_a_run(name: str) -> None:
-    data = log(name)
-    steps = of(StepLine, read(data, 1 << 18))
-    records = [json.loads(line) for line in gzip.decompress((LOGS / f"{name}.jsonl.gz").read_bytes()).splitlines()]
+    data = stored(name)
+    steps = only(StepLine, events_of(data, 1 << 18))
+    records = [
+        json.loads(line) for line in gzip.decompress((DATA / "logs" / f"{name}.jsonl.gz").read_bytes()).splitlines()
+    ]
     assert [step.step for step in steps] == [record["step"] for record in records]
     for step, record in zip(steps, records, strict=True):
         assert step.data.keys() == record["data"].keys()
@@ -76,8 +57,8 @@ def test_every_step_and_key_of_a_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_places_are_exact(name: str) -> None:
-    data = log(name)
-    for event in read(data):
+    data = stored(name)
+    for event in events_of(data):
         if isinstance(event, StepLine):
             line = data[event.offset :].split(b"\n", 1)[0]
             assert f"step:{event.step} - ".encode() in line
@@ -93,12 +74,12 @@ def test_places_are_exact(name: str) -> None:
 @pytest.mark.parametrize("size", [7, 100, 4096, 65_537])
 @pytest.mark.parametrize("name", ["nan", "fail-broken-reward"])
 def test_chunks_of_any_size_give_the_same_events(name: str, size: int) -> None:
-    data = log(name)
-    assert repr(read(data, size)) == repr(read(data))  # nan is not equal to itself
+    data = stored(name)
+    assert repr(events_of(data, size)) == repr(events_of(data))  # nan is not equal to itself
 
 
 def test_the_phases_of_a_first_run_and_a_save() -> None:
-    events = of(PhaseChange, read(log("learning")))
+    events = only(PhaseChange, events_of(stored("learning")))
     names = [event.phase for event in events]
     assert names[:9] == [
         "config",
@@ -117,23 +98,23 @@ def test_the_phases_of_a_first_run_and_a_save() -> None:
 
 
 def test_a_run_that_does_not_validate_first() -> None:
-    names = phases_of(log("two-gpus"))
+    names = phases_of(stored("two-gpus"))
     assert "validate-first" not in names
     assert names[names.index("checkpoint-load") + 1] == "rollout"
 
 
 def test_a_resumed_run() -> None:
-    events = read(log("resume"))
-    assert of(Resumed, events) == [Resumed(20)]
-    assert of(TotalSteps, events) == [TotalSteps(60)]
-    assert of(Progress, events)[0] == Progress(20, 60)
+    events = events_of(stored("resume"))
+    assert only(Resumed, events) == [Resumed(20)]
+    assert only(TotalSteps, events) == [TotalSteps(60)]
+    assert only(Progress, events)[0] == Progress(20, 60)
 
 
 def test_a_run_that_ends_by_itself() -> None:
-    events = read(log("cpu-toy"))
-    assert of(PhaseChange, events)[-1].phase == "final"
-    assert of(Progress, events)[-1] == Progress(80, 80)
-    assert of(Notable, events) == []
+    events = events_of(stored("cpu-toy"))
+    assert only(PhaseChange, events)[-1].phase == "final"
+    assert only(Progress, events)[-1] == Progress(80, 80)
+    assert only(Notable, events) == []
 
 
 @pytest.mark.parametrize(
@@ -148,9 +129,9 @@ def test_a_run_that_ends_by_itself() -> None:
     ],
 )
 def test_failures_say_where_and_what(name: str, last: str, fragment: str) -> None:
-    events = read(log(f"fail-{name}"))
-    assert of(PhaseChange, events)[-1].phase == last
-    assert any(fragment in event.line.text for event in of(Notable, events))
+    events = events_of(stored(f"fail-{name}"))
+    assert only(PhaseChange, events)[-1].phase == last
+    assert any(fragment in event.line.text for event in only(Notable, events))
 
 
 # --- the configuration
@@ -158,7 +139,7 @@ def test_failures_say_where_and_what(name: str, last: str, fragment: str) -> Non
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_configuration_of_every_run(name: str) -> None:
-    (dump,) = of(ConfigDump, read(log(name), 4096))
+    (dump,) = only(ConfigDump, events_of(stored(name), 4096))
     assert len(dump.keys) > 900
     assert dump.keys["algorithm.adv_estimator"] == ("grpo" if name == "grpo" else "gae")
     assert dump.keys["trainer.logger"] == ["console", "file"]
@@ -166,20 +147,20 @@ def test_the_configuration_of_every_run(name: str) -> None:
 
 
 def test_a_float_for_a_name() -> None:  # Hydra reads experiment_name=nan as a number
-    (dump,) = of(ConfigDump, read(log("nan")))
+    (dump,) = only(ConfigDump, events_of(stored("nan")))
     assert math.isnan(dump.keys["trainer.experiment_name"])
 
 
 def test_a_configuration_among_other_lines() -> None:
     text = (
-        f"{T}{{'actor_rollout_ref': {{'actor': {{'kl_loss_coef': 1e-05,\n"
+        f"{TASK}{{'actor_rollout_ref': {{'actor': {{'kl_loss_coef': 1e-05,\n"
         "\x1b[36m(WorkerDict pid=9)\x1b[0m {'not': 'ours'}\n"
-        f"{T}/opt/x.py:1: UserWarning: [careful] {{'not': 'ours'}}\n"
-        f"{T}                                     'use':\n{T} \n{T}True}},\n"
-        f"{T}                       'text': 'it is '\n{T}                               'long'}},\n"
-        f"{T} 'data': {{'x': \"don't\", 'empty': {{}}, 'list': [1, None]}}}}\n"
+        f"{TASK}/opt/x.py:1: UserWarning: [careful] {{'not': 'ours'}}\n"
+        f"{TASK}                                     'use':\n{TASK} \n{TASK}True}},\n"
+        f"{TASK}                       'text': 'it is '\n{TASK}                               'long'}},\n"
+        f"{TASK} 'data': {{'x': \"don't\", 'empty': {{}}, 'list': [1, None]}}}}\n"
     )
-    (dump,) = of(ConfigDump, read(text))
+    (dump,) = only(ConfigDump, events_of(text))
     assert dump.keys == {
         "actor_rollout_ref.actor.kl_loss_coef": 1e-05,
         "actor_rollout_ref.actor.use": True,
@@ -188,6 +169,12 @@ def test_a_configuration_among_other_lines() -> None:
         "data.empty": {},
         "data.list": [1, None],
     }
+
+
+def test_a_configuration_that_ray_broke_at_every_pause() -> None:
+    (dump,) = only(ConfigDump, events_of(stored("real-no-environment")))
+    assert dump.keys["critic.model.external_lib"] is None
+    assert len(dump.keys) > 900
 
 
 @pytest.mark.parametrize(
@@ -199,10 +186,10 @@ def test_a_configuration_among_other_lines() -> None:
         "{'actor_rollout_ref': {'actor': 1}",
     ],
 )
-def test_an_odd_configuration_is_given_up(body: str) -> None:
-    events = read(f"{T}{body}\n" + f"{T}'x'}}\n" * 50 + f"{T}step:1 - a/b:1.0\n")
-    assert of(ConfigDump, events) == []
-    assert [step.step for step in of(StepLine, events)] == [1]
+def test_an_odd_configuration_is_ignored(body: str) -> None:
+    events = events_of(f"{TASK}{body}\n" + f"{TASK}'x'}}\n" * 50 + f"{TASK}step:1 - a/b:1.0\n")
+    assert only(ConfigDump, events) == []
+    assert [step.step for step in only(StepLine, events)] == [1]
 
 
 # --- steps among accidents
@@ -211,57 +198,62 @@ def test_an_odd_configuration_is_given_up(body: str) -> None:
 def test_surroundings_of_step_lines() -> None:
     text = (
         "\x1b[36m(TaskRunner pid=3, ip=10.0.0.2)\x1b[0m \x1b[32mstep:1 - a/b:1.0\x1b[0m\n"
-        f"{T}\rTraining Progress:   3%|▎    | 2/29 [01:02<29:10, 62.50s/it]step:2 - a/b:1.0\n"
-        f"{T}\rTraining Progress:   9%|▎    | 3/29 [01:02<29:10, 62.50s/it]\r{T}step:3 - a/b:1.0\n"
-        f"(WorkerDict pid=4) loading{T}step:4 - a/b:1.0\n"
-        f"{T}Filtering: 100%|██| 5/5 [00:00<00:00] step:5 - a/b:1.0\r\n"
+        f"{TASK}\rTraining Progress:   3%|▎    | 2/29 [01:02<29:10, 62.50s/it]step:2 - a/b:1.0\n"
+        f"{TASK}\rTraining Progress:   9%|▎    | 3/29 [01:02<29:10, 62.50s/it]\r{TASK}step:3 - a/b:1.0\n"
+        f"(WorkerDict pid=4) loading{TASK}step:4 - a/b:1.0\n"
+        f"{TASK}Filtering: 100%|██| 5/5 [00:00<00:00] step:5 - a/b:1.0\r\n"
         "step:6 - a/b:0.125\n"
         "[Step 7] train | reward/overall=0.05 | kl=0.000\n"
     )
-    events = read(text)
-    assert [step.step for step in of(StepLine, events)] == [1, 2, 3, 4, 5, 6, 7]
-    assert [step.line for step in of(StepLine, events)] == [1, 2, 3, 4, 5, 6, 7]
-    assert [step.three_decimals for step in of(StepLine, events)] == [False] * 5 + [True, False]
-    assert of(Progress, events) == [Progress(2, 29), Progress(3, 29)]
+    events = events_of(text)
+    assert [step.step for step in only(StepLine, events)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [step.line for step in only(StepLine, events)] == [1, 2, 3, 4, 5, 6, 7]
+    assert [step.three_decimals for step in only(StepLine, events)] == [False] * 5 + [True, False]
+    assert only(Progress, events) == [Progress(2, 29), Progress(3, 29)]
     data = text.encode()
-    for step in of(StepLine, events):
+    for step in only(StepLine, events):
         assert f"step:{step.step} - ".encode() in data[step.offset :].split(b"\n")[0] or step.step == 7
 
 
-def test_answers_of_the_model_are_no_steps() -> None:
+def test_responses_of_the_model_are_no_steps() -> None:
     text = (
-        f"{T}[response] To train, print step:3 - actor/entropy:0.5 and go on.\n"
-        f"{T}step:4 - First, add 3:4 and you get 7\n"
-        f"{T}He runs [Step 5] train | reward=0.5\n"
-        f"{T}global_step:6 - actor/entropy:0.5\n"
+        f"{TASK}[response] To train, print step:3 - actor/entropy:0.5 and go on.\n"
+        f"{TASK}step:4 - First, add 3:4 and you get 7\n"
+        f"{TASK}He runs [Step 5] train | reward=0.5\n"
+        f"{TASK}global_step:6 - actor/entropy:0.5\n"
     )
-    assert of(StepLine, read(text)) == []
+    assert only(StepLine, events_of(text)) == []
 
 
 def test_the_end_of_the_file_reports_no_half_figure() -> None:
-    whole = f"{T}step:5 - actor/entropy:0.12345 - critic/score/mean:np.float64(0.25)"
-    assert of(StepLine, read(whole))[0].data == {"actor/entropy": 0.12345, "critic/score/mean": 0.25}
+    whole = f"{TASK}step:5 - actor/entropy:0.12345 - critic/score/mean:np.float64(0.25)"
+    assert only(StepLine, events_of(whole))[0].data == {"actor/entropy": 0.12345, "critic/score/mean": 0.25}
     for at in range(len(whole)):
-        for step in of(StepLine, read(whole[:at])):
+        for step in only(StepLine, events_of(whole[:at])):
             assert step.data == {"actor/entropy": 0.12345}
 
 
 def test_a_line_that_ray_forwards_in_two_parts() -> None:
-    text = f"{T}step:5 - actor/entropy:0.1\n(WorkerDict pid=9) other\n{T}2345 - critic/score/mean:0.5\n{T}more\n"
-    first, second = of(StepLine, read(text))
+    text = (
+        f"{TASK}step:5 - actor/entropy:0.1\n(WorkerDict pid=9) other\n{TASK}2345 - critic/score/mean:0.5\n{TASK}more\n"
+    )
+    first, second = only(StepLine, events_of(text))
     assert first.data == {"actor/entropy": 0.1}
     assert second.data == {"actor/entropy": 0.12345, "critic/score/mean": 0.5}
     assert (second.step, second.line, second.offset) == (first.step, first.line, first.offset)
 
 
 def test_two_writers_in_one_line_keep_the_complete_entries() -> None:
-    text = f"{T}step:5 - a/b:1.5 - c/d:(WorkerDict pid=9) Loading weights\n{T}step:6 - a/b:2.5\n"
-    assert [(step.step, step.data) for step in of(StepLine, read(text))] == [(5, {"a/b": 1.5}), (6, {"a/b": 2.5})]
+    text = f"{TASK}step:5 - a/b:1.5 - c/d:(WorkerDict pid=9) Loading weights\n{TASK}step:6 - a/b:2.5\n"
+    assert [(step.step, step.data) for step in only(StepLine, events_of(text))] == [
+        (5, {"a/b": 1.5}),
+        (6, {"a/b": 2.5}),
+    ]
 
 
 def test_a_step_line_of_megabytes_keeps_what_fits() -> None:
-    text = f"{T}step:5" + "".join(f" - a/key{number}:0.123456" for number in range(100_000)) + "\n"
-    (step,) = of(StepLine, read(text, 4096))
+    text = f"{TASK}step:5" + "".join(f" - a/key{number}:0.123456" for number in range(100_000)) + "\n"
+    (step,) = only(StepLine, events_of(text, 4096))
     assert 5_000 < len(step.data) < 100_000
     assert set(step.data.values()) == {0.123456}
 
@@ -271,20 +263,20 @@ def test_a_step_line_of_megabytes_keeps_what_fits() -> None:
 
 def test_counts_of_a_rollout_and_of_a_validation() -> None:
     awake = "(Server pid=1) (EngineCore pid=2) INFO 01-01 10:00:{} [abstract.py:345] It took 0.01 seconds to {}\n"
-    count = f"{TE}pending: 3, running: 2, finished: 1, failure: 0\n"
+    count = f"{TASK_LOGGER}pending: 3, running: 2, finished: 1, failure: 0\n"
     text = (
-        f"{TE}all initialize finished, ready to fit\n"
+        f"{TASK_LOGGER}all initialize finished, ready to fit\n"
         + awake.format("01", "wake up tags ['weights'].")
-        + f"{T}step:1 - a/b:1\n"
+        + f"{TASK}step:1 - a/b:1\n"
         + count
         + awake.format("09", "fall asleep.")
         + count
-        + f"{T}step:2 - a/b:1\n"
+        + f"{TASK}step:2 - a/b:1\n"
         + awake.format("01", "fall asleep.")  # of another engine, forwarded late
     )
-    events = read(text)
-    assert of(RolloutCount, events) == [RolloutCount(3, 2, 1, 0)] * 2
-    assert [event.phase for event in of(PhaseChange, events)] == [
+    events = events_of(text)
+    assert only(RolloutCount, events) == [RolloutCount(3, 2, 1, 0)] * 2
+    assert [event.phase for event in only(PhaseChange, events)] == [
         "config",
         "validate-first",
         "rollout",
@@ -315,8 +307,8 @@ def test_the_phases_of_older_versions() -> None:
         f"{t}local_global_step_folder: /c/global_step_2\n"
         f"{t}step:2 - actor/lr:0.000\n{t}'Final validation metrics: None'\n"
     )
-    events = read(text)
-    assert [event.phase for event in of(PhaseChange, events)] == [
+    events = events_of(text)
+    assert [event.phase for event in only(PhaseChange, events)] == [
         "config",
         "ray",
         "data",
@@ -329,17 +321,19 @@ def test_the_phases_of_older_versions() -> None:
         "save",
         "final",
     ]
-    assert of(Resumed, events) == [Resumed(1)]
-    assert of(TotalSteps, events) == [TotalSteps(2)]
-    assert [step.three_decimals for step in of(StepLine, events)] == [True, True]
+    assert only(Resumed, events) == [Resumed(1)]
+    assert only(TotalSteps, events) == [TotalSteps(2)]
+    assert [step.three_decimals for step in only(StepLine, events)] == [True, True]
 
 
 def test_a_second_run_in_the_same_file() -> None:
-    text = f"{T}step:9 - a/b:1\nray init kwargs: {{}}\n{TE}worker group kwargs: {{}}\n{T}step:1 - a/b:1\n"
+    text = (
+        f"{TASK}step:9 - a/b:1\nray init kwargs: {{}}\n{TASK_LOGGER}worker group kwargs: {{}}\n{TASK}step:1 - a/b:1\n"
+    )
     assert phases_of(text) == ["config", "rollout", "ray", "model", "rollout"]
 
 
-def test_every_phase_has_words_and_a_stall_is_told() -> None:
+def test_every_phase_has_words_and_a_stall_is_explained() -> None:
     for name, phase in phases.PHASES.items():
         assert phase.label
         assert 0 < phase.cpu[0] < phase.cpu[1]
@@ -349,99 +343,14 @@ def test_every_phase_has_words_and_a_stall_is_told() -> None:
     assert phases.stall("no such phase", 1e6) is None
 
 
-# --- errors
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB",
-        "OutOfMemoryError",
-        "ray.exceptions.RayTaskError(ValueError): ray::TaskRunner.run() (pid=1)",
-        "ray.exceptions.ActorDiedError: The actor died unexpectedly",
-        "ray.exceptions.RayActorError: x",
-        "ray.exceptions.ActorUnavailableError: x",
-        "ray.exceptions.WorkerCrashedError: x",
-        "ray.exceptions.NodeDiedError: x",
-        "torch.distributed.DistBackendError: NCCL error in: x",
-        "  what():  CUDA error: device-side assert triggered",
-        "RuntimeError: CUDA out of memory. Tried to allocate 20 MiB",
-        "[rank0]:[E] Watchdog caught collective operation timeout: WorkNCCL",
-        "Aborted (core dumped)",
-        "Segmentation fault",
-        "OSError: [Errno 28] No space left on device",
-        "RuntimeError: PytorchStreamWriter failed writing file data/7: file write failed",
-        "Task was killed due to the node running low on memory.",
-        "Traceback (most recent call last):",
-        "[rank1]: Traceback (most recent call last):",
-        "Error executing job with overrides: ['a=b']",
-        "WARN: grad_norm is not finite: nan",
-        "WARNING 01-01 10:00:00 [scheduler.py:1] Sequence group 0 is preempted by RECOMPUTE",
-        "(raylet) object store memory is full, spilling to disk",
-        "Spilled 5000 MiB, 10 objects, write throughput 400 MiB/s.",
-        "Failed to save checkpoint",
-        "Failed to load checkpoint",
-        "ERROR:2026-01-01 10:00:00,123:Error in _run_prompt for uid=1",
-        "Exception raised in creation task: The actor died because of an error",
-    ],
-)
-@pytest.mark.parametrize("prefix", ["", T, "\x1b[36m(vLLMHttpServer pid=1)\x1b[0m (EngineCore pid=2) "])
-def test_errors_are_notable(text: str, prefix: str) -> None:
-    (notable,) = of(Notable, read(f"fine\n{prefix}{text}\nfine\n"))
-    assert (notable.line.number, notable.line.offset) == (2, 5)
-    assert notable.line.text == text.removeprefix("(raylet) ")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "my answer: raise ValueError: no",
-        "It says Traceback (most recent call last): and OutOfMemoryError: too",
-        "The error is small.",
-        "UserWarning: x is not available: ModuleNotFoundError(\"No module named 'y'\")",
-        "Using blocking ray.get inside async actor.",
-        "  'error': 'CUDA error: in a printed configuration'",
-    ],
-)
-def test_other_lines_are_not(text: str) -> None:
-    assert of(Notable, read(f"{T}{text}\n")) == []
-
-
-ANSWER = ["Traceback (most recent call last):", "torch.OutOfMemoryError: CUDA out of memory. Tried to", "bye"]
-
-
-def test_a_printed_answer_that_quotes_an_error_is_none() -> None:
-    sample = ["[prompt] user", "Why?", "[response] Look:", *ANSWER, "[ground_truth] 5", "[score] 0.0"]
-    lines = [f"{T}{line}" for line in sample]
-    lines[5:5] = ["(EngineCore pid=8) RuntimeError: CUDA error: x"]  # of another process meanwhile
-    lines += [f"{T}RuntimeError: the real one"]
-    found = of(Notable, read("\n".join(lines) + "\n"))
-    assert [event.line.number for event in found] == [6, len(lines)]
-
-
-@pytest.mark.parametrize("after", [f"{T}step:2 - a/b:1", f"{T}words\n" * 400])
-def test_an_answer_without_an_end_hides_no_later_error(after: str) -> None:
-    text = f"{T}[response] Look:\n{T}{ANSWER[1]}\n{after}\n{T}RuntimeError: real\n"
-    assert [event.line.text for event in of(Notable, read(text))] == ["RuntimeError: real"]
-    driver = f"[response] Look:\n{ANSWER[0]}\nError executing job with overrides: []\n"
-    assert [event.line.number for event in of(Notable, read(driver))] == [3]
-
-
-def test_events_stand_in_the_order_of_their_lines() -> None:
-    text = "".join(f"Segmentation fault {n}\n{T}step:{n} - a/b:1\n" for n in range(200)) + "core dumped\n" * 200
-    events = [event for event in read(text, 5000) if not isinstance(event, PhaseChange)]
-    lines = [event.line.number if isinstance(event, Notable) else getattr(event, "line", 0) for event in events]
-    assert lines == list(range(1, 601))
-
-
 # --- anything at all
 
 PIECES: list[bytes] = [
     b"\n",
     b"\n",
     b"\r",
-    T.encode(),
-    TE.encode(),
+    TASK.encode(),
+    TASK_LOGGER.encode(),
     b"(EngineCore pid=8) ",
     b"step:1 - a/b:1.5",
     b" - c/d:np.float64(2)",
@@ -474,14 +383,14 @@ def test_how_the_bytes_arrive_makes_no_difference(data: bytes, sizes: list[int])
         events += reader.feed(data[at : at + size])
         at, turn = at + size, turn + 1
     events += reader.close()
-    assert repr(events) == repr(read(data))
+    assert repr(events) == repr(events_of(data))
 
 
 def test_memory_is_bounded() -> None:
     def peak(line: bytes) -> int:
         reader = ConsoleReader()
         tracemalloc.start()
-        reader.feed(f"{T}{{'actor_rollout_ref': 1,\n".encode())
+        reader.feed(f"{TASK}{{'actor_rollout_ref': 1,\n".encode())
         for _ in range(60):
             reader.feed(line)
         size = tracemalloc.get_traced_memory()[1]
@@ -489,7 +398,7 @@ def test_memory_is_bounded() -> None:
         return size
 
     assert peak(b"x" * (1 << 16)) < 1 << 21
-    assert peak((f"{T}'key': 'value',\n" * 1000).encode()) < 1 << 23
+    assert peak((f"{TASK}'key': 'value',\n" * 1000).encode()) < 1 << 23
     assert peak(b"\rTraining Progress:   3%|" + b"x" * (1 << 16)) < 1 << 21
 
 

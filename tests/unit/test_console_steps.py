@@ -212,13 +212,20 @@ def test_nothing_raises(text: str, cut: bool) -> None:
 LINE = "step:5 - actor/entropy:0.12345 - critic/score/mean:np.float64(0.5) - val-core/a/acc/mean@1:1e-06"
 
 
-@pytest.mark.parametrize("at", range(len("step:5 - actor/entropy:0.1"), len(LINE)))
+CUTS = range(len("step:5 - actor/entropy:0.1"), len(LINE))
+WHOLE = [at for at in CUTS if LINE[:at].endswith(("mean@1:1", "mean@1:1e-0"))]  # all figures of the first half are
+
+
+@pytest.mark.parametrize("at", [at for at in CUTS if at not in WHOLE])
 def test_two_halves_of_a_line_make_it_whole(at: int) -> None:
     whole = complete_step(LINE[:at], LINE[at:])
-    if " - " not in LINE[at:] and parse_step(LINE[:at]) and LINE[:at][-1].isdigit():
-        return  # "1e-0" and "6": the first half is a sound line, so the second may be anything
     assert whole is not None
     assert whole[:3] == parse_step(LINE)
+
+
+@pytest.mark.parametrize("at", WHOLE)
+def test_a_line_of_whole_figures_is_not_completed(at: int) -> None:
+    assert complete_step(LINE[:at], LINE[at:]) is None
 
 
 @pytest.mark.parametrize(

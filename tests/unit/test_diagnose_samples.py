@@ -6,25 +6,18 @@ form, late lines of workers after the driver's last words, and harmless lines th
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from console_logs import DATA, SYNC, diagnosis_of
 from ruamel.yaml import YAML
 
 from launcher.console.causes import CATALOGUE
-from launcher.console.diagnose import diagnose
-from launcher.console.diagnosis import Diagnosis
-from launcher.console.lines import LineSplitter
 
-SAMPLES = YAML(typ="safe").load(Path(__file__).parents[1] / "data" / "failures" / "samples.yaml")
+SAMPLES = YAML(typ="safe").load(DATA / "failures" / "samples.yaml")
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
 HYDRA = ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."]
-SYNC = (
-    "RuntimeError: Sync replay buffer selected terminal groups with no materializable trajectories. "
-    "Enable trainer.v1.sampler.sync_refill_failed_groups to replace failed groups."
-)
 ENGINE = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
 DIED = """ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
 \tclass_name: create_colocated_worker_cls.<locals>.WorkerDict
@@ -183,12 +176,6 @@ def log(sample: dict[str, Any]) -> list[str]:
     return lines
 
 
-def read(lines: list[str], **known: Any) -> Diagnosis:
-    splitter = LineSplitter()
-    found = splitter.feed("\n".join(lines).encode())
-    return diagnose([*found, *splitter.close()], **known)
-
-
 def cases() -> Iterator[Any]:
     for number, sample in enumerate(SAMPLES):
         for exit_code in (sample.get("exit_code", 1), None):
@@ -199,7 +186,7 @@ def cases() -> Iterator[Any]:
 @pytest.mark.parametrize(("sample", "exit_code"), cases())
 def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: int | None) -> None:
     lines = log(sample)
-    found = read(lines, exit_code=exit_code)
+    found = diagnosis_of("\n".join(lines), exit_code=exit_code)
     assert found.cause == sample["cause"], found
     expected = sample.get("first", sample["text"].split("\n")[0])
     number, text = found.evidence[0].line, found.evidence[0].text
@@ -222,4 +209,4 @@ def test_entries_are_complete_and_unique() -> None:
         assert cause.id == cause.id.lower() and " " not in cause.id
         assert cause.title and cause.meaning.endswith(".") and cause.fixes
         assert cause.raised or cause.line
-        assert bool(cause.hides) == (cause.level.name == "SYMPTOM")
+        assert bool(cause.cause_in) == (cause.level.name == "SYMPTOM")

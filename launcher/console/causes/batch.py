@@ -97,8 +97,7 @@ CAUSES = (
     Cause(
         "dynamic-batch-mismatch",
         "Actor and rollout disagree on dynamic batches",
-        "use_dynamic_bsz of the actor and log_prob_use_dynamic_bsz of the rollout must be the same; veRL "
-        "only says "
+        "use_dynamic_bsz of the actor and log_prob_use_dynamic_bsz of the rollout must be the same; veRL only says "
         "AssertionError.",
         ("actor_rollout_ref.rollout.log_prob_use_dynamic_bsz= the same as actor_rollout_ref.actor.use_dynamic_bsz",),
         raised=r"^AssertionError$",

@@ -10,8 +10,7 @@ CAUSES = (
     Cause(
         "disk-full-checkpoint",
         "The disk is full: the checkpoint could not be written",
-        "A checkpoint needs 12 bytes a parameter, for the actor and again for the critic. The unfinished "
-        "folder is "
+        "A checkpoint needs 12 bytes a parameter, for the actor and again for the critic. The unfinished folder is "
         "never resumed; the one before it is.",
         ("free space, then `ppo-tui resume RUN`", KEEP, "trainer.default_local_dir= a larger disk"),
         raised=r"No space left on device|\[Errno 28\]|PytorchStreamWriter failed|unexpected pos \d+"
@@ -42,8 +41,7 @@ CAUSES = (
     Cause(
         "resume-gpu-count",
         "The checkpoint was saved on another number of GPUs, or is not there",
-        "veRL looks for one file a GPU, model_world_size_<GPUs>_rank_<rank>.pt: a checkpoint can only be "
-        "resumed on "
+        "veRL looks for one file a GPU, model_world_size_<GPUs>_rank_<rank>.pt: a checkpoint can only be resumed on "
         "the number of GPUs that saved it.",
         (
             "trainer.n_gpus_per_node= as in the run that saved it",
@@ -56,8 +54,7 @@ CAUSES = (
         "The checkpoint to resume from was not found",
         "trainer.resume_from_path, or a file in it, does not exist.",
         ("trainer.resume_from_path=.../global_step_<k>", "trainer.resume_mode=auto takes the newest complete one"),
-        raised=r"FileNotFoundError: .*global_step_\d+|FileNotFoundError: \[Errno 2\]"
-        r"|fsdp_config\.json does not exist",
+        raised=r"FileNotFoundError: .*global_step_\d+|FileNotFoundError: \[Errno 2\]|fsdp_config\.json does not exist",
         where=LOADING,
     ),
     Cause(

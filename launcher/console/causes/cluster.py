@@ -8,16 +8,14 @@ CAUSES = (
     Cause(
         "ray-cpus",
         "Ray waits for CPUs that it does not have",
-        "veRL 0.9 reserves num_data_storage_units + 1 CPUs for its transfer queue (8 + 1 by default) and 3 "
-        "for each "
+        "veRL 0.9 reserves num_data_storage_units + 1 CPUs for its transfer queue (8 + 1 by default) and 3 for each "
         "GPU. With fewer it waits for ever, without an error.",
         (
             STORAGE_UNITS,
             "ray_kwargs.ray_init.num_cpus= a larger number than there are CPUs is allowed (e.g. 16)",
             "end other runs that share this Ray cluster",
         ),
-        line=r"(?:Warning|Error): The following resource request cannot be scheduled"
-        r"|Error: No available node types can"
+        line=r"(?:Warning|Error): The following resource request cannot be scheduled|Error: No available node types can"
         r"|Warning: The following actor or task",
         level=Level.GENERAL,
     ),
@@ -40,12 +38,10 @@ CAUSES = (
     Cause(
         "tensor-parallel",
         "The GPUs cannot be divided by the rollout's parallel size",
-        "tensor_model_parallel_size (2 by default) times data and pipeline parallel size must divide the "
-        "number of "
+        "tensor_model_parallel_size (2 by default) times data and pipeline parallel size must divide the number of "
         "GPUs.",
         ("actor_rollout_ref.rollout.tensor_model_parallel_size=1",),
-        raised=r"rollout world_size: \d+ is not divisible by infer_"
-        r"|gpus_per_node .*tensor_model_parallel_size"
+        raised=r"rollout world_size: \d+ is not divisible by infer_|gpus_per_node .*tensor_model_parallel_size"
         r"|expert_parallel_size must be equal|pipeline_model_parallel_size > 1",
     ),
     Cause(
@@ -72,32 +68,28 @@ CAUSES = (
         "A network port is already taken",
         "Another run, or the leftover of one, listens on the same port.",
         ("end the other run: `ppo-tui runs`", "start again: veRL and Ray pick other ports"),
-        raised=r"EADDRINUSE|[Aa]ddress already in use|Could not find a free port"
-        r"|failed to listen on any local network",
+        raised=r"EADDRINUSE|[Aa]ddress already in use|Could not find a free port|failed to listen on any local network",
     ),
     Cause(
         "nccl",
         "The GPUs could not talk to each other (NCCL)",
-        "A collective operation failed or hung: a GPU process died, peer-to-peer transfer is broken on this "
-        "machine, "
+        "A collective operation failed or hung: a GPU process died, peer-to-peer transfer is broken on this machine, "
         "or two ranks use the same GPU.",
         (
             "env: NCCL_P2P_DISABLE=1 on machines with broken peer-to-peer transfer",
             "env: NCCL_DEBUG=INFO shows which connection fails",
             "look further up for a rank that died first",
         ),
-        raised=r"NCCL error|nccl(?:System|UnhandledCuda|Internal|Invalid|Remote)\w*|DistBackendError"
-        r"|DistStoreError|DistNetworkError"
-        r"|Duplicate GPU detected|Watchdog caught collective operation timeout"
-        r"|Timed out waiting for clients to join"
-        r"|client socket has timed out",
+        raised=r"NCCL error|nccl(?:System|UnhandledCuda|Internal|Invalid|Remote)\w*|DistBackendError|DistStoreError"
+        r"|DistNetworkError|Duplicate GPU detected|Watchdog caught collective operation timeout"
+        r"|Timed out waiting for clients to join|client socket has timed out",
         line=r"Watchdog caught collective operation timeout|(?:Some"
         r"|Process group watchdog).*NCCL operations have failed",
     ),
     Cause(
         "gpu-not-visible",
         "No GPU is visible",
-        "There is no NVIDIA driver, or CUDA_VISIBLE_DEVICES hides every GPU from the worker.",
+        "There is no NVIDIA driver, or CUDA_VISIBLE_DEVICES cause_in every GPU from the worker.",
         ("nvidia-smi must list the GPU", "unset CUDA_VISIBLE_DEVICES", "without a GPU: `ppo-tui run toy-cpu`"),
         raised=r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
         r"|invalid device ordinal|Failed to infer device type",
@@ -124,23 +116,20 @@ CAUSES = (
     Cause(
         "cuda-error",
         "A CUDA error",
-        "A kernel failed on the GPU: an illegal address, a failed assertion (often a token id outside the "
-        "vocabulary, "
+        "A kernel failed on the GPU: an illegal address, a failed assertion (often a token id outside the vocabulary, "
         "or NaN), or broken hardware.",
         (
             "env: CUDA_LAUNCH_BLOCKING=1 shows the line that fails",
             "check dmesg for Xid messages: the GPU itself may be at fault",
         ),
-        raised=r"CUDA error: |CUDA error|CUBLAS_STATUS_|CUDNN_STATUS_|device-side assert|cudaError"
-        r"|AcceleratorError",
+        raised=r"CUDA error: |CUDA error|CUBLAS_STATUS_|CUDNN_STATUS_|device-side assert|cudaError|AcceleratorError",
         level=Level.GENERAL,
     ),
     Cause(
         "ray-start",
         "Ray could not start on this machine",
-        "Its head process or a worker did not come up in time: too few CPUs, too many workers at once, a "
-        "full disk, "
-        "or a proxy that catches local addresses.",
+        "Its head process or a worker did not come up in time: too few CPUs, too many workers at once, a full disk, or "
+        "a proxy that catches local addresses.",
         (
             "ray_kwargs.ray_init.num_cpus ↓ (e.g. 16): Ray starts a worker a CPU",
             "+ray_kwargs.ray_init.include_dashboard=False",
@@ -156,8 +145,7 @@ CAUSES = (
     Cause(
         "worker-died",
         "A worker process died without saying why",
-        "Ray lost a process that neither raised an exception nor was asked to end: killed for memory (host "
-        "RAM), or "
+        "Ray lost a process that neither raised an exception nor was asked to end: killed for memory (host RAM), or "
         "crashed in native code.",
         (
             "watch the host's memory: actor_rollout_ref.rollout.agent.num_workers ↓, data.dataloader_num_workers ↓",
@@ -165,11 +153,9 @@ CAUSES = (
             "`dmesg | grep -i 'killed process'`",
         ),
         raised=r"ActorDiedError|WorkerCrashedError|RayActorError|NodeDiedError|ActorUnavailableError"
-        r"|LocalRayletDiedError"
-        r"|OwnerDiedError|ObjectLostError",
-        line=r"The actor is dead because its worker process has died"
-        r"|A worker died or was killed while executing",
+        r"|LocalRayletDiedError|OwnerDiedError|ObjectLostError",
+        line=r"The actor is dead because its worker process has died|A worker died or was killed while executing",
         level=Level.SYMPTOM,
-        hides=r"^(?!AgentLoop|RewardLoop)",
+        cause_in=r"^(?!AgentLoop|RewardLoop)",
     ),
 )

@@ -17,13 +17,11 @@ CAUSES = (
     Cause(
         "config-syntax",
         "Hydra cannot read a value on the command line",
-        "A value contains characters that mean something to Hydra's override grammar (~, commas, brackets, "
-        "quotes, "
-        "=, spaces) and has to be quoted.",
+        "A value contains characters that mean something to Hydra's override grammar (~, commas, brackets, quotes, =, "
+        "spaces) and has to be quoted.",
         ("quote it twice: 'key=\"value\"'", "write ~/models as a full path", "ppo-tui quotes values by itself"),
         line=r"(?:LexerNoViableAltException|OverrideParseException|Error parsing override|mismatched input "
-        r"|no viable "
-        r"alternative at input |token recognition error|missing EQUAL at )",
+        r"|no viable alternative at input |token recognition error|missing EQUAL at )",
         fatal=True,
     ),
     Cause(
@@ -51,16 +49,14 @@ CAUSES = (
     Cause(
         "config-value-type",
         "A setting has a value of the wrong type",
-        "Text where a number is needed: Hydra checks names, not values, so this surfaces where the value is "
-        "used and "
+        "Text where a number is needed: Hydra checks names, not values, so this surfaces where the value is used and "
         "the message names neither key nor value.",
         ("look in the overrides for a number that is text (abc, .nan, 1e-6 in quotes)", CHECK),
         raised=r"TypeError: not all arguments converted during string formatting"
         r"|ValueError: could not convert string to float: "
         r"|TypeError: '[<>]=?' not supported between instances of '(?:int|float|str)' and '(?:int|float|str"
-        r"|NoneType)'"
-        r"|TypeError: unsupported operand type\(s\) for .{1,4}: '(?:int|float|str|NoneType)' and '(?:int"
-        r"|float|str|NoneType)'"
+        r"|NoneType)'|TypeError: unsupported operand type\(s\) for .{1,4}: '(?:int|float|str"
+        r"|NoneType)' and '(?:int|float|str|NoneType)'"
         r"|ValidationError: Value '.*' (?:of type '.*' )?could not be converted",
         where=r"(?s)^(?!.*(?:compute_score|_call_with_kwargs|reward_manager))",
         level=Level.GENERAL,
@@ -111,21 +107,18 @@ CAUSES = (
         "The optimizer cannot be found",
         "actor.optim.optimizer (or the critic's) is not in the module optimizer_impl, or that module is not installed.",
         ("actor_rollout_ref.actor.optim.optimizer=AdamW actor_rollout_ref.actor.optim.optimizer_impl=torch.optim",),
-        raised=r"Optimizer '\w+' not found in module"
-        r"|Failed to import module '[\w.]+'\. Make sure the package",
+        raised=r"Optimizer '\w+' not found in module|Failed to import module '[\w.]+'\. Make sure the package",
     ),
     Cause(
         "learning-rate",
         "The learning rate or its schedule is not allowed",
-        "The rate must not be negative, and lr_scheduler_type must be constant or cosine (for a wrong one "
-        "veRL only "
+        "The rate must not be negative, and lr_scheduler_type must be constant or cosine (for a wrong one veRL only "
         "says AssertionError()).",
         (
             "actor_rollout_ref.actor.optim.lr=1e-6 critic.optim.lr=1e-5",
             "actor_rollout_ref.actor.optim.lr_scheduler_type=constant critic.optim.lr_scheduler_type=constant",
         ),
-        raised=r"Invalid learning rate: |Warmup style \w+ is not supported"
-        r"|LR scheduler type \w+ is not supported"
+        raised=r"Invalid learning rate: |Warmup style \w+ is not supported|LR scheduler type \w+ is not supported"
         r"|^AssertionError\(\)$",
         where=r"full_key: \S*optim|Invalid learning|Warmup style|LR scheduler",
     ),

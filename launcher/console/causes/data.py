@@ -13,8 +13,7 @@ CAUSES = (
             "data.train_files= data.val_files= the right paths",
             "build them with `ppo-tui data gsm8k` (math, jsonl, toy)",
         ),
-        raised=r"FileNotFoundError: .*?'(?P<path>[^']*\.(?:parquet|jsonl?|arrow))'"
-        r"|FileNotFoundError: Unable to find '",
+        raised=r"FileNotFoundError: .*?'(?P<path>[^']*\.(?:parquet|jsonl?|arrow))'|FileNotFoundError: Unable to find '",
     ),
     Cause(
         "parquet-invalid",
@@ -29,17 +28,15 @@ CAUSES = (
         "A data file has no rows",
         "The file was read and nothing is in it.",
         (REBUILD,),
-        raised=r"DatasetGenerationError: An error occurred while generating the dataset"
-        r"|Validation dataloader is empty!"
+        raised=r"DatasetGenerationError: An error occurred while generating the dataset|Validation dataloader is empty!"
         r"|Cannot split an empty dataset",
         level=Level.GENERAL,
     ),
     Cause(
         "prompts-all-filtered",
         "No row is left: every prompt is longer than data.max_prompt_length",
-        "With data.filter_overlong_prompts=True rows whose prompt is too long are dropped before the start, "
-        "and so "
-        "are rows whose chat template fails. Nothing remained.",
+        "With data.filter_overlong_prompts=True rows whose prompt is too long are dropped before the start, and so are "
+        "rows whose chat template fails. Nothing remained.",
         (
             "data.max_prompt_length ↑ (e.g. 1024)",
             "data.filter_overlong_prompts=False to see the real lengths",
@@ -47,7 +44,7 @@ CAUSES = (
         ),
         raised=r"num_samples should be a positive integer value, but got num_samples=0",
         level=Level.SYMPTOM,
-        hides=r"TaskRunner|worker|^$",
+        cause_in=r"TaskRunner|worker|^$",
     ),
     Cause(
         "data-smaller-than-batch",
@@ -89,14 +86,12 @@ CAUSES = (
     Cause(
         "unknown-data-source",
         "veRL has no reward function for data_source {source}",
-        "Without a reward function of your own veRL picks one by the data_source column, and it does not "
-        "know this "
+        "Without a reward function of your own veRL picks one by the data_source column, and it does not know this "
         "one.",
         (
             "reward.custom_reward_function.path= your file, reward.custom_reward_function.name= its function",
             "or use a data_source that veRL knows, such as openai/gsm8k",
         ),
-        raised=r"Reward function is not implemented for data_source=(?:np\.str_\()?(?P<source>'[^']{0,80}'"
-        r"|\S+)",
+        raised=r"Reward function is not implemented for data_source=(?:np\.str_\()?(?P<source>'[^']{0,80}'|\S+)",
     ),
 )

@@ -25,8 +25,7 @@ CAUSES = (
     Cause(
         "engine-free-memory",
         "Less GPU memory is free than the engine wants at its start",
-        "vLLM compares gpu_memory_utilization times the whole GPU with what is free at that moment: the "
-        "training "
+        "vLLM compares gpu_memory_utilization times the whole GPU with what is free at that moment: the training "
         "models or another process hold the rest.",
         (
             f"{UTILISATION} ↓ (e.g. 0.3)",
@@ -82,16 +81,14 @@ CAUSES = (
             "data.max_prompt_length + data.max_response_length ↓",
         ),
         raised=r"max_model_len \(?\d+\)? (?:should be less than or equal to|is greater than the derived)"
-        r"|is longer than the maximum model length"
-        r"|max_num_batched_tokens \(\d+\) is smaller than max_model_len",
+        r"|is longer than the maximum model length|max_num_batched_tokens \(\d+\) is smaller than max_model_len",
     ),
     Cause(
         "vllm-missing",
         "vLLM is not installed beside veRL",
         "The rollout engine vllm was asked for and Python cannot import it.",
         (INSTALL,),
-        raised=r"No module named 'vllm(?:\.[\w.]+)?'|To use vllm rollout, please ensure"
-        r"|vllm version None not supported"
+        raised=r"No module named 'vllm(?:\.[\w.]+)?'|To use vllm rollout, please ensure|vllm version None not supported"
         r"|No package metadata was found for vllm",
     ),
     Cause(
@@ -107,8 +104,7 @@ CAUSES = (
         "FlashInfer compiles its kernels on first use and needs nvcc and a C++ compiler; a run also works without it.",
         ("env: VLLM_USE_FLASHINFER_SAMPLER=0", "or install a CUDA toolkit and set CUDA_HOME"),
         raised=r"[Ff]lash[Ii]nfer|Could not find nvcc|[Nn]inja build failed"
-        r"|No such file or directory: '(?:\S*/)?(?:ninja|nvcc)'"
-        r"|Error building extension ",
+        r"|No such file or directory: '(?:\S*/)?(?:ninja|nvcc)'|Error building extension ",
     ),
     Cause(
         "cuda-alloc-conf",
@@ -120,20 +116,18 @@ CAUSES = (
     Cause(
         "engine-failed",
         "The rollout engine failed",
-        "vLLM runs in processes of its own; the driver only learns that one of them ended. The reason "
-        "stands earlier "
+        "vLLM runs in processes of its own; the driver only learns that one of them ended. The reason stands earlier "
         "in the log, in the lines of EngineCore or vLLMHttpServer.",
         (
             "look for the first ERROR of (EngineCore ...) or (vLLMHttpServer ...)",
             "env: VLLM_LOGGING_LEVEL=INFO makes the engine say more",
             f"when it is memory: {UTILISATION} ↓, or ↑ for the KV cache",
         ),
-        raised=r"Engine core initialization failed|EngineCore (?:failed to start|encountered an issue)"
-        r"|EngineDeadError"
+        raised=r"Engine core initialization failed|EngineCore (?:failed to start|encountered an issue)|EngineDeadError"
         r"|WorkerProc initialization failed|Engine process failed to start|EngineGenerateError"
         r"|Worker failed with error",
         line=r"EngineCore failed to start|EngineCore encountered a fatal error",
         level=Level.SYMPTOM,
-        hides=r"(?i:vllm)|Engine|APIServer|Worker|SGLang|raylet|^$",
+        cause_in=r"(?i:vllm)|Engine|APIServer|Worker|SGLang|raylet|^$",
     ),
 )

@@ -34,7 +34,7 @@ class Cause:
     line: str = ""
     where: str = ""
     level: Level = Level.ROOT
-    hides: str = ""
+    cause_in: str = ""
     """Of a symptom: the sources (regular expression) in whose lines the real cause stands."""
     fatal: bool = False
     """Of `line`: written by the driver or the shell, it proves by itself that the run is over."""

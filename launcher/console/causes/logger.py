@@ -8,8 +8,7 @@ CAUSES = (
     Cause(
         "logger-login",
         "Weights & Biases has no login",
-        "trainer.logger contains wandb (veRL's default does) and no API key is configured. It fails only "
-        "after the "
+        "trainer.logger contains wandb (veRL's default does) and no API key is configured. It fails only after the "
         "whole start-up.",
         (CONSOLE, "or env: WANDB_MODE=offline", "or wandb login"),
         raised=r"UsageError: (?:No API key configured|api_key not configured)|wandb\S*(?:AuthenticationError"

@@ -27,8 +27,7 @@ CAUSES = (
     Cause(
         "engine-wake-up-oom",
         "The GPU ran out of memory when the rollout engine woke up",
-        "From the first update on, weights and Adam states of actor and critic stay on the GPU, and the "
-        "engine asks "
+        "From the first update on, weights and Adam states of actor and critic stay on the GPU, and the engine asks "
         "for its whole share again before each rollout. A run that survived the start can die here.",
         (UTILISATION, *OFFLOAD, "actor_rollout_ref.rollout.free_cache_engine=True", ESTIMATE),
         raised=CUDA_OOM + r"|CUDA Error: out of memory",
@@ -127,8 +126,7 @@ CAUSES = (
         "The engine generates with its share of the GPU and what the training side left is not enough.",
         (UTILISATION, "actor_rollout_ref.rollout.max_num_seqs ↓ (e.g. 64)", "data.max_response_length ↓", ESTIMATE),
         raised=CUDA_OOM,
-        where=r"(?s)^(?=.*stepping)(?=.*(?:from (?:Engine|(?i:vllm)|SGLang|Async|Worker\b|AgentLoop)"
-        r"|generate|vllm/))",
+        where=r"(?s)^(?=.*stepping)(?=.*(?:from (?:Engine|(?i:vllm)|SGLang|Async|Worker\b|AgentLoop)|generate|vllm/))",
     ),
     Cause(
         "gpu-oom",
@@ -152,8 +150,7 @@ CAUSES = (
     Cause(
         "host-oom-killed",
         "The kernel killed the run because the machine ran out of memory",
-        "A process ended by SIGKILL that nobody asked for: nearly always the kernel's out-of-memory killer, "
-        "or the "
+        "A process ended by SIGKILL that nobody asked for: nearly always the kernel's out-of-memory killer, or the "
         "memory limit of a container.",
         (*FEWER_PROCESSES, "look at `dmesg | grep -i 'killed process'`", "raise the container's or job's memory limit"),
         line=r"(?:\S{1,200}: line \d+: +\d+ )?Killed(?:$| {3,}|\s+python)|Out of memory: Killed process"
@@ -165,8 +162,7 @@ CAUSES = (
         "The machine has no memory left for an allocation",
         "Python, torch or the system could not get memory from the host (RAM, not the GPU's).",
         FEWER_PROCESSES,
-        raised=r"^MemoryError|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory"
-        r"|std::bad_alloc",
+        raised=r"^MemoryError|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|std::bad_alloc",
     ),
     Cause(
         "shared-memory",

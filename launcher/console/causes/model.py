@@ -13,14 +13,12 @@ CAUSES = (
     Cause(
         "flash-attn-missing",
         "flash-attention is not installed",
-        "veRL asks transformers for flash_attention_2 and the package flash_attn cannot be imported. For a "
-        "critic "
-        "veRL then reports that the model 'is not a value head model', which has nothing to do with it.",
+        "veRL asks transformers for flash_attention_2 and the package flash_attn cannot be imported. For a critic veRL "
+        "then reports that the model 'is not a value head model', which has nothing to do with it.",
         ("install it: pip install 'verl[fsdp]==0.9.1', or flash-attn for your torch and CUDA", *SDPA),
         raised=r"FlashAttention\d? has been toggled on, but it cannot be used(?!.*Ampere)"
-        r"|[Ff]lash_?[Aa]ttn\w* (?:seems to be|is) not (?:installed|available)"
-        r"|No module named '(?:flash_attn|flash_attn\.\w+|flash_attn_2_cuda)'"
-        r"|FlashAttention\d? (?:is not|seems to be not) installed",
+        r"|[Ff]lash_?[Aa]ttn\w* (?:seems to be|is) not (?:installed|available)|No module named '(?:flash_attn"
+        r"|flash_attn\.\w+|flash_attn_2_cuda)'|FlashAttention\d? (?:is not|seems to be not) installed",
     ),
     Cause(
         "flash-attn-broken",
@@ -35,8 +33,7 @@ CAUSES = (
         "This GPU is older than the software needs (Ampere, compute capability 8.0)",
         "flash-attention and bfloat16 need an Ampere GPU (A100, RTX 30 series) or newer.",
         (*SDPA, "actor_rollout_ref.rollout.dtype=float16 for bfloat16 errors", "or use a newer GPU"),
-        raised=r"only supports? Ampere GPUs or newer"
-        r"|[Bb]float16 is only supported on GPUs with compute capability"
+        raised=r"only supports? Ampere GPUs or newer|[Bb]float16 is only supported on GPUs with compute capability"
         r"|cannot be used .*Ampere",
     ),
     Cause(
@@ -51,7 +48,7 @@ CAUSES = (
         ),
         raised=r"is not a value head model, please install trl",
         level=Level.SYMPTOM,
-        hides=r"WorkerDict|^$",
+        cause_in=r"WorkerDict|^$",
     ),
     Cause(
         "critic-model-missing",
@@ -59,27 +56,22 @@ CAUSES = (
         "critic.model.path is not a folder here and was not found on the Hugging Face hub. veRL's default is "
         "~/models/deepseek-llm-7b-chat, and `~` is not expanded.",
         ("critic.model.path= the same path as actor_rollout_ref.model.path",),
-        raised=r"Repo id must|is not a local folder and is not a valid model identifier"
-        r"|Repository Not Found for url"
-        r"|We couldn(?:'|\\')t connect to|LocalEntryNotFoundError|OfflineModeIsEnabled"
-        r"|RepositoryNotFoundError",
+        raised=r"Repo id must|is not a local folder and is not a valid model identifier|Repository Not Found for url"
+        r"|We couldn(?:'|\\')t connect to|LocalEntryNotFoundError|OfflineModeIsEnabled|RepositoryNotFoundError",
         where=r"full_key: critic|critic_(?:reset|init_model)|config/critic\.py",
     ),
     Cause(
         "model-missing",
         "The model was not found",
-        "The path is not a folder on this machine, the model is not in the Hugging Face cache, and it could "
-        "not be "
+        "The path is not a folder on this machine, the model is not in the Hugging Face cache, and it could not be "
         "fetched: a mistyped path, no network, or HF_HUB_OFFLINE=1.",
         (
             "actor_rollout_ref.model.path= a folder with config.json, or the exact name on the hub",
             "fetch it first where there is a network: hf download MODEL",
             "unset HF_HUB_OFFLINE and check HF_HOME and HF_ENDPOINT",
         ),
-        raised=r"Repo id must|is not a local folder and is not a valid model identifier"
-        r"|Repository Not Found for url"
-        r"|We couldn(?:'|\\')t connect to|LocalEntryNotFoundError|OfflineModeIsEnabled"
-        r"|RepositoryNotFoundError"
+        raised=r"Repo id must|is not a local folder and is not a valid model identifier|Repository Not Found for url"
+        r"|We couldn(?:'|\\')t connect to|LocalEntryNotFoundError|OfflineModeIsEnabled|RepositoryNotFoundError"
         r"|Incorrect path_or_model_id|HFValidationError",
         level=Level.GENERAL,
     ),
@@ -94,15 +86,12 @@ CAUSES = (
     Cause(
         "model-incomplete",
         "The model folder is incomplete or damaged",
-        "A file that transformers needs is missing or is not what it should be: a broken download, or "
-        "git-lfs "
-        "pointers instead of weights.",
+        "A file that transformers needs is missing or is not what it should be: a broken download, or git-lfs pointers "
+        "instead of weights.",
         ("fetch the model again: hf download MODEL", "check actor_rollout_ref.model.path"),
-        raised=r"does not appear to have (?:a file|files) named|Error no file named|SafetensorError"
-        r"|HeaderTooLarge"
+        raised=r"does not appear to have (?:a file|files) named|Error no file named|SafetensorError|HeaderTooLarge"
         r"|Unrecognized model in |invalid load key|Can't load tokenizer for"
-        r"|Couldn't instantiate the backend tokenizer"
-        r"|Can't load the (?:configuration|model) ",
+        r"|Couldn't instantiate the backend tokenizer|Can't load the (?:configuration|model) ",
     ),
     Cause(
         "model-too-new",
@@ -120,14 +109,12 @@ CAUSES = (
             "actor_rollout_ref.model.trust_remote_code=True critic.model.trust_remote_code=True "
             "data.trust_remote_code=True, if you trust its author",
         ),
-        raised=r"[Pp]lease pass the argument .{0,3}trust_remote_code=True"
-        r"|requires you to execute the .* file",
+        raised=r"[Pp]lease pass the argument .{0,3}trust_remote_code=True|requires you to execute the .* file",
     ),
     Cause(
         "weights-mismatch",
         "The weights do not fit the model",
-        "Tensors have other shapes than the model's configuration says: another vocabulary, another size, "
-        "or a "
+        "Tensors have other shapes than the model's configuration says: another vocabulary, another size, or a "
         "checkpoint of another model.",
         ("check actor_rollout_ref.model.path against the checkpoint in trainer.resume_from_path",),
         raised=r"size mismatch for |Error\(s\) in loading state_dict|Missing key\(s\) in state_dict",
@@ -140,8 +127,7 @@ CAUSES = (
             "use the -Instruct model: actor_rollout_ref.model.path",
             "or give one: actor_rollout_ref.model.custom_chat_template=...",
         ),
-        raised=r"tokenizer\.chat_template is not set|does not have a chat template"
-        r"|No chat template is (?:set|defined)",
+        raised=r"tokenizer\.chat_template is not set|does not have a chat template|No chat template is (?:set|defined)",
     ),
     Cause(
         "attention-heads",

@@ -12,12 +12,10 @@ CAUSES = (
     Cause(
         "nan",
         "The policy's numbers became NaN",
-        "Weights or logits are NaN or infinite, so no token can be sampled. An update went wrong before: "
-        "look at "
+        "Weights or logits are NaN or infinite, so no token can be sampled. An update went wrong before: look at "
         "grad_norm and the learning rate.",
         STEADY,
-        raised=r"probability tensor contains either|(?:logits|loss|grad\w*) (?:is|are|contains?) (?:nan|NaN"
-        r"|inf)"
+        raised=r"probability tensor contains either|(?:logits|loss|grad\w*) (?:is|are|contains?) (?:nan|NaN|inf)"
         r"|Input contains NaN|found NaN|nan values|cannot convert float NaN",
     ),
 )

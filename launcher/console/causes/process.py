@@ -37,8 +37,7 @@ CAUSES = (
         "The installed tensordict does not fit",
         "veRL 0.9.1 with TransferQueue 0.1.11 needs tensordict 0.10.0 exactly.",
         ("pip install tensordict==0.10.0", DOCTOR),
-        raised=r"TensorDict does not support membership checks|(?:No module named"
-        r"|cannot import name).*tensordict"
+        raised=r"TensorDict does not support membership checks|(?:No module named|cannot import name).*tensordict"
         r"|cannot import name 'ForkingPickler'",
     ),
     Cause(
@@ -54,8 +53,7 @@ CAUSES = (
         "Two installed packages do not fit together",
         "A package was found, but not the name or binary that another one expects of it.",
         ("install the versions that belong to this veRL: pip install 'verl[vllm]==0.9.1'", DOCTOR),
-        raised=r"ImportError: cannot import name |undefined symbol: |numpy\.dtype size changed"
-        r"|_ARRAY_API not found"
+        raised=r"ImportError: cannot import name |undefined symbol: |numpy\.dtype size changed|_ARRAY_API not found"
         r"|ImportError: .*version .* is required|ContextualVersionConflict|cannot open shared object file",
         level=Level.GENERAL,
     ),
@@ -90,9 +88,8 @@ CAUSES = (
     Cause(
         "process-limit",
         "Too many processes or threads",
-        "The limit of processes (ulimit -u, or the container's pids limit) is reached: Ray and veRL start "
-        "hundreds "
-        "of threads.",
+        "The limit of processes (ulimit -u, or the container's pids limit) is reached: Ray and veRL start hundreds of "
+        "threads.",
         (
             "ulimit -u 65535, or raise the container's pids limit",
             "env: OMP_NUM_THREADS=1",
@@ -114,8 +111,7 @@ CAUSES = (
     Cause(
         "crashed",
         "A process crashed in native code",
-        "A segmentation fault or an abort outside Python: incompatible binaries, broken GPU memory, or a "
-        "bug in a "
+        "A segmentation fault or an abort outside Python: incompatible binaries, broken GPU memory, or a bug in a "
         "library.",
         CRASH,
         line=r"\*\*\* SIG(?:SEGV|BUS|ILL|FPE|ABRT) received|Fatal Python error: |!!!!!!! Segfault encountered"
@@ -127,8 +123,7 @@ CAUSES = (
     Cause(
         "killed-by-signal",
         "The run was ended by a signal",
-        "A signal that nobody sent through ppo-tui ended the driver: a lost terminal (SIGHUP), a limit of "
-        "the job "
+        "A signal that nobody sent through ppo-tui ended the driver: a lost terminal (SIGHUP), a limit of the job "
         "scheduler, or a crash in native code.",
         ("start it detached: `ppo-tui run PRESET --detach`", *CRASH),
         line=r"\S{1,200}: line \d+: +\d+ (?:Hangup|Aborted|Terminated|CPU time limit exceeded)|Hangup$"

@@ -6,8 +6,7 @@ TEST = "try it on real rows without a run: `ppo-tui reward test FILE`"
 PATH = "reward.custom_reward_function.path"
 NAME = "reward.custom_reward_function.name"
 SCORING = (
-    r"RewardLoopWorker\.compute_score|_call_with_kwargs|raw_fn\(|reward_manager/\w+\.py:(?:__call__|verify"
-    r"|run_single)"
+    r"RewardLoopWorker\.compute_score|_call_with_kwargs|raw_fn\(|reward_manager/\w+\.py:(?:__call__|verify|run_single)"
     r"|reward\.py:compute_reward"
 )
 
@@ -15,8 +14,7 @@ CAUSES = (
     Cause(
         "reward-file-missing",
         "The reward function's file does not exist",
-        "veRL could not find the file. In veRL 0.9 this stops nothing at once: the reward workers die, the "
-        "engine "
+        "veRL could not find the file. In veRL 0.9 this stops nothing at once: the reward workers die, the engine "
         "starts, and then every prompt fails.",
         (f"{PATH}= an absolute path", TEST),
         raised=r"Custom module file not found|Reward function file '.*' not found",
@@ -40,15 +38,13 @@ CAUSES = (
         "The reward function takes other arguments than veRL passes",
         "veRL calls compute_score(data_source=, solution_str=, ground_truth=, extra_info=, ...) by keyword.",
         ("def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)", TEST),
-        raised=r"TypeError: .*(?:got an unexpected keyword argument|missing \d+ required (?:positional"
-        r"|keyword))",
+        raised=r"TypeError: .*(?:got an unexpected keyword argument|missing \d+ required (?:positional|keyword))",
         where=SCORING,
     ),
     Cause(
         "reward-returns",
         "The reward function returns no score",
-        "A reward function must return a number, or a dict with the key 'score'. None, or a dict without "
-        "it, leaves "
+        "A reward function must return a number, or a dict with the key 'score'. None, or a dict without it, leaves "
         "the batch without rewards.",
         ("return a float, or {'score': float, ...}, on every path through the function", TEST),
         raised=r"KeyError: 'key \"rm_scores\" not found|KeyError: ['\"](?:score|rm_scores)['\"]"
@@ -66,15 +62,13 @@ CAUSES = (
     Cause(
         "reward-raises",
         "The reward function raises an exception",
-        "An exception left the reward function. In veRL 0.9 the prompt is then dropped without stopping the "
-        "run, "
-        "which dies only when a whole batch fails; older versions stop at the first one.",
+        "An exception left the reward function. In veRL 0.9 the prompt is then dropped without stopping the run, which "
+        "dies only when a whole batch fails; older versions stop at the first one.",
         (
             "catch what the model can write: an unreadable answer should score 0, not raise",
             TEST,
-            "not trainer.v1.sampler.sync_refill_failed_groups=True: with a function that always raises the "
-            "run "
-            "never ends",
+            "not trainer.v1.sampler.sync_refill_failed_groups=True: with a function that always raises the run never "
+            "ends",
         ),
         raised=r"^(?!.*ActorDiedError)",
         where=SCORING,
@@ -90,6 +84,6 @@ CAUSES = (
         ),
         raised=r"no materializable trajectories|Received an empty list as keys",
         level=Level.SYMPTOM,
-        hides=r"AgentLoop|RewardLoop|Server|(?i:vllm)|SGLang|Engine|worker",
+        cause_in=r"AgentLoop|RewardLoop|Server|(?i:vllm)|SGLang|Engine|worker",
     ),
 )

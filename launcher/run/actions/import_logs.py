@@ -17,7 +17,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import DiskSink, Monitor
 from launcher.run.reading.recorded import LogClock, read_attempt
-from launcher.run.reading.source import LogFile, chunks, lines, log_file
+from launcher.run.reading.source import LogFile, chunks, log_file
 from launcher.run.reading.steps import earlier_steps, steps
 
 _OUTCOMES = ("finished", "stopped", "running")
@@ -113,7 +113,7 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         Exit(t=clock.now).write(attempt.exit)
         state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
         if console:
-            found = diagnose(lines(attempt.console))
+            found = diagnose(chunks(attempt.console))
             outcome = found.cause if found.cause in _OUTCOMES else "failed"
             error = found.title if outcome == "failed" else None
             state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)

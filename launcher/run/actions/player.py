@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from launcher.console.marks import STEP_HINT
 from launcher.console.steps import parse_step
 from launcher.metrics.filelog import parse_record
 from launcher.metrics.timing import seconds_of
@@ -21,7 +22,6 @@ from launcher.text import clean
 
 LONGEST = 30.0  # seconds of the log's time that one pause may stand for before the first step
 _STAMP = re.compile(rb"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d")
-_STEP = re.compile(r"step:\d+ - ")
 
 
 def play(path: Path, speed: float, out: BinaryIO, *, file_logger: bool) -> None:
@@ -55,11 +55,9 @@ def _figures(line: bytes, file_logger: bool) -> dict[str, float] | None:
     if file_logger:
         record = parse_record(line)
         return record[1] if record else None
-    if b"step:" not in line:
+    if STEP_HINT not in line:
         return None
-    text = clean(line.decode(errors="replace"))
-    found = _STEP.search(text)
-    parsed = parse_step(text[found.start() :]) if found else None
+    parsed = parse_step(clean(line.decode(errors="replace")))
     return parsed[1] if parsed else None
 
 

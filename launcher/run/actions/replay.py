@@ -8,7 +8,7 @@ from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.run.actions.import_logs import stem
-from launcher.run.reading.source import lines, log_file
+from launcher.run.reading.source import chunks, log_file
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 _EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
@@ -17,7 +17,7 @@ _EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
 def start(log: str, speed: float) -> RunDir:
     """Makes a run whose driver plays `log` `speed` times faster than it was written."""
     file = log_file(log)
-    cause = "finished" if file.file_logger else diagnose(lines(file.path)).cause
+    cause = "finished" if file.file_logger else diagnose(chunks(file.path)).cause
     run = create(f"replay-{stem(file.path)}")
     attempt = run.add_attempt()
     player = [sys.executable, "-m", "launcher.run.actions.player", str(file.path.absolute()), str(speed)]

@@ -11,7 +11,7 @@ from launcher.format import SHORT_ID
 from launcher.record.attempt import Exit
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.state import current
-from launcher.run.reading.source import LogFile, lines
+from launcher.run.reading.source import LogFile, chunks
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def outcome(attempt: AttemptDir, record: Exit) -> Outcome:
     if record.code == 0:
         return Outcome("finished", "finished")
     asked = record.requested_by
-    found = diagnose(lines(attempt.console), exit_code=record.code, requested_by=asked)
+    found = diagnose(chunks(attempt.console), exit_code=record.code, requested_by=asked)
     if found.cause == "stopped" or (asked and found.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
     return Outcome("stopped" if asked else "failed", found.cause, found.title)
@@ -40,15 +40,15 @@ def outcome(attempt: AttemptDir, record: Exit) -> Outcome:
 def diagnosis(source: RunDir | LogFile) -> Diagnosis:
     """Why a source ended, or that it runs."""
     if isinstance(source, LogFile):
-        return diagnose(() if source.file_logger else lines(source.path))
+        return diagnose(() if source.file_logger else chunks(source.path))
     attempt, state = source.last_attempt(), current(source)
     if attempt is None:
         return diagnose(())
     if state.state == "imported":
-        return diagnose(lines(attempt.console))
+        return diagnose(chunks(attempt.console))
     ended = attempt.read_exit() or Exit()
     found = diagnose(
-        lines(attempt.console),
+        chunks(attempt.console),
         exit_code=ended.code,
         requested_by=ended.requested_by,
         alive=state.going,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from launcher.console.lines import Line, LineSplitter
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
 
@@ -61,14 +60,6 @@ def chunks(path: Path) -> Iterator[bytes]:
         return
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
-
-
-def lines(path: Path) -> Iterator[Line]:
-    """The clean lines of a console log."""
-    splitter = LineSplitter()
-    for chunk in chunks(path):
-        yield from splitter.feed(chunk)
-    yield from splitter.close()
 
 
 def records(path: Path) -> Iterator[bytes]:

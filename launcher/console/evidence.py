@@ -1,0 +1,283 @@
+"""One pass over a console log: everything in it that could explain how the run ended, in bounded memory."""
+
+import functools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from launcher.console.causes import CATALOGUE, Cause
+from launcher.console.lines import Writer, clean_text
+from launcher.console.marks import PLAIN
+from launcher.console.scanner import Marked, Scanner
+from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
+
+WRITERS = 4096  # processes that are followed at once
+KEPT = 200  # errors kept of the driver's end
+CACHED = 1024
+LONGEST = 1000  # characters of a line that are looked at and quoted
+
+# What Ray's C++, torch and Python's logging put before their text, where no mark is looked for.
+_LOG_HEAD = re.compile(
+    rb"(?:\[[^\[\]]{1,80}\]:? ?|\(raylet\) |(?:ERROR|WARNING|CRITICAL|INFO)[: ](?:[\d:,. /-]{4,30}[: ])?"
+    rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|py):\d+(?:: | -- |\] ?))*"
+)
+_LOG_HEAD_STARTS = b"[(EWCI0123456789"
+_BLANK = ord(" ")
+_REPEATED = re.compile(r" \[repeated (\d{1,9})x across cluster\].*$")
+_ORDER = {cause.id: index for index, cause in enumerate(CATALOGUE)}
+_regex = functools.cache(re.compile)
+
+
+@dataclass
+class ErrorLine:
+    """A line that may be the cause of the run's end, with what surrounds it."""
+
+    quote: Quote
+    message: str
+    source: str
+    causes: tuple[Cause, ...]
+    """The entries of the catalogue whose text it has, wherever they are looked for."""
+    raised: bool
+    """It is the exception of a traceback."""
+    context: str
+    remote_call: Quote | None = None
+    frame: Quote | None = None
+    """Where it was raised: the last frame of the highest owner."""
+    owner: Owner = Owner.LIBRARY
+    config_key: Quote | None = None
+
+    def fits(self, cause: Cause) -> bool:
+        """Whether it stands where this cause is looked for."""
+        return not cause.where or _regex(cause.where).search(f"{self.context}\n{self.message}") is not None
+
+
+Candidate = tuple[Cause, ErrorLine]
+
+
+def likeliest(candidates: Iterable[Candidate]) -> Candidate | None:
+    """The most telling entry of the catalogue, and the first line that shows it."""
+    return min(candidates, key=lambda pair: (pair[0].level, pair[1].quote.line, _ORDER[pair[0].id]), default=None)
+
+
+class Evidence:
+    """What a log says about its run; `read` it once."""
+
+    def __init__(self) -> None:
+        self._scanner = Scanner(figures=False)
+        self._known: dict[str, tuple[Cause, ...]] = {}  # what the text of an exception matches
+        self._restart()
+
+    def _restart(self) -> None:
+        self.step: int | None = None
+        self.total: int | None = None
+        self.progress: tuple[int, int] | None = None
+        """Steps done and steps in all, as the progress bar says."""
+        self.saved: str | None = None
+        """The folder of the last checkpoint."""
+        self.failed_prompts = 0
+        self.ready = False
+        self.end: int | None = None
+        """The line from which on the run is certainly over."""
+        self.final_errors: list[ErrorLine] = []
+        """What the driver printed from its last traceback on."""
+        self.chained = False
+        """They contain a "direct cause": the first exception is the root."""
+        self.errors: dict[str, Candidate] = {}
+        """Of each cause the first line elsewhere, by the cause's id."""
+        self.unknown_errors: list[ErrorLine] = []
+        """The first exceptions elsewhere that no entry knows."""
+        self.processes: dict[int, str] = {}
+        """Who wrote to the log, by pid."""
+        self._lines: dict[str, Marked] = {}
+        self._ending = False  # the driver has printed a traceback, and nothing since that shows it alive
+        self._repeated = False
+        self._tracebacks: dict[Writer, Traceback] = {}
+        self._folders = Folders()
+
+    def quote(self, mark: str) -> Quote | None:
+        """The first line with a mark; of "step" and "progress" the last one, and so is "last" of all lines."""
+        line = self._lines.get(mark)
+        return None if line is None else _quote(line)
+
+    def read(self, chunks: Iterable[bytes]) -> None:
+        for chunk in chunks:
+            self._read(self._scanner.feed(chunk))
+        self._read(self._scanner.close())
+
+    def _read(self, lines: list[Marked]) -> None:
+        for line in lines:
+            if self._repeated:  # `ray job` shows the last lines once more
+                return
+            self._take(line)
+
+    def _take(self, line: Marked) -> None:
+        raw, start = line.piece[2], line.match.start("text")
+        source, pid = line.writer
+        if line.config is not None:
+            self._lines["config_ends"] = line
+            return
+        if line.step is not None:
+            self.step = line.step.step
+            self._alive("step", line)
+            return
+        if pid not in self.processes and len(self.processes) < WRITERS:
+            self.processes[pid] = source
+        if line.mark is not PLAIN and raw[start] != _BLANK and self._take_mark(line):
+            self._lines["last"] = line
+            return
+        if raw[start : start + 1] in _LOG_HEAD_STARTS and (log_head := _LOG_HEAD.match(raw, start)):
+            start = log_head.end()
+        text = clean_text(raw, start)
+        if not text:
+            return
+        traceback = self._tracebacks.get(line.writer)
+        inside = traceback is not None and traceback.includes(line.piece[0])
+        if text[0] == " ":
+            if traceback is not None and inside:
+                traceback.add_indented(line.piece[0], text, self._folders)
+            return
+        self._lines["last"] = line
+        if (method := remote_method(text)) is not None:
+            self._traceback(line).add_remote_call(_quote(line), method)
+            if text.startswith(("ray::", "ray.exceptions.RayTaskError")) or "creation task" in text:
+                return
+        if inside and is_exception(text):
+            self._add_exception(line, text)
+        elif _any_line().match(text):
+            causes = tuple(cause for cause in CATALOGUE if cause.line and _regex(cause.line).match(text))
+            self._add(self._error(line, text, causes))
+
+    def _take_mark(self, line: Marked) -> bool:
+        """Takes a line whose mark says all about it; whether it does."""
+        match, driver = line.match, not line.writer.source
+        match line.mark.name:
+            case "traceback":
+                self._begin_traceback(line)
+            case "config_call":
+                self._begin_traceback(line, "Error in call to target")
+            case "job_error" | "hydra_end" | "ray_start" | "task_runner" | "job_repeats" as name:
+                if driver:
+                    self._take_driver_mark(name, line)
+            case "traceback_chained":
+                self.chained = self.chained or driver
+            case "traceback_ignored":
+                self._traceback(line).ignored = True
+            case "config_key":
+                last = self.final_errors[-1] if driver and self.final_errors else None
+                if last is not None and line.piece[0] - last.quote.line < 5:
+                    last.config_key = _quote(line)
+                    last.context += f"\n{line.line.text}"
+            case "progress":
+                self.progress = int(match["done"]), int(match["of"])
+                self._alive("progress", line)
+            case "ready":
+                self.ready = True
+            case "total":
+                self.total = int(match["total"])
+            case "save":
+                self.saved = match["folder"].decode(errors="replace") if match["folder"] else self.saved
+            case "prompt_error":
+                self._first(line)
+                repeated = _REPEATED.search(line.line.text)
+                self.failed_prompts += int(repeated[1]) if repeated else 1
+            case "signal" if match["signal"] in (b"TERM", b"INT"):
+                if driver:
+                    self._first(line)
+            case "dataset" | "worker_groups" | "group_created" | "final" | "nan":
+                self._first(line)
+            case name:
+                return name == "config_begins"
+        return True
+
+    def _take_driver_mark(self, name: str, line: Marked) -> None:
+        number = line.piece[0]
+        if name == "job_error":
+            self._begin_traceback(line)
+            self.end = number
+            self._begin_ending()
+        elif name == "hydra_end":
+            self.end = self.end or (self.final_errors[0].quote.line if self.final_errors else number)
+            self._ending = False
+        elif name == "job_repeats":
+            self._repeated = True
+        elif self.end or "signal" in self._lines:
+            self._restart()  # another attempt was appended to the same log
+
+    def _first(self, line: Marked) -> None:
+        self._lines.setdefault(line.mark.name, line)
+
+    def _alive(self, mark: str, line: Marked) -> None:
+        self.ready = True
+        self._lines[mark] = line
+        if self.end is None and self._ending:  # the driver's traceback was not the end
+            self._ending = False
+            self.final_errors.clear()
+
+    def _traceback(self, line: Marked) -> Traceback:
+        traceback = self._tracebacks.get(line.writer)
+        if traceback is None:
+            if len(self._tracebacks) >= WRITERS:
+                self._tracebacks.clear()
+            traceback = self._tracebacks[line.writer] = Traceback()
+        return traceback
+
+    def _begin_traceback(self, line: Marked, *calls: str) -> None:
+        """A traceback, or the line before one, of whichever process."""
+        traceback = self._traceback(line)
+        traceback.begin(line.piece[0], *calls)
+        ignored, traceback.ignored = traceback.ignored, False
+        if line.writer.source or line.mark.name != "traceback":
+            return
+        if ignored:
+            traceback.end()
+        elif self.end is None:
+            self._begin_ending()
+
+    def _begin_ending(self) -> None:
+        self._ending, self.chained = True, False
+        self.final_errors.clear()
+
+    def _add_exception(self, line: Marked, text: str) -> None:
+        text = _REPEATED.sub("", text[:LONGEST]) if "[repeated " in text else text[:LONGEST]
+        causes = self._known.get(text)
+        if causes is None:
+            causes = tuple(cause for cause in CATALOGUE if cause.raised and _regex(cause.raised).search(text))
+            if len(self._known) >= CACHED:
+                self._known.clear()
+            self._known[text] = causes
+        error = self._error(line, text, causes)
+        error.raised = True
+        if (traceback := self._tracebacks.get(line.writer)) is not None:
+            error.context = "\n".join([error.context, *traceback.calls, traceback.code])
+            error.remote_call, error.frame, error.owner = traceback.remote_call, traceback.frame, traceback.owner
+        self._add(error)
+
+    def _error(self, line: Marked, text: str, causes: tuple[Cause, ...]) -> ErrorLine:
+        source = line.writer.source
+        context = f"from {source or 'driver'} {'stepping' if self.ready else 'starting'}"
+        return ErrorLine(_quote(line), text, source, causes, raised=False, context=context)
+
+    def _add(self, error: ErrorLine) -> None:
+        fatal = not error.raised and any(cause.fatal for cause in error.causes)
+        if not error.source and (fatal or self._ending):
+            if fatal and self.end is None:
+                self.end, self._ending = error.quote.line, True
+            if len(self.final_errors) < KEPT:
+                self.final_errors.append(error)
+            return
+        fitting = [cause for cause in error.causes if error.fits(cause)]
+        for cause in fitting:
+            self.errors.setdefault(cause.id, (cause, error))
+        if not fitting and len(self.unknown_errors) < 16:
+            self.unknown_errors.append(error)
+
+
+def _quote(line: Marked) -> Quote:
+    return Quote(line.piece[0], line.line.text[:LONGEST])
+
+
+@functools.cache
+def _any_line() -> re.Pattern[str]:
+    """Any `line` of the catalogue."""
+    every = "|".join(f"(?:{cause.line})" for cause in CATALOGUE if cause.line)
+    return re.compile(re.sub(r"\(\?P<\w+>", "(?:", every))

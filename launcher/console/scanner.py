@@ -1,0 +1,145 @@
+"""A console log line by line, each with what it means: the one pass that reader and diagnosis share."""
+
+import re
+from typing import Any, NamedTuple
+
+from launcher.console.config_dump import ConfigCollector
+from launcher.console.lines import LONGEST, Line, Piece, PieceSplitter, Writer, clean_line, writer_of
+from launcher.console.marks import PLAIN, SAMPLE_LINES, STEP_HINT, Mark, mark_at_start, marks_inside
+from launcher.console.steps import Step, complete_step, read_step
+
+_WRITERS = 4096  # of samples that are followed at once
+_ENOUGH = 300  # bytes of a step line, in which a few of its figures stand
+
+
+class Marked(NamedTuple):
+    """A line and what it means; `mark` and `match` are those of `mark_at_start`, or the mark stands inside the line.
+
+    `step`: the figures of a step line, whatever stands before it. `config`: the resolved configuration by veRL key,
+    in the line that ends its printing.
+    """
+
+    piece: Piece
+    writer: Writer
+    mark: Mark
+    match: re.Match[bytes]
+    step: Step | None = None
+    config: dict[str, Any] | None = None
+
+    @property
+    def line(self) -> Line:
+        return clean_line(self.piece)
+
+
+class Scanner:
+    """Reads a log in chunks of any size; the lines do not depend on where it is cut.
+
+    Left out are the configuration while it is printed, but for its first and last line, and the samples (prompt and
+    response): a model that writes code writes errors. A step line that came in two halves comes once more, whole.
+    """
+
+    def __init__(self, *, figures: bool = True) -> None:
+        """Without `figures` a step line is read no further than it takes to know it for one."""
+        self._figures = figures
+        self._pieces = PieceSplitter()
+        self._config: ConfigCollector | None = None
+        self._samples: dict[Writer, int] = {}  # who prints a sample, and its last line at most
+        self._begun: tuple[Marked, str] | None = None  # a step line, with its text, of which the rest may come
+
+    def feed(self, data: bytes) -> list[Marked]:
+        """The lines that `data` completes."""
+        return self._scan(self._pieces.feed(data))
+
+    def close(self) -> list[Marked]:
+        """A last line without a newline."""
+        piece = self._pieces.close()
+        return self._scan([piece] if piece else [], cut=True)
+
+    def _scan(self, pieces: list[Piece], *, cut: bool = False) -> list[Marked]:
+        lines: list[Marked] = []
+        for piece in pieces:
+            if self._config is None or not self._config.add(piece[2]):
+                line = self._recognise(piece, cut)
+            elif piece[2].endswith(b"}"):
+                line = self._end_config(piece)
+            else:
+                continue
+            if line is not None:
+                lines.append(line)
+        _look_inside(lines)
+        return lines
+
+    def _recognise(self, piece: Piece, cut: bool) -> Marked | None:
+        raw = piece[2]
+        mark, match = mark_at_start(raw)
+        name = mark.name
+        line = Marked(piece, writer_of(match[1], piece[3]), mark, match)
+        if self._begun is not None and line.writer == self._begun[0].writer and (whole := self._complete(piece)):
+            return whole
+        if name == "step" or (name in ("", "progress") and STEP_HINT in raw):
+            step = self._step(line, cut)
+            if step is not None:
+                return step
+        if name == "sample_begins":
+            if len(self._samples) >= _WRITERS:
+                self._samples.clear()
+            self._samples[line.writer] = piece[0] + SAMPLE_LINES
+            return None
+        if self._samples and piece[0] <= self._samples.get(line.writer, 0):
+            if name != "sample_ends" and (name != "job_error" or line.writer.source):
+                return None
+            del self._samples[line.writer]
+        if name == "config_begins":
+            self._config = ConfigCollector(raw[: match.start("text")])
+            self._config.add(raw)
+            if raw.endswith(b"}"):
+                return self._end_config(piece) or line
+        return line
+
+    def _end_config(self, piece: Piece) -> Marked | None:
+        """The line with the configuration, None if that is not complete."""
+        assert self._config is not None
+        config = self._config.read()
+        if config is not None or self._config.failed:
+            self._config = None
+        if config is None:
+            return None
+        mark, match = mark_at_start(piece[2])
+        return Marked(piece, writer_of(match[1], piece[3]), mark, match, config=config)
+
+    def _step(self, line: Marked, cut: bool) -> Marked | None:
+        """The line with its figures, if it is a step line."""
+        number, offset, raw, lead = line.piece
+        if not self._figures and (step := read_step(clean_line((number, offset, raw[:_ENOUGH], lead)).text, cut=True)):
+            return self._take_step(line._replace(step=step))
+        text = line.line.text
+        step = read_step(text, cut=cut or len(raw) == LONGEST)
+        if step is None:
+            return None
+        whole = self._take_step(line._replace(step=step))
+        if line.mark is not PLAIN:  # it starts its line, so another line may hold its rest
+            self._begun = whole, text
+        return whole
+
+    def _complete(self, rest: Piece) -> Marked | None:
+        """The whole step line, if `rest` is what its writer had not written yet."""
+        assert self._begun is not None
+        line, text = self._begun
+        self._begun = None
+        if line.step is None or (line.step.sound and b"- " not in rest[2]):
+            return None
+        step = complete_step(text, clean_line(rest).text)
+        return self._take_step(line._replace(step=step)) if step else None
+
+    def _take_step(self, line: Marked) -> Marked:
+        self._config = None  # what has not come by now does not come
+        self._samples.clear()
+        return line
+
+
+def _look_inside(lines: list[Marked]) -> None:
+    """Gives lines the marks that do not stand at their start."""
+    plain = [index for index, line in enumerate(lines) if line.mark is PLAIN and line.step is None]
+    for index, mark in zip(plain, marks_inside([lines[index].piece[2] for index in plain]), strict=True):
+        if mark is not PLAIN:
+            lines[index] = lines[index]._replace(mark=mark)

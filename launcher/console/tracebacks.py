@@ -1,0 +1,127 @@
+"""The traceback that a process is printing: which calls it went through, and whose code raised the exception.
+
+Most tracebacks end in a library that did as it was asked. The frame that says more is the last one in the user's
+own code, a reward function above all, or else the last one in veRL.
+"""
+
+import re
+from collections import deque
+from enum import IntEnum
+from typing import NamedTuple
+
+LINES = 80  # of one process, after which an exception no longer belongs to the frames before it
+
+_FRAME = re.compile(r' +File "([^"]+)", line \d+, in (\S+)')
+_REMOTE_CALL = re.compile(r"ray::(\S+?)\(\) \(")
+# The last line. Near frames any name of a module or of an error is one; MARKS has a stricter rule for elsewhere.
+_EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*)([A-Z]\w*)(?:: |:$|\(|$)")
+_ERROR_NAME = re.compile(r"Error|Exception|Interrupt|Exit|StopIteration")
+_VERL = re.compile(
+    r".*/verl/(?:trainer|workers|utils|single_controller|experimental|models|interactions|tools|plugin"
+    r"|checkpoint_engine|protocol\.py)"
+)
+# Python's own folders, this program's plugin, and folders of packages that have no such name (`pip install
+# --target`, a checkout), which are known by what lies in them.
+_LIBRARY = re.compile(r".*-packages/|.*/lib/python\d|.*/launcher/verl_plugin/|<")
+_FOLDER = re.compile(
+    r"(.*/)(?:ray/_private|hydra/_internal|torch/(?:nn|_\w+|utils|distributed)|transformers/models"
+    r"|vllm/(?:v1|lora|engine|worker|model_executor)|sglang/srt)/"
+)
+_FOLDERS = 16  # that are remembered
+
+
+class Owner(IntEnum):
+    """Whose code it is; the higher, the more it tells the user."""
+
+    LIBRARY = 0
+    VERL = 1
+    USER = 2
+
+
+class Folders:
+    """Tells the owner of a file, and learns on the way where a log's libraries lie."""
+
+    def __init__(self) -> None:
+        self._libraries: tuple[str, ...] = ()
+
+    def owner(self, path: str) -> Owner:
+        if _VERL.match(path):
+            return Owner.VERL
+        folder = _FOLDER.match(path)
+        if folder and folder[1] not in self._libraries:
+            self._libraries = (*self._libraries, folder[1])[-_FOLDERS:]
+        library = not path.startswith("/") or _LIBRARY.match(path) or path.startswith(self._libraries)
+        return Owner.LIBRARY if library else Owner.USER
+
+
+class Quote(NamedTuple):
+    """A line of the log (numbered from 1), to be shown as evidence."""
+
+    line: int
+    text: str
+
+
+class Traceback:
+    """What one process has printed of its traceback so far."""
+
+    def __init__(self) -> None:
+        self.calls: deque[str] = deque(maxlen=64)
+        """Frames (`verl/trainer/main_ppo.py:run`) and remote calls (`WorkerDict.update_actor`)."""
+        self.ignored = False
+        """Python itself ignores the traceback that follows."""
+        self._last_line = -LINES
+        self._start(None)
+
+    def _start(self, remote_call: Quote | None) -> None:
+        """Frames follow, of this process or of the remote call that it waited for."""
+        self.code = ""
+        self.remote_call = remote_call
+        self.frame: Quote | None = None
+        """The frame that tells most."""
+        self.owner = Owner.LIBRARY
+
+    def begin(self, number: int, *calls: str) -> None:
+        """A traceback begins at a line, or the line before it."""
+        self._last_line = number
+        self.calls.clear()
+        self.calls.extend(calls)
+        self._start(None)
+
+    def end(self) -> None:
+        self._last_line = -LINES
+
+    def includes(self, number: int) -> bool:
+        """Whether a line is near enough to belong to it."""
+        return number - self._last_line < LINES
+
+    def add_remote_call(self, quote: Quote, method: str) -> None:
+        self._last_line = quote.line
+        self.calls.append(method)
+        self._start(quote)
+
+    def add_indented(self, number: int, text: str, folders: Folders) -> None:
+        """A frame or a line of code."""
+        self._last_line = number
+        frame = _FRAME.match(text)
+        if frame is None:
+            if text.strip(" ^~"):
+                self.code = text.strip()[:300]
+            return
+        path, function = frame.groups()
+        self.calls.append(f"{path.rpartition('-packages/')[2]}:{function}")
+        self.code = ""
+        owner = folders.owner(path)
+        if owner >= self.owner:
+            self.frame, self.owner = Quote(number, text.strip()), owner
+
+
+def remote_method(text: str) -> str | None:
+    """The method of a line that names a remote call of Ray: `ray::WorkerDict.update() (pid=1)`."""
+    match = _REMOTE_CALL.search(text) if "ray::" in text else None
+    return match[1] if match else None
+
+
+def is_exception(text: str) -> bool:
+    """Whether a line after frames is the exception."""
+    match = _EXCEPTION.match(text)
+    return match is not None and bool(_ERROR_NAME.search(match[2]) or match[1])
