@@ -6,7 +6,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 
-async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 1200) -> None:
+async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 6000) -> None:
     """Waits until something is true of the screen, looking twenty times a second."""
     for _ in range(looks):
         if found():

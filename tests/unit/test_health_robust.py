@@ -65,7 +65,7 @@ CONFIGS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=STEPS, config=CONFIGS, three_decimals=st.booleans(), repeat=st.integers(1, 4))
 def test_no_figures_make_a_rule_fail(
     steps: list[dict[str, float]], config: Mapping[str, object], three_decimals: bool, repeat: int
@@ -82,7 +82,7 @@ def test_no_figures_make_a_rule_fail(
         checklist.explain(rule.id)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.text(max_size=300))
 def test_no_line_of_a_log_makes_a_rule_fail(text: str) -> None:
     checklist = Checklist()

@@ -44,7 +44,7 @@ def warm(checklist: Checklist) -> set[str]:
     return {row.rule for row in checklist.rows() if str(row.level) == "WARM"}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.integers(0, len(TOY)), max_size=12))
 def test_live_pieces_and_the_whole_log_give_the_same(cuts: list[int]) -> None:
     whole, pieces = Heard(), Heard()
@@ -70,7 +70,7 @@ def test_the_start_is_told_phase_by_phase() -> None:
     start = ["config", "ray", "data", "model", "engine", "checkpoint-load", "validate-first", "rollout"]
     assert sink.phases[: len(start)] == start and sink.phases[-1] == "final"
     told = monitor.to_json(1.0)
-    assert (told["step"], told["total"], told["eta"]) == (80, 80, None) or told["eta"] == 0
+    assert (told["step"], told["total"], told["eta"]) == (80, 80, None)
 
 
 def test_the_consoles_dump_completes_the_keys_and_pinned_ones_beat_it() -> None:
