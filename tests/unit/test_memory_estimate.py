@@ -31,7 +31,7 @@ def allocated(phase: memory.Phase, *, resumed: bool = False) -> float:
 
 
 def as_run(run: dict[str, Any]) -> Subject:
-    """A run of ../shared/runs as a preset."""
+    """A run of tests/data/memory as a preset."""
     grpo = ["algorithm=grpo", "kl.in_reward=false", "kl.in_loss=true"] if run["algorithm"] == "grpo" else []
     return assumed(
         "gsm8k-0.5b-24gb",
