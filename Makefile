@@ -1,5 +1,6 @@
 # make setup   one .venv in this folder with ppo-tui, its tools and veRL
 # make run     a real PPO run on this machine without a GPU; PRESET=gsm8k-0.5b-24gb for one with
+# make check   what a change is checked with while it is made: lint, types and the fast tests
 # make test    everything that .ci/run checks
 #
 # veRL for the CPU and veRL for GPUs want different builds of torch, and one .venv holds one of them: PRESET
@@ -24,12 +25,15 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)
+# Bytecode is kept whatever the environment says: without it, each test process compiles ppo-tui and rewrites
+# the assertions of all tests again
+export PYTHONDONTWRITEBYTECODE :=
 ifeq ($(shell uname),Linux)
 # 190 MB instead of several GB with CUDA; pip goes on without this index where it cannot be reached
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run test lint types pytest bench bench-health bench-million corpus fuzz clean
+.PHONY: help setup run check test lint types pytest bench bench-health bench-million corpus fuzz clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -67,6 +71,9 @@ $(HOME)/data/%/train.parquet: | setup  # where the shipped presets look for them
 
 test: lint types pytest
 
+check: lint types
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup -m "not slow and not e2e" --hypothesis-profile=check $(ARGS)
+
 lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
@@ -76,8 +83,7 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest -n 4 --dist loadgroup -m "not e2e" $(ARGS)  # they wait more than they work
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup -m e2e $(ARGS)
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # the real runs come first, the others fill their waits
 
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done

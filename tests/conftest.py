@@ -1,19 +1,75 @@
 """What all tests share."""
 
 import gc
+import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from waiting import PATIENCE
+
+# No test is timed, neither by a deadline nor by how long an example takes to make: a busy machine is not a defect.
+# Examples are the same each time, so that what fails is the change; `--hypothesis-profile=search` looks for new ones.
+_UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.register_profile("test", _UNTIMED, derandomize=True)
+settings.register_profile("check", _UNTIMED, derandomize=True, max_examples=15)
+settings.register_profile("search", _UNTIMED, max_examples=2000, print_blob=True)
+settings.load_profile("test")
+
+# Starting a program, importing torch or drawing a whole screen takes a second of CPU; everything else a hundredth.
+_SLOW_FIXTURES = {"ppo_tui", "verl", "terminals", "tmux", "snap_compare"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what `make check` leaves to `make test`; single tests are marked where they stand."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        if inspect.iscoroutinefunction(item.function) or _SLOW_FIXTURES & set(item.fixturenames):
+            item.add_marker("slow")
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """A folder of all workers of this session."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_home_of_the_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Neither runs, settings nor presets of whoever runs the tests; the cache of the toy model is shared."""
+def no_home_of_the_users(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[None]:
+    """Neither runs, settings, presets nor caches of whoever runs the tests; one cache for all workers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PPO_TUI_HOME", raising=False)
         for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
             patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+        patch.setenv("XDG_CACHE_HOME", str(shared))
         yield
+
+
+@dataclass(frozen=True)
+class ToyBuild:
+    """The cache that the toy task was built in, and the lines of each process that asked for it."""
+
+    cache: Path
+    lines: list[list[str]]
+
+
+@pytest.fixture(scope="session")
+def toy_build(tmp_path_factory: pytest.TempPathFactory) -> ToyBuild:
+    """The toy task, built once for all tests that need it; two processes ask at the same time."""
+    home = tmp_path_factory.mktemp("toy")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PPO_TUI_HOME", str(home))
+        asked = [sys.executable, "-c", "from launcher.data import toy; print(toy.ensure(progress=print))"]
+        both = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        lines = [process.communicate(timeout=PATIENCE)[0].splitlines() for process in both]
+    return ToyBuild(home / "cache", lines)
 
 
 def pytest_collection_finish() -> None:

@@ -57,7 +57,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
     asked = json.dumps([case.overrides() for case in (*CASES, *DICE)])
     folder = tmp_path_factory.mktemp("probe")
     done = subprocess.run(
-        [sys.executable, str(PROBE)], input=asked, capture_output=True, text=True, timeout=900, check=False, cwd=folder
+        [sys.executable, str(PROBE)], input=asked, capture_output=True, text=True, timeout=3600, check=False, cwd=folder
     )
     assert done.returncode == 0, done.stderr[-3000:]
     said = [json.loads(line) for line in done.stdout.splitlines()]

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,31 @@ from typing import Any
 import psutil
 import pytest
 from terminal import Terminal
+from waiting import PATIENCE, wait_for
 
 from launcher.format import number
+from launcher.record.layout import RunDir
+from launcher.record.state import ALIVE
 
 PPO_TUI = str(Path(sys.executable).parent / "ppo-tui")
-PATIENCE = 240  # seconds to the third step: 45 on two free cores, several times that on busy ones
+STARTS = 5  # Ray itself gives up when it has not started in 30 seconds, which a busy machine may need
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.xdist_group("toy run"),  # one after the other: each is several processes with torch
     pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]
 
 
 @pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    home = str(tmp_path_factory.mktemp("home"))
-    return {**os.environ, "PPO_TUI_HOME": home, "SECRET_TEST_TOKEN": "hf_do_not_write_me_down"}
+def env(tmp_path_factory: pytest.TempPathFactory, toy_build: Any) -> dict[str, str]:
+    home = tmp_path_factory.mktemp("home")
+    (home / "cache").symlink_to(toy_build.cache)
+    return {**os.environ, "PPO_TUI_HOME": str(home), "SECRET_TEST_TOKEN": "hf_do_not_write_me_down"}
 
 
 def ppo_tui(env: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return subprocess.run([PPO_TUI, *words], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
 
 
 def status(env: dict[str, str], run: str) -> dict[str, Any]:
@@ -42,29 +46,31 @@ def status(env: dict[str, str], run: str) -> dict[str, Any]:
     return found
 
 
-one_run = pytest.mark.xdist_group("toy run")
+def start(env: dict[str, str], *settings: str, step: int) -> dict[str, str]:
+    """A toy run that has done `step` steps."""
+    for _ in range(STARTS):
+        started = ppo_tui(env, "run", "toy-cpu", *settings, "--detach", "--json")
+        assert started.returncode == 0, started.stderr
+        found: dict[str, str] = json.loads(started.stdout)
+
+        try:
+            state = wait_for(
+                RunDir(Path(found["dir"])), lambda now: (now["step"] or 0) >= step or now["state"] not in ALIVE
+            )
+        except BaseException:
+            ppo_tui(env, "stop", found["run"], "--wait")
+            raise
+        if (state["step"] or 0) >= step:
+            return found
+        cause = json.loads(ppo_tui(env, "diagnose", found["run"], "--json").stdout)
+        assert cause["cause"] == "ray-start", cause
+    raise AssertionError(f"Ray did not start {STARTS} times")
 
 
 @pytest.fixture(scope="module")
 def run(env: dict[str, str]) -> Iterator[dict[str, str]]:
     """A toy run that has done three steps and would go on for long."""
-    started = ppo_tui(
-        env,
-        "run",
-        "toy-cpu",
-        "trainer.steps=500",
-        "trainer.validate_every=-1",
-        "trainer.save_every=2",
-        "--detach",
-        "--json",
-    )
-    assert started.returncode == 0, started.stderr
-    found: dict[str, str] = json.loads(started.stdout)
-    deadline = time.monotonic() + PATIENCE
-    while (state := status(env, found["run"]))["step"] is None or state["step"] < 3:
-        assert state["state"] in ("starting", "running"), state
-        assert time.monotonic() < deadline, state
-        time.sleep(1)
+    found = start(env, "trainer.steps=500", "trainer.validate_every=-1", "trainer.save_every=2", step=3)
     yield found
     ppo_tui(env, "stop", found["run"], "--wait")
 
@@ -74,7 +80,6 @@ def logged(run: dict[str, str]) -> dict[int, dict[str, float]]:
     return {record["step"]: record["data"] for record in map(json.loads, lines)}
 
 
-@one_run
 def test_the_screen_shows_the_file_loggers_numbers(env: dict[str, str], run: dict[str, str]) -> None:
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)
     try:
@@ -89,7 +94,6 @@ def test_the_screen_shows_the_file_loggers_numbers(env: dict[str, str], run: dic
         terminal.close()
 
 
-@one_run
 def test_steps_jsonl_and_the_metrics_command_equal_the_file_logger(env: dict[str, str], run: dict[str, str]) -> None:
     lines = ppo_tui(env, "metrics", run["run"], "--json").stdout.splitlines()
     told = {record.pop("step"): record for record in map(json.loads, lines)}
@@ -100,20 +104,15 @@ def test_steps_jsonl_and_the_metrics_command_equal_the_file_logger(env: dict[str
             assert told[step][key] == value, (step, key)
 
 
-@one_run
 def test_closing_the_terminal_changes_nothing_for_the_run(env: dict[str, str], run: dict[str, str]) -> None:
     before = status(env, run["run"])
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)
     terminal.wait_for(lambda t: "toy-cpu" in t)
     terminal.hang_up()
-    deadline = time.monotonic() + 60
-    while (after := status(env, run["run"]))["step"] < before["step"] + 2:
-        assert time.monotonic() < deadline, after
-        time.sleep(0.5)
+    after = wait_for(RunDir(Path(run["dir"])), lambda now: now["step"] >= before["step"] + 2)
     assert after["state"] == "running" and after["driver"] == before["driver"]
 
 
-@one_run
 def test_no_secret_of_the_environment_is_written_down(run: dict[str, str]) -> None:
     ours = [path for path in Path(run["dir"]).rglob("*") if path.is_file() and path.name != "console.log"]
     assert len(ours) >= 5
@@ -121,16 +120,13 @@ def test_no_secret_of_the_environment_is_written_down(run: dict[str, str]) -> No
         assert b"hf_do_not_write_me_down" not in path.read_bytes(), path
 
 
-@one_run
 def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: dict[str, str]) -> None:
     driver = status(env, run["run"])["driver"]["pid"]
     members = _session_of(driver)
     assert len(members) > 5, "driver, Ray and workers"
     bystanders = {p.pid for p in psutil.process_iter()} - set(members)
-    started = time.monotonic()
     stopped = ppo_tui(env, "stop", run["run"], "--wait")
     assert stopped.returncode == 0, stopped.stderr
-    assert time.monotonic() - started < 30
     assert _session_of(driver) == []
     assert os.getpid() in bystanders and psutil.pid_exists(os.getpid())
     state = status(env, run["run"])
@@ -139,7 +135,6 @@ def test_stop_leaves_no_process_and_is_not_a_failure(env: dict[str, str], run: d
     assert shown["cause"] == "stopped"
 
 
-@one_run
 def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) -> None:
     merged = ppo_tui(env, "merge", run["run"], "--json")
     assert merged.returncode == 0, merged.stderr
@@ -153,7 +148,6 @@ def test_a_checkpoint_becomes_a_model(env: dict[str, str], run: dict[str, str]) 
     assert (folder / "tokenizer_config.json").exists()
 
 
-@one_run
 def test_a_checkpoint_is_scored_and_nothing_is_trained(env: dict[str, str], run: dict[str, str]) -> None:
     done = ppo_tui(env, "eval", run["run"], "data.val_max_samples=16", "--json")
     assert done.returncode == 0, done.stderr
@@ -166,14 +160,9 @@ def test_a_checkpoint_is_scored_and_nothing_is_trained(env: dict[str, str], run:
 
 def test_with_adapters_actor_and_critic_learn(env: dict[str, str]) -> None:
     """LoRA: the reference is the actor without its adapter."""
-    words = ["model.lora_rank=4", "critic.lora_rank=4", "trainer.steps=3", "trainer.validate_first=false"]
-    started = ppo_tui(env, "run", "toy-cpu", *words, "--detach", "--json")
-    assert started.returncode == 0, started.stderr
-    found = json.loads(started.stdout)
-    deadline = time.monotonic() + PATIENCE
-    while (state := status(env, found["run"]))["state"] not in ("finished", "failed"):
-        assert time.monotonic() < deadline, state
-        time.sleep(1)
+    adapters = ["model.lora_rank=4", "critic.lora_rank=4"]
+    found = start(env, *adapters, "trainer.steps=3", "trainer.validate_first=false", step=3)
+    state = wait_for(RunDir(Path(found["dir"])), lambda now: now["state"] not in ALIVE)
     assert state["state"] == "finished", state
     first, _, third = (logged(found)[step] for step in (1, 2, 3))
     assert all(step[f"{model}/grad_norm"] > 0 for step in (first, third) for model in ("actor", "critic"))

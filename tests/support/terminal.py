@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyte
+from waiting import PATIENCE
 
 
 def _own_the_terminal() -> None:
@@ -64,9 +65,9 @@ class Terminal:
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def wait_for(self, good: Callable[[str], bool], seconds: float = 30) -> str:
+    def wait_for(self, good: Callable[[str], bool]) -> str:
         """Waits until the screen looks as it should."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE
         while not good(self.text()):
             assert time.monotonic() < deadline, f"the screen never came to it:\n{self.text()}"
             self.pump()
@@ -78,7 +79,7 @@ class Terminal:
     def hang_up(self) -> None:
         """Closes the terminal under the program, as a lost connection does."""
         os.close(self._master)
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
     def close(self) -> None:
         if self.process.poll() is None:

@@ -24,7 +24,7 @@ WITH_VERL = [  # of tests that run such scripts: they share one parent
     pytest.mark.xdist_group("veRL"),
     pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL: pip install ppo-tui[cpu]"),
 ]
-_PATIENCE = 120  # seconds that a script may take
+_PATIENCE = 300  # seconds until a script that hangs is ended
 _PLUGIN = {"VERL_USE_EXTERNAL_MODULES": "launcher.verl_plugin", "HF_HUB_OFFLINE": "1"}
 
 

@@ -4,26 +4,32 @@ Wheels are downloaded once with pip into ppo-tui's test cache; nothing of them i
 names and defaults in `launcher/preset/verl_keys.json.gz`, which `python tests/support/verl_wheels.py` writes.
 """
 
+import fcntl
 import gzip
 import json
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
+
+from waiting import PATIENCE
 
 VERSIONS = ("0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.7.1", "0.8.0", "0.9.0", "0.9.1")
 CACHE = Path("~/.cache/ppo-tui-tests/verl-wheels").expanduser()
 BUNDLE = Path(__file__).parents[2] / "launcher" / "preset" / "verl_keys.json.gz"
 
-# One process composes for many runs: each start of Hydra takes a third of a second.
+# One process composes for many runs, and veRL's 40 files only once: that takes longer than all overrides.
 COMPOSE = """
 import json, sys
 from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 root, resolve, runs = json.load(sys.stdin)
 with initialize_config_dir(config_dir=root, version_base=None):
+    ConfigStore.instance().store(name="all_files", node=compose(config_name="ppo_trainer"))
     for overrides in runs:
-        config = compose(config_name="ppo_trainer", overrides=overrides)
+        config = compose(config_name="all_files", overrides=overrides)
         print(json.dumps(OmegaConf.to_container(config, resolve=resolve)))
 assert "verl" not in sys.modules
 """
@@ -32,17 +38,25 @@ assert "verl" not in sys.modules
 def config_folder(version: str) -> Path | None:
     """The folder of a version's configuration files; None when its wheel can be had from nowhere."""
     folder = CACHE / version
-    if not (folder / "verl").is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        words = ["pip", "download", "-q", "--no-deps", f"verl=={version}", "-d", str(folder)]
-        try:
-            subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True, timeout=120)
-        except (subprocess.SubprocessError, OSError):
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be at it
+        if not (folder / "verl").is_dir() and not _download(version, folder):
             return None
-        with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
-            names = [name for name in wheel.namelist() if name.startswith("verl/trainer/config/")]
-            wheel.extractall(folder, names)
     return folder / "verl" / "trainer" / "config"
+
+
+def _download(version: str, folder: Path) -> bool:
+    words = ["pip", "download", "-q", "--no-deps", f"verl=={version}", "-d", str(folder)]
+    try:
+        subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True, timeout=PATIENCE)
+    except (subprocess.SubprocessError, OSError):
+        return False
+    with tempfile.TemporaryDirectory(dir=folder) as unpacked, zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        names = [name for name in wheel.namelist() if name.startswith("verl/trainer/config/")]
+        wheel.extractall(unpacked, names)
+        (Path(unpacked) / "verl").rename(folder / "verl")  # whole, or not at all
+    return True
 
 
 def compose(folder: Path, runs: list[list[str]], *, resolve: bool = True) -> list[dict]:

@@ -1,16 +1,34 @@
-"""Waiting for what a run's supervisor, a process of its own, writes down."""
+"""Waiting for what another process does: a run's supervisor, a driver, a terminal.
+
+No test measures time. The limit only ends a test that would hang, and a machine that is busy with other
+programs takes ten times as long as an idle one.
+"""
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState, current
 
+PATIENCE = 600.0  # seconds
 
-def wait_for(run: RunDir, good: Callable[[RunState], bool], seconds: float = 60) -> RunState:
-    """The state of a run once it is as it should be."""
-    deadline = time.monotonic() + seconds
-    while not good(state := current(run)):
-        assert time.monotonic() < deadline, state
+
+def wait_until(good: Callable[[], Any], what: Callable[[], object] = lambda: None) -> None:
+    """Waits until `good()` is true. `what` is asked for the message when it never is."""
+    deadline = time.monotonic() + PATIENCE
+    while not good():
+        assert time.monotonic() < deadline, what()
         time.sleep(0.05)
-    return state
+
+
+def wait_for(run: RunDir, good: Callable[[RunState], bool]) -> RunState:
+    """The state of a run once it is as it should be."""
+    seen: list[RunState] = []
+
+    def there() -> bool:
+        seen[:] = [current(run)]
+        return good(seen[0])
+
+    wait_until(there, lambda: seen)
+    return seen[0]

@@ -10,8 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import caches
 import pytest
 
+from launcher.data.toy import RECIPE
 from launcher.health.verdict import sort
 from launcher.metrics.records import StepRecord, figures
 from launcher.record.check import Check
@@ -206,9 +208,12 @@ LAST_WORDS = (
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty PPO_TUI_HOME."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: Path) -> Iterator[Path]:
+    """A PPO_TUI_HOME without runs. The toy task counts as built: no screen is about that minute of training."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    caches.share(tmp_path, shared)
+    (tmp_path / "cache" / "toy").mkdir()
+    (tmp_path / "cache" / "toy" / "recipe").write_text(RECIPE)
     for name in ("NO_COLOR", "TEXTUAL_THEME", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
     yield tmp_path

@@ -14,6 +14,7 @@ from pilots import toasts
 from pilots import until as shown
 from terminal import Terminal
 from textual.pilot import Pilot
+from waiting import PATIENCE
 
 from launcher.record.layout import RunDir
 from launcher.run.reading.missed import last_look, looked
@@ -232,8 +233,8 @@ def attach(home: Path, **more: Any) -> Terminal:
     return Terminal([sys.executable, "-c", SHOW], env, **more)
 
 
-def wait(found: Any, shown: Terminal, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
+def wait(found: Any, shown: Terminal) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not found():
         assert time.monotonic() < deadline, shown.raw[-300:]
         shown.pump(0.1)

@@ -37,7 +37,7 @@ def dots(line: str) -> int:
     return sum(bin(ord(char) - 0x2800).count("1") for char in line if 0x2800 <= ord(char) < 0x2900)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(ANY, max_size=200), st.integers(0, 60), st.integers(0, 12))
 def test_any_values_at_any_size_fill_exactly_the_widget(values: list[float], columns: int, rows: int) -> None:
     shown = plot(values, limits=[Limit(0.5), Limit(7.0, label="WARN > 7", reach=True)], marks=[Mark(3, "▲", "warn")])

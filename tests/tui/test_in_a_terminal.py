@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from terminal import Terminal
+from waiting import PATIENCE, wait_until
 
 from launcher.record.layout import RunDir
 from tui.entry import main
@@ -126,7 +127,7 @@ def test_nothing_moves_and_nothing_is_written_while_nothing_changes(
 def test_a_wrong_setting_is_one_sentence(env: dict[str, str], home: Path) -> None:
     (home / "config.yaml").write_text("theme: dark\nmouse: perhaps\n")
     terminal = Terminal([*PPO_TUI], env)
-    terminal.process.wait(20)
+    terminal.process.wait(PATIENCE)
     terminal.pump(0.5)
     assert terminal.process.returncode == 2
     told = "".join(terminal.text().splitlines())
@@ -161,12 +162,12 @@ def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
         for _ in range(40):  # nobody reads the terminal, and more is painted than Textual keeps waiting (30)
             terminal.send("hh")
             time.sleep(0.15)
+        wait_until(lambda: recorded() >= min(before + 10, 80))
         during = recorded()
-        assert during >= before + 10
         terminal.wait_for(lambda text: shown(text) >= during)
         assert terminal.process.poll() is None
         terminal.send("q")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while terminal.process.poll() is None:
             assert time.monotonic() < deadline, terminal.text()
             terminal.pump()
@@ -187,7 +188,7 @@ class Tmux:
         return told.stdout
 
     def wait_for(self, good: Callable[[str], bool]) -> str:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not good(seen := self.run("capture-pane", "-p")):
             assert time.monotonic() < deadline, seen
             time.sleep(0.1)

@@ -132,6 +132,7 @@ def test_an_unknown_theme_is_told_with_its_place() -> None:
         theme_name("drak", "config.yaml, line 1: theme")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", OUR_THEMES)
 def test_warning_and_critical_are_painted_differently_on_sixteen_colours(warned: Path, theme: str) -> None:
     """What Textual writes: run apart, since it asks for the colours of the terminal when it is imported."""

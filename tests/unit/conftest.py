@@ -6,13 +6,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import caches
 import pytest
 from verl_process import Parent, parent
+from waiting import PATIENCE
 
 
 @pytest.fixture
-def ppo_tui(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+def ppo_tui(tmp_path: Path, shared: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Runs `ppo-tui WORDS...` with a home of its own, without a terminal; keywords are environment."""
+
+    caches.share(tmp_path / "home", shared)
 
     def run(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -21,7 +25,7 @@ def ppo_tui(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             stdin=subprocess.DEVNULL,
             check=False,
         )

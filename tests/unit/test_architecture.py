@@ -42,14 +42,14 @@ for name in {CORE!r}:
     loaded = [top for top in {HEAVY!r} if top in sys.modules]
     assert not loaded, f"importing {{name}} loads {{loaded}}"
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("module", ["launcher.cli", "tui.app", "tui.screens.dashboard"])
 def test_a_command_and_the_first_frame_wait_for_nothing_that_they_do_not_show(module: str) -> None:
     script = f"import sys, {module}; print([name for name in sys.modules if name.startswith({LATE!r})])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 

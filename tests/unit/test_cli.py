@@ -162,7 +162,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     words = [sys.executable, "-c", "from tui.entry import main; main()", "metrics", str(LOGS / "nan.log.gz"), "--json"]
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -184,7 +184,7 @@ def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
         stdin=terminal,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     os.close(screen), os.close(terminal)

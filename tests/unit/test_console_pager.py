@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from console_logs import events_of, only, stored
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.console import pager as paging
@@ -33,7 +33,7 @@ PARTS = st.sampled_from(
     ]
 )
 WILD = st.lists(st.one_of(PARTS, st.binary(max_size=5)), max_size=12).map(b"".join)
-few = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=200)
 
 
 @pytest.fixture

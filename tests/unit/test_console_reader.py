@@ -372,7 +372,7 @@ PIECES: list[bytes] = [
 WILD = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=4))).map(b"".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(WILD, st.lists(st.integers(1, 40), min_size=1))
 def test_how_the_bytes_arrive_makes_no_difference(data: bytes, sizes: list[int]) -> None:
     reader = ConsoleReader()

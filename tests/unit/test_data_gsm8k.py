@@ -15,7 +15,6 @@ import pytest
 from launcher.data import gsm8k
 from launcher.errors import UserError
 
-ORIGINAL = Path("/work/shared/gsm8k")
 needs_pyarrow = pytest.mark.skipif(
     importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow: pip install ppo-tui[cpu]"
 )
@@ -65,6 +64,7 @@ def test_rows_are_what_verl_reads(source: Path, tmp_path: Path) -> None:
     assert [row["extra_info"]["index"] for row in rows] == [0, 1, 2]
 
 
+@pytest.mark.slow
 @needs_pyarrow
 def test_verls_own_reward_accepts_every_ground_truth(source: Path) -> None:
     scorer = pytest.importorskip("verl.utils.reward_score.gsm8k")
@@ -123,16 +123,5 @@ try:
 except UserError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
     assert "ppo-tui[cpu]" in done.stdout
-
-
-@needs_pyarrow
-@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the original GSM8K is not on this machine")
-def test_the_real_set(tmp_path: Path) -> None:
-    import pyarrow.parquet
-
-    assert gsm8k.write(ORIGINAL, tmp_path) == {"train": 7473, "test": 1319}
-    table = pyarrow.parquet.read_table(tmp_path / "train.parquet")
-    truths = [entry["ground_truth"] for entry in table["reward_model"].to_pylist()]
-    assert all(float(truth) == float(truth) for truth in truths)

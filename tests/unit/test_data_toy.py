@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,15 +48,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("toy run")  # which uses what is built here
 @needs_torch
-def test_two_runs_at_once_build_it_once_and_it_is_ready_for_ppo(cache: Path) -> None:
+def test_two_runs_at_once_build_it_once_and_it_is_ready_for_ppo(toy_build: Any) -> None:
     import pyarrow.parquet
 
-    asked = [sys.executable, "-c", "from launcher.data import toy; print(toy.ensure(progress=print))"]
-    both = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [process.communicate(timeout=300)[0].splitlines() for process in both]
-    assert [lines[-1] for lines in told] == [str(cache / "toy")] * 2
-    assert sorted("toy: done" in lines for lines in told) == [False, True]
+    cache = toy_build.cache
+    assert [lines[-1] for lines in toy_build.lines] == [str(cache / "toy")] * 2
+    assert sorted("toy: done" in lines for lines in toy_build.lines) == [False, True]
     assert sorted(path.name for path in cache.iterdir()) == ["toy", "toy.lock"], "nothing unfinished stays"
 
     rows = pyarrow.parquet.read_table(cache / "toy" / "data" / "train.parquet").to_pylist()
@@ -64,7 +64,7 @@ def test_two_runs_at_once_build_it_once_and_it_is_ready_for_ppo(cache: Path) -> 
     assert {len(row["reward_model"]["ground_truth"]) for row in rows} == {1, 2}, "answers differ in length"
 
     probe = [sys.executable, "-c", PROBE, str(cache / "toy")]
-    level = json.loads(subprocess.run(probe, capture_output=True, text=True, check=True, timeout=120).stdout)
+    level = json.loads(subprocess.run(probe, capture_output=True, text=True, check=True, timeout=300).stdout)
     assert 0.25 < level["right"] < 0.42
     assert level["lowest"] > 0.1, "no question is hopeless"
     assert level["greedy"] < 0.5, "the greedy validation has somewhere to go"

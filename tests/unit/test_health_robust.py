@@ -64,7 +64,7 @@ CONFIGS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=STEPS, config=CONFIGS, three_decimals=st.booleans(), repeat=st.integers(1, 4))
 def test_no_figures_make_a_rule_fail(
     steps: list[dict[str, float]], config: Mapping[str, object], three_decimals: bool, repeat: int
@@ -81,7 +81,7 @@ def test_no_figures_make_a_rule_fail(
     assert all(math.isfinite(bound.value) for found in checks for bound in found.bounds)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.text(max_size=300))
 def test_no_line_of_a_log_makes_a_rule_fail(text: str) -> None:
     checklist = Checklist()

@@ -1,43 +1,13 @@
 """Traps in veRL's figures, and what each rule does beyond the golden examples."""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pytest
+from rule_levels import TOKENS, levels, of, row, score
 
 from launcher.health.checklist import Checklist
-from launcher.record.check import Check
 from launcher.record.levels import Level
-
-BASE = {"actor/pg_loss": 0.01}
-TOKENS = 50_000.0
-
-
-def row(checklist: Checklist, rule: str) -> Check:
-    return next(found for found in checklist.checks() if found.rule == rule)
-
-
-def levels(
-    rule: str,
-    steps: Iterable[Mapping[str, float]],
-    config: Mapping[str, Any] | None = None,
-    *,
-    three_decimals: bool = False,
-    **options: Any,
-) -> list[Level]:
-    """The level of a rule after each step."""
-    checklist = Checklist(config, clock=False, **options)
-    found = []
-    for number, data in enumerate(steps, start=1):
-        checklist.step(number, {**BASE, **data}, three_decimals=three_decimals)
-        found.append(row(checklist, rule).level)
-    return found
-
-
-def of(key: str, values: Iterable[float]) -> list[dict[str, float]]:
-    return [{key: value} for value in values]
-
 
 # Numbers
 
@@ -152,121 +122,6 @@ def test_little_entropy_without_progress_is_worth_a_look() -> None:
     found = levels("ENT-3", steps)
     assert found[48] == Level.WARM
     assert found[-1] == Level.NOTICE
-
-
-# Reward
-
-
-def score(values: Iterable[float], high: float = 1.0, low: float = 0.0) -> list[dict[str, float]]:
-    return [{"critic/score/mean": x, "critic/score/max": high, "critic/score/min": low} for x in values]
-
-
-def test_a_falling_reward() -> None:
-    found = levels("REW-1", score([0.6] * 20 + [0.1] * 5))
-    assert found[8:20] == [Level.WARM] + [Level.OK] * 11
-    assert found[-1] == Level.CRITICAL
-
-
-def test_a_reward_that_stands_still_is_noticed_unless_it_is_at_the_top() -> None:
-    assert levels("REW-2", score([0.5] * 125))[-1] == Level.NOTICE
-    assert levels("REW-2", score([0.97] * 125))[-1] == Level.OK
-
-
-def test_a_leap_of_the_reward() -> None:
-    assert levels("REW-4", score([0.2] * 12 + [0.9] * 3))[-1] == Level.NOTICE
-
-
-def test_advantages_that_are_all_equal_teach_nothing() -> None:
-    steps = [
-        {**data, "critic/advantages/max": size, "critic/advantages/min": -size}
-        for data, size in zip(score([0.5] * 16), [1.0] * 12 + [0.0] * 4, strict=True)
-    ]
-    checklist = Checklist(clock=False)
-    for number, data in enumerate(steps, start=1):
-        checklist.step(number, {**BASE, **data})
-    found = row(checklist, "SIG-1")
-    assert found.level == Level.WARN
-    assert found.message == "all advantages are 0 (each group has equal rewards) for 4 steps"
-
-
-def test_a_solved_task_is_never_critical() -> None:
-    solved = levels("SIG-1", score([0.5] * 12) + score([1.0] * 40, 1.0, 1.0))
-    assert max(solved) == Level.WARN
-    assert solved[20] == Level.NOTICE
-
-
-def test_signal_on_two_steps_of_ten_is_too_little() -> None:
-    steps = [*score([0] * 8, 0, 0), *score([0.1]), *score([0], 0, 0), *score([0.1])]
-    assert levels("SIG-1", steps)[-1] == Level.WARN
-
-
-def test_reward_and_length_that_leap_together() -> None:
-    steps = [
-        {**data, "response_length/mean": length}
-        for data, length in zip(score([0.5] * 14 + [0.9] * 5), [100] * 14 + [320] * 5, strict=True)
-    ]
-    assert levels("HACK-1", steps)[-1] == Level.CRITICAL
-
-
-def test_training_reward_that_rises_while_validation_falls() -> None:
-    checklist = Checklist(clock=False)
-    for n in range(1, 81):
-        data = {**score([0.3 + 0.007 * n])[0], "response_length/mean": 100.0}
-        if n % 10 == 0:
-            data["val-core/gsm8k/acc/mean@1"] = 0.6 if n <= 20 else 0.6 - 0.01 * (n - 20)
-        checklist.step(n, {**BASE, **data})
-    found = row(checklist, "HACK-1")
-    assert (found.level, found.message) == (Level.WARN, "training reward rises, validation falls")
-    assert found.since == 51  # the best pair ends at 20, two validations before the pair of 40 and 50
-
-
-# Validation
-
-
-def test_a_validation_on_its_own_feeds_the_validation_rule_alone() -> None:
-    checklist = Checklist(clock=False)
-    changes = checklist.step(0, {"val-core/gsm8k/acc/mean@1": 0.2, "val-aux/gsm8k/reward/mean@1": 0.1})
-    assert [(change.rule, change.after) for change in changes] == [("VAL-1", Level.OK)]
-    assert row(checklist, "NUM-1").level == Level.WARM
-
-
-def test_validation_is_the_mean_of_the_headline_scores() -> None:
-    checklist = Checklist(clock=False)
-    checklist.step(0, {"val-core/a/acc/mean@4": 0.2, "val-core/b/acc/mean@4": 0.4, "val-core/a/acc/best@4/mean": 0.9})
-    assert row(checklist, "VAL-1").message == "validation 0.300, best 0.300 (step 0)"
-
-
-@pytest.mark.parametrize("key", ["val/test_score/gsm8k", "test_score/gsm8k"])
-def test_old_names_of_validation_scores(key: str) -> None:
-    assert levels("VAL-1", of(key, [0.7, 0.7, 0.3, 0.3]))[-1] == Level.CRITICAL
-
-
-def test_a_run_that_never_validates() -> None:
-    config = {"trainer.test_freq": -1, "trainer.val_before_train": False}
-    assert row(Checklist(config), "VAL-1").level == Level.N_A
-    assert row(Checklist({"trainer.test_freq": -1}), "VAL-1").level == Level.WARM
-
-
-# Length
-
-
-def test_the_v1_share_is_zero_below_the_limit_even_when_the_limit_is_not_known() -> None:
-    """Shorter than an earlier answer is certainly not cut off."""
-    steps = [
-        {"response_length/max": longest, "response_length/clip_ratio": share}
-        for longest, share in [(256, 0.01)] * 9 + [(180, 0.9)] * 4
-    ]
-    assert levels("TRUNC-1", steps)[-1] == Level.OK
-
-
-def test_empty_answers() -> None:
-    assert levels("ABORT-1", of("response/aborted_ratio", [0.6] * 2)) == [Level.OK, Level.CRITICAL]
-
-
-def test_a_changed_regime_becomes_the_new_usual_after_sixty_refusals() -> None:
-    found = levels("LEN-1", of("response_length/mean", [100] * 20 + [500] * 75))
-    assert found[60] == Level.CRITICAL
-    assert found[-1] == Level.OK
 
 
 # Critic and optimiser

@@ -121,7 +121,8 @@ def test_a_rule_can_be_switched_off_or_muted() -> None:
 
 
 def test_the_supervisors_own_options_are_let_through() -> None:
-    read({"preset": "default", "KL-1": {}, "on_alert": "echo", "stop_on": ["NUM-1"], "grace_steps": 3, "notify": True})
+    options = {"on_alert": "echo", "stop_on": ["NUM-1"], "grace_steps": 3, "notify": True}
+    assert read({"preset": "default", "KL-1": {}, **options}) == read({})
 
 
 @pytest.mark.parametrize(

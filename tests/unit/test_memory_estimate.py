@@ -31,7 +31,7 @@ def allocated(phase: memory.Phase, *, resumed: bool = False) -> float:
 
 
 def as_run(run: dict[str, Any]) -> Subject:
-    """A run of ../shared/runs as a preset."""
+    """A run of tests/data/memory as a preset."""
     grpo = ["algorithm=grpo", "kl.in_reward=false", "kl.in_loss=true"] if run["algorithm"] == "grpo" else []
     return assumed(
         "gsm8k-0.5b-24gb",
@@ -320,8 +320,9 @@ SIZES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(SIZES, st.integers(8, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_sizes_give_an_estimate_that_hangs_together(sizes: dict[str, Any], gib: int) -> None:
     words = [f"{name}={value}" for name, value in sizes.items()]
     before = memory.estimate(assumed("gsm8k-0.5b-24gb", f"8x{gib}", *words))

@@ -132,7 +132,7 @@ def test_flash_attention_that_fails_to_import_counts_as_missing(model: str, tmp_
         env=environment(PYTHONPATH=str(tmp_path)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.stdout.split()[-2:] == ["attention", "sdpa"], done.stderr

@@ -1,20 +1,21 @@
-"""Data files: real parquet files, good ones and broken ones, and the tokenizer of a real small model."""
+"""Data files: real parquet files, good ones and broken ones."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from data_files import columns, judged, rows, table, what
 
 from launcher.data import schema
 from launcher.errors import UserError
 from launcher.preflight import data, row_rules
-from launcher.preflight.finding import Finding
-from launcher.preflight.subject import Subject, subject
+from launcher.preflight.subject import subject
 from launcher.preset.files import load
 
 pytest.importorskip("pyarrow")
+
+pytestmark = pytest.mark.slow  # each file is read in a process of its own
 
 
 @pytest.fixture(scope="module")
@@ -25,67 +26,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(home))
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A tokenizer with a chat template, as the toy's."""
-    pytest.importorskip("transformers")
-    from launcher.data import toy
-
-    folder = tmp_path_factory.mktemp("model")
-    toy._tokenizer([(2, 3), (4, 5)]).save_pretrained(folder)
-    yield folder
-
-
-def rows(count: int, *, words: int = 1, source: str = "openai/gsm8k") -> list[schema.Row]:
-    return [
-        schema.row(
-            source,
-            question=f"What is 2 + 3? {'and again ' * words}",
-            instruction="Say it.",
-            answer="#### 5",
-            ground_truth="5",
-            split="train",
-            index=index,
-        )
-        for index in range(count)
-    ]
-
-
-def judged(tmp_path: Path, *settings: str, **files: Any) -> list[Finding]:
-    """The findings of a preset whose train and val files hold these rows, or are these paths."""
-    named = []
-    for split in ("train", "val"):
-        content = files.get(split, rows(64))
-        path = content if isinstance(content, Path) else tmp_path / f"{split}.parquet"
-        if not isinstance(content, Path):
-            schema.write(path, content)
-        named.append(f"data.{split}={path}")
-    return [each for each in data.checks(what(tmp_path, *named, *settings)) if each.id != "DATA-3"]
-
-
-def what(tmp_path: Path, *settings: str) -> Subject:
-    given = [each.partition("=")[0] for each in settings]
-    defaults = [
-        f"data.train={tmp_path}/train.parquet",
-        f"data.val={tmp_path}/val.parquet",
-        f"model.path={tmp_path}/model",
-    ]
-    mine = [each for each in defaults if each.partition("=")[0] not in given]
-    return subject(load("toy-cpu", [*mine, *settings]))
-
-
-def table(path: Path, columns: dict[str, list[Any]]) -> Path:
-    import pyarrow
-    import pyarrow.parquet
-
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    return path
-
-
-def test_good_files_say_nothing(tmp_path: Path, model: Path) -> None:
-    assert judged(tmp_path, f"model.path={model}") == []
 
 
 def test_a_missing_file_has_its_neighbour_named(tmp_path: Path) -> None:
@@ -122,27 +62,12 @@ def test_files_that_veRL_cannot_open(tmp_path: Path, name: str, content: bytes, 
     assert words in only.message
 
 
-def columns(count: int = 64) -> dict[str, list[Any]]:
-    return {
-        "prompt": [[{"role": "user", "content": "What is 2 + 3?"}]] * count,
-        "data_source": ["openai/gsm8k"] * count,
-        "reward_model": [{"style": "rule", "ground_truth": "5"}] * count,
-    }
-
-
 @pytest.mark.parametrize("missing", ["prompt", "data_source", "reward_model"])
 def test_each_column_is_needed(tmp_path: Path, missing: str) -> None:
     have = {name: values for name, values in columns().items() if name != missing}
     found = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
     assert [(each.id, each.level) for each in found] == [("P29", "error")]
     assert f"no column '{missing}'" in found[0].message
-
-
-def test_without_the_model_lengths_are_not_known(tmp_path: Path) -> None:
-    for split in ("train", "val"):
-        schema.write(tmp_path / f"{split}.parquet", rows(64))
-    (only,) = data.checks(what(tmp_path))
-    assert (only.id, only.level) == ("DATA-3", "info")
 
 
 def test_a_misspelt_column_is_recognised(tmp_path: Path) -> None:
@@ -215,83 +140,6 @@ def test_the_table_of_sources_is_that_of_the_installed_veRL() -> None:
         pytest.skip("veRL is not installed")
     text = (Path(scores.submodule_search_locations[0]) / "utils/reward_score/__init__.py").read_text()
     assert [source for source in row_rules.SOURCES if f'"{source}"' not in text] == []
-
-
-def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, model: Path) -> None:
-    mixed = [*rows(48), *rows(16, words=60)]
-    path = f"model.path={model}"
-    (cut,) = judged(tmp_path, path, "data.max_prompt_length=128", train=mixed)
-    assert (cut.id, cut.level) == ("DATA-2", "warning")
-    assert "25 % of the training prompts are longer than 128 tokens and lose their beginning" in cut.message
-    longest = int(cut.message.rpartition(" ")[2])
-    assert judged(tmp_path, path, f"data.max_prompt_length={longest}", train=mixed) == []
-    assert judged(tmp_path, path, f"data.max_prompt_length={longest - 1}", train=mixed) != []
-    dropped = judged(tmp_path, path, "data.max_prompt_length=128", "data.filter_overlong_prompts=true", train=mixed)
-    assert [each.id for each in dropped] == ["DATA-2", "P6"]  # 48 rows are left for a batch of 64
-    assert "about 48 are short enough" in dropped[1].message
-
-
-@pytest.mark.parametrize("trust", ["false", "true"], ids=["tokenizers", "transformers"])
-def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path, trust: str) -> None:
-    from transformers import AutoTokenizer
-
-    schema.write(tmp_path / "t.parquet", rows(3, words=7))
-    found = data.look(
-        what(tmp_path, f"model.path={model}", f"model.trust_remote_code={trust}"),
-        str(tmp_path / "t.parquet"),
-        measured=True,
-    )
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    text = tokenizer.apply_chat_template(rows(1, words=7)[0]["prompt"], add_generation_prompt=True, tokenize=False)
-    assert found["lengths"] == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
-
-
-def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, model: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    for file in model.iterdir():
-        (own / file.name).write_bytes(file.read_bytes())
-    (own / "chat_template.jinja").write_text(
-        "{% for message in messages %}{% generation %}{{ message.content }}{% endgeneration %}{% endfor %}"
-    )
-    schema.write(tmp_path / "t.parquet", rows(2))
-    found = data.look(what(tmp_path, f"model.path={own}"), str(tmp_path / "t.parquet"), measured=True)
-    assert sum(found["lengths"].values()) == 2
-
-
-def test_a_model_without_a_chat_template(tmp_path: Path, model: Path) -> None:
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    (bare / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes())
-    config = json.loads((model / "tokenizer_config.json").read_text())
-    config.pop("chat_template", None)
-    (bare / "tokenizer_config.json").write_text(json.dumps(config))
-    assert judged(tmp_path, f"model.path={bare}") == [], "the check of the model tells it, once"
-    own = "model.custom_chat_template='{% for turn in messages %}{{ turn.content }} {% endfor %}'"
-    assert judged(tmp_path, f"model.path={bare}", own) == []
-    broken = "model.custom_chat_template='{% for turn in messages %}{{ turn'"
-    (only,) = judged(tmp_path, f"model.path={bare}", broken)
-    assert (only.id, only.group) == ("P27", "model") and "TemplateSyntaxError" in only.message
-
-
-def test_what_was_found_is_kept_until_the_file_changes(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    ask = data.worker.ask
-
-    def counting(*args: Any, **named: Any) -> dict[str, Any]:
-        asked.append(args)
-        return ask(*args, **named)
-
-    monkeypatch.setattr(data.worker, "ask", counting)
-    path = tmp_path / "t.parquet"
-    schema.write(path, rows(4))
-    judge = what(tmp_path)
-    first = data.look(judge, str(path))
-    assert data.look(judge, str(path)) == first and len(asked) == 1
-    schema.write(path, rows(5))
-    assert data.look(judge, str(path))["rows"] == 5 and len(asked) == 2
 
 
 def test_without_pyarrow_it_says_so(tmp_path: Path) -> None:
@@ -387,22 +235,6 @@ def test_truths_that_veRLs_own_function_finds_in_no_answer(tmp_path: Path, truth
     own = tmp_path / "own.py"
     own.write_text("def compute_score(**named): return 1.0")
     assert judged(tmp_path, f"reward.path={own}", train=path) == []
-
-
-def test_prompts_that_are_nearly_all_too_long_are_not_to_be_dropped(tmp_path: Path, model: Path) -> None:
-    (only,) = judged(tmp_path, f"model.path={model}", train=rows(64, words=40))
-    (longest,) = (only.change or {}).values()
-    assert only.change == {"data.max_prompt_length": longest} and longest > 64
-    some = rows(64, words=40) + rows(128)
-    (only,) = judged(tmp_path, f"model.path={model}", train=some)
-    assert only.change == {"data.filter_overlong_prompts": True}
-
-
-def test_a_validation_set_of_which_nothing_is_left_cannot_be_opened(tmp_path: Path, model: Path) -> None:
-    settings = f"model.path={model}", "data.filter_overlong_prompts=true"
-    (only,) = judged(tmp_path, *settings, val=rows(64, words=40))
-    assert (only.id, only.level) == ("DATA-2", "error") and "validation" in only.message
-    assert judged(tmp_path, *settings, val=rows(64, words=40) + rows(1)) == []
 
 
 def test_a_limit_of_zero_rows_is_no_limit(tmp_path: Path) -> None:

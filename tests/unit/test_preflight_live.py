@@ -22,7 +22,7 @@ def test_each_request_is_answered_twice_until_the_input_ends(tmp_path: Path) -> 
         json.dumps({"path": str(tmp_path / "mine.yaml"), "text": text}).encode() + b"\n" for text in texts
     )
     done = subprocess.run(
-        [sys.executable, "-m", "launcher.preflight.live"], input=requests, capture_output=True, timeout=120
+        [sys.executable, "-m", "launcher.preflight.live"], input=requests, capture_output=True, timeout=300
     )
     first, judged, broken, refused, toy, _ = map(json.loads, done.stdout.splitlines())
     assert done.returncode == 0

@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
+from waiting import PATIENCE, wait_until
 
 from launcher import verl_env
 from launcher.format import GIB
@@ -252,7 +254,6 @@ def test_ports_and_sessions(tmp_path: Path) -> None:
 def test_ray_that_was_left_is_told_from_ray_that_runs(tmp_path: Path) -> None:
     """A process named raylet in a session of its own, whose leader ends."""
     import subprocess
-    import time
 
     raylet = tmp_path / "raylet"
     raylet.symlink_to("/bin/sleep")
@@ -263,9 +264,9 @@ def test_ray_that_was_left_is_told_from_ray_that_runs(tmp_path: Path) -> None:
     assert leader.stdout is not None
     pid = int(leader.stdout.readline())
     try:
-        time.sleep(0.2)
+        wait_until(lambda: psutil.Process(pid).name() == "raylet")
         assert str(pid) not in " ".join(each.fix for each in login.ray_left())
-        leader.communicate("\n", timeout=10)  # reaped: its session has no leader any more
+        leader.communicate("\n", timeout=PATIENCE)  # reaped: its session has no leader any more
         (left,) = [each for each in login.ray_left() if each.level == "warning"]
         assert str(pid) in left.fix.split()
     finally:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import caches
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from launcher.errors import UserError
@@ -29,8 +30,9 @@ overrides:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: Path) -> Path:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    caches.share(tmp_path, shared)
     return tmp_path
 
 
@@ -272,12 +274,8 @@ ACTIONS = st.lists(
 )
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    phases=(Phase.generate,),
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@pytest.mark.slow
+@settings(max_examples=60, phases=(Phase.generate,))
 @given(actions=ACTIONS, name=st.sampled_from(["gsm8k-0.5b-24gb", "toy-cpu"]))
 def test_comments_survive_any_sequence(home: Path, actions: list[tuple[str, str, Any]], name: str) -> None:
     text = shipped()[name].read_text()

@@ -4,7 +4,7 @@ import string
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.errors import UserError
@@ -312,7 +312,8 @@ FILES = st.text(string.printable) | st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
+@settings(max_examples=200)
 @given(st.builds("{}{}={}".format, st.sampled_from(["", "+", "++", "~"]), KEYS, VALUES) | st.text())
 def test_any_setting_is_taken_or_refused_in_one_sentence(setting):
     try:
@@ -321,7 +322,7 @@ def test_any_setting_is_taken_or_refused_in_one_sentence(setting):
         assert "\n" not in str(error)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(FILES)
 def test_any_file_is_taken_or_refused(tmp_path, text):
     (tmp_path / "any.yaml").write_text(text, encoding="utf-8")

@@ -67,28 +67,28 @@ def test_a_mini_batch_that_does_not_divide_is_padded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "steps", "epochs", "found", "early"),
+    ("rows", "steps", "found", "early", "checkpoints"),
     [
-        (1000, None, 3, 27, False),
-        (1000, 20, 3, 20, False),
-        (1000, 40, 3, 27, True),
-        (None, 40, 3, 40, False),
-        (None, None, 3, None, False),
-        (50, None, 3, 0, False),
+        (1000, None, 27, False, 3),
+        (1000, 20, 20, False, 2),
+        (1000, 40, 27, True, 2),  # without the last one, which the epoch limit leaves out
+        (None, 40, 40, False, 4),
+        (None, None, None, False, None),
+        (50, None, 0, False, 0),
     ],
 )
-def test_what_ends_a_run(rows: int | None, steps: int | None, epochs: int, found: int | None, early: bool) -> None:
+def test_what_ends_a_run(
+    rows: int | None, steps: int | None, found: int | None, early: bool, checkpoints: int | None
+) -> None:
     run = of(
         rows,
         data__train_batch_size=110,
         trainer__steps=steps,
-        trainer__epochs=epochs,
+        trainer__epochs=3,
         trainer__save_every=10,
         trainer__validate_every=-1,
     )
-    assert (run.steps, run.early) == (found, early)
-    if found == 27:  # after 10, 20 and the last one, which the epoch limit leaves out
-        assert run.checkpoints == (2 if early else 3)
+    assert (run.steps, run.early, run.checkpoints) == (found, early, checkpoints)
     assert run.validations == 1
 
 

@@ -65,7 +65,7 @@ def read_by_hydra(text):
     return plain(OverridesParser.create().parse_override(f"some.key={text}").value())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(VALUE)
 def test_hydra_reads_back_what_was_quoted(value):
     text = hydra.quote(value)
@@ -128,7 +128,7 @@ def test_parsing_a_value(text, value):
     assert hydra.parse(text) == value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text() | st.sampled_from(["glob(*)", "sort(a,b)", "choice(1,2)", "json_str({a:1})", "str([1])", "${x}"]))
 def test_any_text_parses_to_something_that_can_be_quoted_or_is_refused(text):
     value = hydra.parse(text)

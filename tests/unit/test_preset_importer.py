@@ -230,7 +230,7 @@ def test_words_are_those_of_the_shell(words):
 _ITEM = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(_ITEM, min_size=1, max_size=4))
 def test_any_quoted_words_come_back_as_they_were(items):
     import shlex
@@ -239,7 +239,7 @@ def test_any_quoted_words_come_back_as_they_were(items):
     assert parse(text).overrides == [item.strip() for item in items]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.sampled_from(

@@ -14,7 +14,11 @@ from verl_wheels import compose
 from launcher.preset.files import load, shipped, summary
 from launcher.preset.translate import Launch, RunFolders, build
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("shipped presets"),  # one composes all
+    pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL is not installed"),
+]
 
 MODEL, ACTOR, ROLLOUT, REF = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout", "ref"))
 REWARDS = Path(__file__).parents[2] / "launcher" / "data" / "rewards"

@@ -17,6 +17,8 @@ from launcher.preset.files import load, shipped
 from launcher.preset.schema import FIELDS
 from launcher.preset.translate import RunFolders, build
 
+pytestmark = pytest.mark.slow
+
 FOLDERS = RunFolders(*(Path(f"/runs/it's (1)/{name}") for name in "abcde"))
 GPU_PRESETS = [name for name in shipped() if name != "toy-cpu"]
 

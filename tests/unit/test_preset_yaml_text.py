@@ -125,7 +125,8 @@ def test_what_goes_with_a_value(before: str, path: tuple[str, ...], after: str) 
     assert drop(before, path) == after
 
 
-@settings(max_examples=60, deadline=None, phases=(Phase.generate,))
+@pytest.mark.slow
+@settings(max_examples=60, phases=(Phase.generate,))
 @given(st.sampled_from(sorted(PRESETS)), st.lists(st.tuples(FIELD, VALUES), min_size=1, max_size=5))
 def test_any_edit_of_a_shipped_preset_says_what_was_set_and_leaves_other_lines(
     name: str, edits: list[tuple[tuple[str, ...], Any]]
@@ -144,7 +145,7 @@ def test_any_edit_of_a_shipped_preset_says_what_was_set_and_leaves_other_lines(
         text = new
 
 
-@settings(max_examples=150, deadline=None, phases=(Phase.generate,))
+@settings(max_examples=150, phases=(Phase.generate,))
 @given(
     st.recursive(
         st.integers() | st.text(max_size=5),

@@ -57,6 +57,7 @@ def test_a_model_that_is_there_is_not_overwritten(run: RunDir, tmp_path: Path) -
         merge(run, None, tmp_path / "model", silent)
 
 
+@pytest.mark.slow
 @needs_verl
 def test_a_merger_that_fails_says_why_and_leaves_nothing(run: RunDir) -> None:
     with pytest.raises(MergeError, match=r"ended with code 1:\n(.|\n)*(huggingface|fsdp_config)"):

@@ -4,15 +4,15 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import wait_until
 
 from launcher.record.process import ProcessId, session_members
-from launcher.run.supervisor.supervisor import driver
+from launcher.run.supervisor import driver
 
 TREE = """
 import os, signal, subprocess, sys, time
@@ -29,10 +29,7 @@ time.sleep(60)
 def start(tmp_path: Path, kind: str) -> "subprocess.Popen[bytes]":
     console = tmp_path / "console.log"
     process = driver.spawn([sys.executable, "-c", TREE, kind], os.environ, tmp_path, console)
-    deadline = time.monotonic() + 30
-    while b"up" not in console.read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: b"up" in console.read_bytes())
     return process
 
 
@@ -43,10 +40,7 @@ def test_stop_leaves_nothing_of_the_session_and_touches_nobody_else(tmp_path: Pa
     leader = ProcessId.of(process.pid)
     assert leader is not None
     threading.Thread(target=process.wait, daemon=True).start()  # the supervisor reaps its child all the time
-    deadline = time.monotonic() + 30
-    while len(session_members(leader)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(session_members(leader)) == 3
+    wait_until(lambda: len(session_members(leader)) == 3)
     assert driver.stop(leader, patience=0.5) == []
     assert session_members(leader) == [] and not leader.alive()
     assert bystander.poll() is None
@@ -58,7 +52,7 @@ def test_a_session_outlives_its_leader_and_is_still_found(tmp_path: Path) -> Non
     process = start(tmp_path, "gentle")
     leader = ProcessId.of(process.pid)
     assert leader is not None
-    time.sleep(0.3)
+    wait_until(lambda: len(session_members(leader)) == 3)
     process.kill()
     process.wait()
     assert not leader.alive()

@@ -8,11 +8,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from waiting import wait_for
+from waiting import wait_for, wait_until
 
 from launcher.errors import UserError
 from launcher.files import Appender
@@ -71,13 +71,6 @@ def supervisor_of(state: RunState) -> ProcessId:
     return state.supervisor
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_a_full_disk_costs_no_step_and_no_end(run: RunDir, tmp_path: Path) -> None:
     state = current(run)
     supervisor = supervisor_of(state)
@@ -85,15 +78,15 @@ def test_a_full_disk_costs_no_step_and_no_end(run: RunDir, tmp_path: Path) -> No
     resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     (tmp_path / "go").touch()
     heartbeat = state.heartbeat or 0.0
-    until(lambda: time.time() - heartbeat > 7)  # a beat was due
+    wait_until(lambda: time.time() - heartbeat > 7)  # a beat was due
     assert supervisor.alive() and current(run).step == 1
     (tmp_path / "end").touch()
-    until(lambda: not session_members(driver_of(state)))
+    wait_until(lambda: not session_members(driver_of(state)))
     assert supervisor.alive() and current(run).state == "running"
     resource.prlimit(supervisor.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     state = wait_for(run, lambda state: not state.live)
     assert state.state == "finished" and state.exit is not None and state.exit.code == 0
-    until(lambda: len(list(steps(run))) == 5)
+    wait_until(lambda: len(list(steps(run))) == 5)
     assert [record.step for _, record in steps(run)] == [1, 2, 3, 4, 5]
 
 
@@ -134,8 +127,8 @@ def test_a_run_whose_folder_was_removed_is_ended(run: RunDir) -> None:
     state = current(run)
     while run.path.exists():  # its supervisor may be writing into it
         shutil.rmtree(run.path, ignore_errors=True)
-    until(lambda: not session_members(driver_of(state)))
-    until(lambda: not supervisor_of(state).alive())
+    wait_until(lambda: not session_members(driver_of(state)))
+    wait_until(lambda: not supervisor_of(state).alive())
     assert not run.path.exists()
 
 
@@ -153,7 +146,7 @@ def test_a_stop_survives_the_supervisor_it_asked(run: RunDir) -> None:
     os.kill(supervisor.pid, signal.SIGSTOP)
     asking = threading.Thread(target=lambda: said.append(stop(run, wait=True)))
     asking.start()
-    until(lambda: any(run.control.iterdir()))
+    wait_until(lambda: any(run.control.iterdir()))
     os.kill(supervisor.pid, signal.SIGKILL)
     asking.join(30)
     assert said == ["stopped"] and session_members(driver_of(state)) == []
@@ -165,7 +158,7 @@ def test_steps_printed_after_the_supervisor_died_are_taken_in(run: RunDir, tmp_p
     wait_for(run, lambda state: state.state == "lost")
     assert diagnosis(run).cause == "running"
     (tmp_path / "go").touch()
-    until(lambda: b"step:5" in run.attempt(1).console.read_bytes())
+    wait_until(lambda: b"step:5" in run.attempt(1).console.read_bytes())
     assert stop(run) == "stopped" and current(run).step == 5
     found = [record for _, record in steps(run)]
     assert [record.step for record in found] == [1, 2, 3, 4, 5]
@@ -192,7 +185,7 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
     write_launch(run, run.add_attempt(), launch, created=now, run_created=now, resume_step=1)
     spawn_supervisor(run)
     wait_for(run, lambda state: state.driver is not None)
-    until(lambda: b"step:5" in run.attempt(2).console.read_bytes())
+    wait_until(lambda: b"step:5" in run.attempt(2).console.read_bytes())
     assert current(run).step is None
     first.steps.write_bytes(b'{"step":1,"t":1.0,"log_offset":0,"data":{"actor/entropy":0.5}}\n')
     wait_for(run, lambda state: state.step == 5)
@@ -213,10 +206,10 @@ def test_a_driver_that_prints_without_end_can_be_stopped(tmp_path: Path, monkeyp
     spawn_supervisor(run)
     state = wait_for(run, lambda state: state.driver is not None)
     stop(run)
-    until(lambda: not session_members(driver_of(state)))
+    wait_until(lambda: not session_members(driver_of(state)))
     assert current(run).state == "stopping" and current(run).step is None  # it still reads
     shutil.rmtree(run.path, ignore_errors=True)
-    until(lambda: not supervisor_of(state).alive())
+    wait_until(lambda: not supervisor_of(state).alive())
 
 
 def test_a_screen_skips_what_a_log_grew_by_at_once(run: RunDir) -> None:

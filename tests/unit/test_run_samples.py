@@ -4,12 +4,12 @@ import json
 import math
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from launcher.record.layout import RunDir
 from launcher.run.reading import responses as samples
-from launcher.run.reading.responses import Dump, responses_to, dumps, prompt_of, read, stamp
+from launcher.run.reading.responses import Dump, dumps, prompt_of, read, responses_to, stamp
 
 DATA = Path(__file__).parent.parent / "data" / "samples"  # of our own toy task
 JSON = st.recursive(
@@ -46,7 +46,6 @@ def test_what_an_answer_can_do_to_a_terminal_is_taken_out(tmp_path: Path) -> Non
     assert math.isnan(sample.score)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.dictionaries(KEYS, JSON)), st.binary(max_size=30))
 def test_any_file_is_read(tmp_path: Path, rows: list[dict[str, object]], rest: bytes) -> None:
     path = tmp_path / "1.jsonl"
@@ -88,7 +87,6 @@ def test_the_answers_to_one_prompt_are_found_in_other_dumps(tmp_path: Path) -> N
         assert prompt_of(later, 0) is None and prompt_of(first, 9) is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=8), st.booleans())
 def test_a_prompt_finds_itself_whatever_it_says(tmp_path: Path, prompts: list[str], escaped: bool) -> None:
     clean = [prompt.encode("utf-8", "replace").decode() for prompt in prompts]

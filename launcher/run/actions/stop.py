@@ -11,7 +11,7 @@ from launcher.record.events import Action, DriverExit, EventLog, Note
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState, StateFile, current
 from launcher.run.actions.catch_up import catch_up
-from launcher.run.supervisor.supervisor import driver
+from launcher.run.supervisor import driver
 
 STOP_PATIENCE = 30.0  # seconds that `stop --wait` waits
 

@@ -1,0 +1,64 @@
+"""Data files for tests of the preflight: rows, tables, and what is found in them."""
+
+from pathlib import Path
+from typing import Any
+
+from launcher.data import schema
+from launcher.preflight import data
+from launcher.preflight.finding import Finding
+from launcher.preflight.subject import Subject, subject
+from launcher.preset.files import load
+
+
+def rows(count: int, *, words: int = 1, source: str = "openai/gsm8k") -> list[schema.Row]:
+    return [
+        schema.row(
+            source,
+            question=f"What is 2 + 3? {'and again ' * words}",
+            instruction="Say it.",
+            answer="#### 5",
+            ground_truth="5",
+            split="train",
+            index=index,
+        )
+        for index in range(count)
+    ]
+
+
+def judged(tmp_path: Path, *settings: str, **files: Any) -> list[Finding]:
+    """The findings of a preset whose train and val files hold these rows, or are these paths."""
+    named = []
+    for split in ("train", "val"):
+        content = files.get(split, rows(64))
+        path = content if isinstance(content, Path) else tmp_path / f"{split}.parquet"
+        if not isinstance(content, Path):
+            schema.write(path, content)
+        named.append(f"data.{split}={path}")
+    return [each for each in data.checks(what(tmp_path, *named, *settings)) if each.id != "DATA-3"]
+
+
+def what(tmp_path: Path, *settings: str) -> Subject:
+    given = [each.partition("=")[0] for each in settings]
+    defaults = [
+        f"data.train={tmp_path}/train.parquet",
+        f"data.val={tmp_path}/val.parquet",
+        f"model.path={tmp_path}/model",
+    ]
+    mine = [each for each in defaults if each.partition("=")[0] not in given]
+    return subject(load("toy-cpu", [*mine, *settings]))
+
+
+def table(path: Path, columns: dict[str, list[Any]]) -> Path:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def columns(count: int = 64) -> dict[str, list[Any]]:
+    return {
+        "prompt": [[{"role": "user", "content": "What is 2 + 3?"}]] * count,
+        "data_source": ["openai/gsm8k"] * count,
+        "reward_model": [{"style": "rule", "ground_truth": "5"}] * count,
+    }
