@@ -124,7 +124,7 @@ class Event:
         t, kind = found.get("t"), _KINDS.get(str(found.get("kind")))
         try:
             return cls(float(t), kind.from_json(found)) if kind and isinstance(t, (int, float)) else None
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
 
     def to_line(self) -> bytes:

@@ -18,6 +18,7 @@ FROM, TO = {_KEY: "from"}, {_KEY: "to"}
 """Metadata of fields that JSON calls so."""
 
 _MISSING = object()
+_WRONG = (LookupError, TypeError, ValueError, OverflowError)  # what a reader raises for a value of another type
 _SCALARS: frozenset[Any] = frozenset({str, int, float, bool, NoneType, dict})
 _LEVELS = {str(level): level for level in Level}
 R = TypeVar("R", bound="Record")
@@ -46,7 +47,7 @@ class Record:
                 continue
             try:
                 found[field.name] = _refuse(item) if item is _MISSING else field.read(item)
-            except (LookupError, TypeError, ValueError):
+            except _WRONG:
                 if field.required:
                     raise ValueError(f"{cls.__name__}: '{field.key}' is missing or wrong") from None
         return cls(**found)
@@ -117,6 +118,8 @@ def _reader(hint: Any) -> Read:
         return _either([_reader(each) for each in arguments if each is not NoneType], optional=NoneType in arguments)
     if origin is tuple:
         return _sequence(_reader(arguments[0]))
+    if origin is dict:
+        return _mapping(_reader(arguments[1]))
     if hint is Any:
         return lambda value: value
     if hint is float:
@@ -151,7 +154,7 @@ def _either(readers: list[Read], optional: bool) -> Read:
         for each in readers[:-1]:
             try:
                 return each(value)
-            except (TypeError, ValueError):
+            except _WRONG:
                 continue
         return readers[-1](value)
 
@@ -166,11 +169,15 @@ def _sequence(each: Read) -> Read:
         for item in value:  # a damaged one hides no other
             try:
                 found.append(each(item))
-            except (LookupError, TypeError, ValueError):
+            except _WRONG:
                 continue
         return tuple(found)
 
     return read
+
+
+def _mapping(each: Read) -> Read:
+    return lambda value: {key: each(item) for key, item in _instance(value, dict).items()}
 
 
 def _named_tuple(kind: Any) -> Read:
