@@ -67,7 +67,7 @@ def started(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> list[Any]
         calls.append((Path(preset).stem, list(settings), force))
         return RunDir(make.run(hex_id=f"abc{len(calls)}"))
 
-    monkeypatch.setattr("launcher.run.launch.start", start)
+    monkeypatch.setattr("launcher.run.actions.start.start", start)
     return calls
 
 
@@ -242,7 +242,7 @@ async def test_what_the_start_finds_is_shown(
     def start(*_: Any, **__: Any) -> None:
         raise problems.pop(0)
 
-    monkeypatch.setattr("launcher.run.launch.start", start)
+    monkeypatch.setattr("launcher.run.actions.start.start", start)
     app = make.app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
