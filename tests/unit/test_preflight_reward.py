@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE
 
 from launcher.preflight import reward
 from launcher.preflight.finding import Finding
@@ -16,7 +17,7 @@ from launcher.preflight.reward import Trial
 def trial(tmp_path: Path) -> Callable[..., Trial]:
     """Writes a function and tries it."""
 
-    def run(text: str, name: str = "compute_score", timeout: float = 30) -> Trial:
+    def run(text: str, name: str = "compute_score", timeout: float = PATIENCE) -> Trial:
         file = tmp_path / "score.py"
         file.write_text(text)
         return reward.try_out(sys.executable, str(file), name, reward.MADE_UP, timeout=timeout)
@@ -36,8 +37,8 @@ def test_a_good_function(trial: Callable[..., Trial]) -> None:
     found = trial(GOOD + "    print('noise')\n    return float(f'#### {ground_truth}' in solution_str)\n")
     assert found.ok and found.findings == ()
     assert found.scores == (1.0, 0.0, 0.0) * 3
-    assert found.kinds == ("right", "wrong", "empty") * 3
-    assert 0 < found.seconds < 0.1
+    assert found.answers == ("right", "wrong", "empty") * 3
+    assert found.seconds > 0
 
 
 @pytest.mark.parametrize(
@@ -180,16 +181,19 @@ def test_a_plain_function_that_returns_a_coroutine_gives_no_score(trial: Callabl
     assert "returns coroutine instead of a number" in only(trial(text)).message
 
 
-def test_a_slow_function_is_judged_by_its_first_calls(trial: Callable[..., Trial]) -> None:
+def test_a_slow_function_is_judged_by_its_first_calls(
+    trial: Callable[..., Trial], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Seconds for a score are usual where another model judges; they are no reason to refuse the run."""
-    found = trial("import time\n" + GOOD + "    time.sleep(2)\n    return 1.0\n", timeout=12)
+    monkeypatch.setattr(reward, "ENOUGH", 1.0)
+    found = trial("import time\n" + GOOD + "    time.sleep(2)\n    return 1.0\n")
     assert found.ok and found.findings == () and 0 < len(found.scores) < 3
     assert len(found.scores) == len(found.calls) == len(found.kinds) and found.seconds >= 2
 
 
 def test_a_function_may_leave_something_running(trial: Callable[..., Trial]) -> None:
-    text = "import subprocess\n" + GOOD + "    subprocess.Popen(['sleep', '60'])\n    return len(solution_str)\n"
-    assert trial(text, timeout=20).ok
+    text = "import subprocess\n" + GOOD + "    subprocess.Popen(['sleep', '1200'])\n    return len(solution_str)\n"
+    assert trial(text).ok
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
