@@ -305,7 +305,7 @@ async def test_any_size_will_do(make: SimpleNamespace, home: Path, slow: Slow, s
     async with app.run_test(size=size) as pilot:
         screen = await opened(pilot, written(home, BROKEN))
         await until(pilot, lambda: not screen.doing)
-        assert_fits(app, *(["Start mine"] if size[0] >= 40 else []))
+        assert_fits(app, *(["2 errors"] if size[0] >= 40 else []))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])

@@ -69,7 +69,7 @@ async def test_the_answers_of_all_steps_come_newest_first_and_differ_word_by_wor
 ) -> None:
     async with make.app(run).run_test(size=HOME) as pilot:
         screen = await opened(pilot)
-        where = [(each.dump.kind, each.dump.step) for each in screen.answers]
+        where = [(each.dump.kind, each.dump.step) for each in screen.responses]
         assert where == [("validation", 30), ("rollout", 25), ("validation", 20), ("validation", 10)]
         assert screen.query_one(ResponseTable).cursor == "1"
         assert "4 answers to this prompt at 4 steps" in seen(pilot.app)
@@ -102,7 +102,7 @@ async def test_a_prompt_that_was_asked_once_says_so(make: SimpleNamespace, run: 
             await pilot.app.workers.wait_for_complete()
             await pilot.pause()
             screen = await settle(pilot, "s", "d", "left", "pagedown", "right")
-            assert len(screen.answers) == 1
+            assert len(screen.responses) == 1
             assert size != HOME or "No other step asked this prompt" in seen(pilot.app)
 
 
