@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from launcher.health import keys
 from launcher.health.checklist import Checklist
 from launcher.health.frame import Frame
-from launcher.health.rules.kl import Runaway
+from launcher.health.rules.kl import KlBlowUp
 from launcher.health.state import Reading, State
 from launcher.record.check import Check
 from launcher.record.levels import Level
@@ -26,10 +26,10 @@ HEALTHY = {"actor/pg_loss": 0.01, "actor/reward_kl_penalty": 0.01}
 
 
 def test_a_rule_that_throws_never_hides_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge(self: Runaway, frame: Frame) -> Reading:
+    def judge(self: KlBlowUp, frame: Frame) -> Reading:
         raise ZeroDivisionError("float division by zero")
 
-    monkeypatch.setattr(Runaway, "judge", judge)
+    monkeypatch.setattr(KlBlowUp, "judge", judge)
     checklist = Checklist()
     first = checklist.step(1, {**HEALTHY, "actor/pg_loss": math.nan})
     assert [change.message for change in first if change.rule == "KL-1"] == [
