@@ -70,7 +70,7 @@ def delay(run: Run, fault: Fault, place: int, preset: str = "default") -> tuple[
 
 
 def reached(judge: Checklist, rules: Sequence[str]) -> Level:
-    return max(row.level for row in judge.rows() if row.rule in rules)
+    return max(check.level for check in judge.checks() if check.rule in rules)
 
 
 def places(run: Run) -> list[int]:
@@ -183,7 +183,7 @@ def cost() -> list[str]:
     return [
         "### Cost",
         "",
-        f"{middle:.2f} ms a step (median; 95 % below {slow:.2f} ms): {keys} keys, {len(judge.rows())} rules.",
+        f"{middle:.2f} ms a step (median; 95 % below {slow:.2f} ms): {keys} keys, {len(judge.checks())} rules.",
         "",
     ]
 

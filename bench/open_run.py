@@ -18,17 +18,18 @@ from pathlib import Path
 
 import psutil
 
-from launcher.files import write_json
 from launcher.metrics.records import StepRecord
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
+from launcher.record.state import RunState
 from launcher.run.reading.reader import RunReader
 
 
 def make_run(steps: int, keys: int) -> RunDir:
     """A finished run whose figures wander like real ones."""
     run = create("bench")
-    run.write_info({"id": run.id, "name": "bench", "created": time.time()})
-    write_json(run.state, {"state": "finished", "step": steps, "total": steps, "verdict": "OK", "checks": []})
+    RunInfo(run.id, "bench", time.time()).write(run.run_yaml)
+    RunState("finished", step=steps, total=steps, verdict="OK").write(run.state)
     attempt = run.add_attempt()
     names = ["critic/score/mean", "actor/kl_loss", "actor/entropy", "perf/throughput"]
     names += [f"other/metric_{i}/mean" for i in range(keys - len(names))]

@@ -15,7 +15,9 @@ from meter import Meter
 
 from launcher.paths import cache_dir
 from launcher.preset.translate import Launch
+from launcher.record.info import RunInfo
 from launcher.record.layout import create
+from launcher.record.state import current
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 FEEDS = Path(__file__).parent / "feeds"
@@ -36,7 +38,7 @@ class Subject:
 @contextlib.contextmanager
 def ours(go: Path, scratch: Path) -> Iterator[Subject]:
     """ppo-tui on a run with its real supervisor, whose driver prints the figures."""
-    from launcher.run.actions.start import stop
+    from launcher.run.actions.stop import stop
 
     for package in ("launcher", "tui"):  # as an installation does, and PYTHONDONTWRITEBYTECODE does not
         compileall.compile_dir(ROOT / package, quiet=1)
@@ -47,11 +49,11 @@ def ours(go: Path, scratch: Path) -> Iterator[Subject]:
     driver = [sys.executable, "-u", str(FEEDS / "driver.py"), str(go)]
     keys = {"trainer.total_training_steps": 1400, "trainer.device": "cuda"}
     launch = Launch(argv=driver, env={"VERL_FILE_LOGGER_PATH": str(attempt.metrics)}, unset=[], keys=keys)
-    run.write_info({"id": run.id, "name": "bench", "created": now, "argv": driver, "overrides": []})
+    RunInfo(run.id, "bench", now, argv=tuple(driver)).write(run.run_yaml)
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)
     try:
-        while (run.read_state().get("step") or 0) < 1000:
+        while (current(run).step or 0) < 1000:
             time.sleep(0.2)
         command = [str(Path(sys.executable).with_name("ppo-tui")), "attach", run.id]
         yield Subject("ppo-tui", command, "step 1")

@@ -11,12 +11,14 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 
 from launcher.format import GIB
 from launcher.record.events import LevelChange
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
+from launcher.record.machine import MachineSample
 from launcher.run.reading.checklist import judged
 from launcher.run.reading.reader import RunReader
 
@@ -113,6 +115,13 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     assert "(since step 10)\n" in told
     told = ppo_tui("diagnose", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "fix: `ppo-tui resume d3d9` continues from" in told
+
+
+def test_samples_of_gpus_and_their_holders_are_the_same_lines_when_written_back(runs: Path) -> None:
+    lines = [line for file in runs.glob("*/gpu.jsonl") for line in file.read_bytes().splitlines()]
+    assert len(lines) > 1000
+    for line in lines:
+        assert orjson.dumps(MachineSample.from_json(orjson.loads(line)).to_json()) == line
 
 
 def test_both_gpus_are_recorded_with_what_the_run_holds_on_each(runs: Path) -> None:

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.errors import UserError
@@ -51,6 +51,7 @@ def test_scores_are_those_of_the_whole_record() -> None:
     assert scores.best == max(expected.values)
 
 
+@settings(deadline=None)  # each example makes a run
 @given(st.integers(0, 10**9), st.floats())
 def test_any_score_is_read_as_it_was_written(step: int, value: float) -> None:
     run = run_with(StepRecord(step, 1.0, None, {"a": 1.0, "critic/score/mean": value}).to_line())

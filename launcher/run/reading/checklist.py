@@ -94,7 +94,8 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, 
         read_attempt(monitor, console, metrics, clock)
         return monitor.checklist, sink.changes
     info = source.read_info()
-    make = checklist_maker(info, recorded_sizes(source) | sizes)
+    recorded = {} if info.replay_of else recorded_sizes(source)  # the log tells of another machine's memory
+    make = checklist_maker(info, recorded | sizes)
     checklist = make(pinned)
     for number in source.attempt_numbers():
         attempt = source.attempt(number)
