@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher import verl_env
-from launcher.data import assets
+from launcher.data import toy
 from launcher.errors import UserError
 from launcher.files import write_json
 from launcher.health.alerting import check_health
@@ -58,7 +58,10 @@ def start(
     env = verl_env.require(loaded.preset.python)
     check_health(loaded.preset.health)
     preflight = admit(
-        loaded, force=force, narrate=narrate, prepare=lambda: assets.ensure(loaded.preset, env.python, narrate)
+        loaded,
+        force=force,
+        narrate=narrate,
+        prepare=lambda: toy.ensure_for(loaded.preset.model.path, env.python, narrate),
     )
     run = create(loaded.name)
     try:

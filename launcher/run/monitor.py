@@ -14,9 +14,8 @@ from launcher.files import Appender
 from launcher.health.checklist import Checklist
 from launcher.health.levels import Level
 from launcher.health.rows import Change
-from launcher.metrics.filelog import parse_record
 from launcher.metrics.merge import Merger
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_record
 from launcher.run.directory import AttemptDir
 from launcher.run.events import EventLog
 

@@ -17,8 +17,7 @@ from launcher.files import read_json
 from launcher.format import SHORT_ID
 from launcher.health.checklist import Checklist
 from launcher.health.rows import Change
-from launcher.metrics.filelog import parse_record
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_record
 from launcher.run.directory import RunDir
 from launcher.run.health import checklist_maker, earlier_steps, recorded_sizes
 from launcher.run.monitor import Monitor

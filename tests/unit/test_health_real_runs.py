@@ -8,7 +8,7 @@ import pytest
 from launcher.health.checklist import Checklist
 from launcher.health.levels import Level
 from launcher.health.rows import Change
-from launcher.metrics.filelog import parse_record
+from launcher.metrics.records import parse_record
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 CONFIG = {"data.max_response_length": 256, "actor_rollout_ref.actor.loss_agg_mode": "token-mean"}

@@ -10,10 +10,11 @@ from launcher.metrics.store import Series, SeriesStore
 from tui import glyphs
 from tui.charts.figures import finite, trend
 from tui.charts.limits import bound_words, strictest
+from tui.charts.marks import rose
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.words.run import LEVELS, ORDER
+from tui.words.run import LEVELS
 
 NEAR = 3.0  # a limit this many times the curve's height away still gets onto its chart
 _RECENT = 40  # values whose trend the arrow tells
@@ -58,8 +59,7 @@ def _marks(events: Sequence[Mapping[str, Any]]) -> list[Mark]:
     found = []
     for event in events:
         level = str(event.get("to"))
-        rose = ORDER.get(level, 0) > max(ORDER.get(str(event.get("from")), 0), ORDER["OK"])
-        if isinstance(event.get("step"), int) and level in LEVELS and (rose or level == "OK"):
+        if rose(event) or (level == "OK" and isinstance(event.get("step"), int)):
             sign, _, role = LEVELS[level]
             found.append(Mark(event["step"], sign, role))
     return found

@@ -32,9 +32,10 @@ def marks(concerns: Concerns, store: SeriesStore, rises: Sequence[Event]) -> lis
 
 def rises(events: Iterable[Event]) -> list[Event]:
     """The events of flags that rose."""
-    return [event for event in events if event.get("kind") == "health" and _rose(event)]
+    return [event for event in events if event.get("kind") == "health" and rose(event)]
 
 
-def _rose(event: Event) -> bool:
+def rose(event: Event) -> bool:
+    """Whether an event about a flag says that it rose, and at which step."""
     before, after = (ORDER.get(str(event.get(side)), 0) for side in ("from", "to"))
     return isinstance(event.get("step"), int) and after > max(before, ORDER["OK"])
