@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from launcher.metrics.filelog import parse_record
+from launcher.metrics.records import parse_record
 
 LOGS = Path(__file__).parents[1] / "tests" / "data" / "logs"
 GPU_GB, HOST_GB = (80.0, 256.0)  # assumed: the logs do not tell; the training processes used 23-27 GB and 54-108 GB

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from launcher.console.lines import LineSplitter
 from launcher.console.reader import ConsoleReader, StepLine
-from launcher.console.steps import parse_step
+from launcher.console.steps import read_step
 
 LOGS = Path(__file__).parents[1] / "tests" / "data" / "logs"
 CHUNK = 1 << 18
@@ -73,7 +73,7 @@ def main() -> int:
 
     lines = [line.text for line in LineSplitter().feed(data) if line.text.startswith("step:")]
     if lines:
-        took = best(lambda: [parse_step(line) for line in lines]) / len(lines)
+        took = best(lambda: [read_step(line) for line in lines]) / len(lines)
         keys = sum(line.count(" - ") for line in lines) / len(lines)
         print(f"{'one step line':16} {took * 1e6:8.0f} µs    ({keys:.0f} keys)")
     return 0 if len(data) / seconds / 1e6 >= TARGET else 1

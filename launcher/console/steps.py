@@ -23,22 +23,15 @@ _REPEATED = " [repeated "  # Ray's suffix to a line that several processes wrote
 
 
 class Step(NamedTuple):
-    """What a step line holds; `sound` when it is figures and nothing else."""
+    """What a step line holds.
+
+    `three_decimals` when every figure has exactly three; `sound` when the line is figures and nothing else.
+    """
 
     step: int
     data: dict[str, float]
     three_decimals: bool
     sound: bool
-
-
-def parse_step(text: str, *, cut: bool = False) -> tuple[int, dict[str, float], bool] | None:
-    """Step, figures by key, and whether every figure has exactly three decimals. None for any other line.
-
-    `text` is a clean line. A key that stands twice has its last value. With `cut` the line ends with the file
-    and not with a newline: its last figure may lack digits and is left out.
-    """
-    step = read_step(text, cut=cut)
-    return step[:3] if step else None
 
 
 def complete_step(first: str, more: str) -> Step | None:
@@ -56,7 +49,11 @@ def complete_step(first: str, more: str) -> Step | None:
 
 
 def read_step(text: str, *, cut: bool = False) -> Step | None:
-    """As `parse_step`, and whether the line is sound."""
+    """The figures of a step line; None for any other line.
+
+    `text` is a clean line. A key that stands twice has its last value. With `cut` the line ends with the file
+    and not with a newline: its last figure may lack digits and is left out.
+    """
     start = _START.search(text)
     if start is None:
         return None

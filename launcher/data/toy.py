@@ -224,6 +224,14 @@ def ensure(*, python: str = sys.executable, progress: Callable[[str], None] = la
     return folder
 
 
+def ensure_for(model: str | None, python: str, progress: Callable[[str], None]) -> None:
+    """Builds the toy task when `model`, the path in a preset, lies in it; nothing when it is there already."""
+    from launcher.paths import cache_dir
+
+    if model and Path(model).is_relative_to(cache_dir() / "toy"):
+        ensure(python=python, progress=progress)
+
+
 def _build_with(python: str, folder: Path, progress: Callable[[str], None]) -> None:
     from launcher.preset.environment import plugin_path
 

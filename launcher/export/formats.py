@@ -1,26 +1,105 @@
-"""Which format a file name means, and the writing of the file."""
+"""The formats of an export, and which of them a file name means."""
 
+import csv
+import io
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import orjson
+
 from launcher.errors import UserError
-from launcher.export import csv, jsonl, parquet, svg, tensorboard
+from launcher.export import svg
 from launcher.export.table import Table, collect
 from launcher.files import write_atomic
+from launcher.metrics.records import jsonable
 from launcher.record.layout import RunDir
 from launcher.run.reading.source import LogFile
 
 Render = Callable[[Table], bytes]
 
 EVENTS = ".tfevents"
-_RENDERS: dict[str, Render] = {
-    ".csv": csv.render,
-    ".jsonl": jsonl.render,
-    ".parquet": parquet.render,
-    ".svg": svg.render,
-}
 _IN_FOLDER = "events.out.tfevents.ppo-tui"
+_VERSION = "brain.Event:2"  # what the first event of a file of TensorBoard names; readers refuse another
+
+
+def csv_rows(table: Table) -> bytes:
+    """One row a step, all digits of the figures; nan is `nan`, an empty cell where a step lacks a figure."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["step", "attempt", *table.keys])
+    for attempt, record in table.rows:
+        writer.writerow([record.step, attempt, *(record.data.get(key, "") for key in table.keys)])
+    return text.getvalue().encode()
+
+
+def json_lines(table: Table) -> bytes:
+    """One object a step, as `ppo-tui metrics --json` prints them, without the figures that the step lacks."""
+    return b"".join(
+        orjson.dumps(
+            {
+                "step": record.step,
+                "attempt": attempt,
+                **jsonable({key: record.data[key] for key in table.keys if key in record.data}),
+            },
+            option=orjson.OPT_APPEND_NEWLINE,
+        )
+        for attempt, record in table.rows
+    )
+
+
+def parquet(table: Table) -> bytes:
+    """Integers `step` and `attempt`, a double a figure: null where a step lacks it. UserError without pyarrow."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UserError(
+            "parquet needs the package pyarrow, which comes with veRL: install ppo-tui[cpu] or ppo-tui[gpu], "
+            "or export to .csv"
+        ) from None
+    columns = {
+        "step": pa.array([record.step for _, record in table.rows], pa.int64()),
+        "attempt": pa.array([attempt for attempt, _ in table.rows], pa.int64()),
+    }
+    for key in table.keys:
+        columns[key] = pa.array([record.data.get(key) for _, record in table.rows], pa.float64())
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def tensorboard(table: Table) -> bytes:
+    """One scalar a figure, of 32 bits, as veRL's own TensorBoard logger writes them. UserError without the package."""
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+    except ImportError:
+        raise UserError(
+            "TensorBoard events need the package tensorboard, which comes with veRL: "
+            "'pip install tensorboard' adds it to this Python"
+        ) from None
+    # A step stands once in an event file, so attempts are joined; TensorBoard draws repeats as a zigzag.
+    store = table.joined()
+    curves = {key: series for key in table.keys if (series := store.get(key)) is not None}
+    content = io.BytesIO()
+    writer = RecordWriter(content)
+    writer.write(Event(wall_time=store.times[0], file_version=_VERSION).SerializeToString())
+    for step, t in zip(store.steps, store.times, strict=True):
+        values = [
+            Summary.Value(tag=key, simple_value=value)
+            for key, series in curves.items()
+            if (value := series.at(step)) is not None
+        ]
+        if values:
+            event = Event(wall_time=t, step=step, summary=Summary(value=values))
+            writer.write(event.SerializeToString())
+    return content.getvalue()
+
+
+_RENDERS: dict[str, Render] = {".csv": csv_rows, ".jsonl": json_lines, ".parquet": parquet, ".svg": svg.render}
 
 
 def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force: bool = False) -> Path:
@@ -48,9 +127,9 @@ def destination(to: str) -> tuple[Path, Render]:
     """The file that is to be written, and how."""
     path = Path(to).expanduser()
     if to.endswith(os.sep) or path.is_dir() or not path.suffix:
-        return _in_folder(path), tensorboard.render
+        return _in_folder(path), tensorboard
     if EVENTS in path.name:  # TensorBoard finds its files by this word, wherever it stands in the name
-        return path, tensorboard.render
+        return path, tensorboard
     render = _RENDERS.get(path.suffix.lower())
     if render is None:
         raise UserError(

@@ -101,3 +101,14 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             return None
     return found if isinstance(found, dict) else None
+
+
+def parse_record(line: bytes) -> tuple[int, dict[str, float]] | None:
+    """Step and figures of one line of veRL's `file` logger, `{"step": n, "data": {...}}`; its null (nan, inf) is nan.
+
+    None when the line is no record.
+    """
+    found = parse_object(line)
+    if found is None or not is_step(found.get("step")) or not isinstance(found.get("data"), dict):
+        return None
+    return found["step"], figures(found["data"])

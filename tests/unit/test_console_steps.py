@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.console.steps import complete_step, parse_step
+from launcher.console.steps import complete_step, read_step
 
 NAN, INF = math.nan, math.inf
 
@@ -112,7 +112,7 @@ def same(found: dict[str, float], wanted: dict[str, float]) -> bool:
     ],
 )
 def test_step_lines(text: str, step: int, data: dict[str, float], three_decimals: bool) -> None:
-    found = parse_step(text)
+    found = read_step(text)
     assert found is not None
     assert (found[0], found[2]) == (step, three_decimals)
     assert same(found[1], data), found[1]
@@ -139,7 +139,7 @@ def test_step_lines(text: str, step: int, data: dict[str, float], three_decimals
     ],
 )
 def test_other_lines(text: str) -> None:
-    assert parse_step(text) is None
+    assert read_step(text) is None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_other_lines(text: str) -> None:
     ],
 )
 def test_the_end_of_the_file_cuts_no_figure(text: str, data: dict[str, float] | None) -> None:
-    found = parse_step(text, cut=True)
+    found = read_step(text, cut=True)
     assert (found is None) if data is None else (found is not None and same(found[1], data))
 
 
@@ -183,7 +183,7 @@ def printed(value: Any) -> str:
 @given(st.integers(0, 10**6), st.dictionaries(KEYS, FIGURES, min_size=1, max_size=30))
 def test_what_verl_prints_is_read_back(step: int, data: dict[str, Any]) -> None:
     text = " - ".join([f"step:{step}", *(f"{key}:{printed(value)}" for key, value in data.items())])
-    found = parse_step(text)
+    found = read_step(text)
     assert found is not None
     wanted = {key: float(value[1] if isinstance(value, tuple) else value) for key, value in data.items()}
     assert found[0] == step
@@ -193,7 +193,7 @@ def test_what_verl_prints_is_read_back(step: int, data: dict[str, Any]) -> None:
 @given(st.dictionaries(KEYS, st.floats(-1e6, 1e6), min_size=1))
 def test_three_decimals_are_noticed(data: dict[str, float]) -> None:
     text = " - ".join(["step:1", *(f"{key}:{value:.3f}" for key, value in data.items())])
-    found = parse_step(text)
+    found = read_step(text)
     assert found is not None
     assert found[2]
 
@@ -205,7 +205,7 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.text(), st.lists(PIECES).map("".join)), st.booleans())
 def test_nothing_raises(text: str, cut: bool) -> None:
-    found = parse_step(text, cut=cut)
+    found = read_step(text, cut=cut)
     assert found is None or (found[0] >= 0 and found[1])
 
 
@@ -220,7 +220,7 @@ WHOLE = [at for at in CUTS if LINE[:at].endswith(("mean@1:1", "mean@1:1e-0"))]  
 def test_two_halves_of_a_line_make_it_whole(at: int) -> None:
     whole = complete_step(LINE[:at], LINE[at:])
     assert whole is not None
-    assert whole[:3] == parse_step(LINE)
+    assert whole == read_step(LINE)
 
 
 @pytest.mark.parametrize("at", WHOLE)

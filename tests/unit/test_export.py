@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from launcher.errors import UserError
-from launcher.export import svg, tensorboard
-from launcher.export.formats import destination, export
+from launcher.export import svg
+from launcher.export.formats import destination, export, tensorboard
 from launcher.export.table import Table, collect
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
@@ -106,7 +106,7 @@ def test_a_bare_logs_events_have_times(tmp_path: Path) -> None:
 
 def test_what_32_bits_cannot_hold_is_infinite_in_tensorboard() -> None:
     pytest.importorskip("tensorboard")
-    content = tensorboard.render(Table("x", ["a"], False, [(1, StepRecord(1, 1.0, None, {"a": 1e300}))]))
+    content = tensorboard(Table("x", ["a"], False, [(1, StepRecord(1, 1.0, None, {"a": 1e300}))]))
     assert b"\x00\x00\x80\x7f" in content  # infinity as a 32-bit float
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from launcher.health.checklist import Checklist
-from launcher.metrics.filelog import parse_record
+from launcher.metrics.records import parse_record
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 

@@ -3,9 +3,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.metrics.filelog import parse_record
 from launcher.metrics.merge import GRACE, Merger, merge
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_record
 
 
 def test_the_files_digits_win_and_a_consoles_nan_or_inf_beats_the_files_null() -> None:

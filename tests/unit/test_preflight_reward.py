@@ -37,7 +37,7 @@ def test_a_good_function(trial: Callable[..., Trial]) -> None:
     found = trial(GOOD + "    print('noise')\n    return float(f'#### {ground_truth}' in solution_str)\n")
     assert found.ok and found.findings == ()
     assert found.scores == (1.0, 0.0, 0.0) * 3
-    assert found.answers == ("right", "wrong", "empty") * 3
+    assert found.kinds == ("right", "wrong", "empty") * 3
     assert found.seconds > 0
 
 

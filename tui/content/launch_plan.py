@@ -61,11 +61,11 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
 
 def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
     """The checks that take seconds; what they look at is made first, as far as we can make it ourselves."""
-    from launcher.data import assets
+    from launcher.data import toy
     from launcher.preflight import checks
 
     try:
-        assets.ensure(what.loaded.preset, what.python, progress)
+        toy.ensure_for(what.loaded.preset.model.path, what.python, progress)
     except (UserError, OSError) as wrong:
         yield checks.refused(UserError(str(wrong)))
         return

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from launcher.console.marks import STEP_HINT
-from launcher.console.steps import parse_step
-from launcher.metrics.filelog import parse_record
+from launcher.console.steps import read_step
+from launcher.metrics.records import parse_record
 from launcher.metrics.timing import seconds_of
 from launcher.run.reading.source import log_file, records
 from launcher.text import clean
@@ -57,8 +57,8 @@ def _figures(line: bytes, file_logger: bool) -> dict[str, float] | None:
         return record[1] if record else None
     if STEP_HINT not in line:
         return None
-    parsed = parse_step(clean(line.decode(errors="replace")))
-    return parsed[1] if parsed else None
+    step = read_step(clean(line.decode(errors="replace")))
+    return step.data if step else None
 
 
 def main() -> None:

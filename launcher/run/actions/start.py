@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from launcher import verl_env
-from launcher.data import assets
+from launcher.data import toy
 from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
@@ -48,7 +48,10 @@ def start(
     env = verl_env.require(loaded.preset.python)
     check_health(loaded.preset.health)
     preflight = admit(
-        loaded, force=force, narrate=narrate, prepare=lambda: assets.ensure(loaded.preset, env.python, narrate)
+        loaded,
+        force=force,
+        narrate=narrate,
+        prepare=lambda: toy.ensure_for(loaded.preset.model.path, env.python, narrate),
     )
     run = create(loaded.name)
     try:

@@ -13,9 +13,8 @@ from launcher.console import phases
 from launcher.console import reader as console
 from launcher.files import Appender
 from launcher.health.checklist import Checklist
-from launcher.metrics.filelog import parse_record
 from launcher.metrics.merge import Merger
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_record
 from launcher.record.events import EventLog, LevelChange, PhaseChange
 from launcher.record.layout import AttemptDir
 from launcher.record.levels import Level

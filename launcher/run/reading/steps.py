@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from launcher.console.reader import ConsoleReader, StepLine
-from launcher.metrics.filelog import parse_record
-from launcher.metrics.records import StepRecord
+from launcher.metrics.records import StepRecord, parse_record
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.run.reading.source import LogFile, chunks, records
 from launcher.tail import LineTail
