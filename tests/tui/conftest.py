@@ -133,7 +133,8 @@ def running(**more: Any) -> RunState:
 
 def ended(state: str, **more: Any) -> RunState:
     """The state of a run that is over."""
-    return running(**{"state": state, "phase": "final", "rollout": None, "eta": None, **more})
+    known = {"state": state, "phase": "final", "rollout": None, "eta": None, "heartbeat": START + 200}
+    return running(**known | more)
 
 
 def write_run(
