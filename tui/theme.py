@@ -7,6 +7,8 @@ eyes in every theme, the states in `colour-blind` (tests/tui/test_themes.py simu
 `terminal` has the 16 colours of the terminal itself and paints no background.
 """
 
+from dataclasses import replace
+
 from textual.theme import BUILTIN_THEMES, Theme
 
 from launcher.errors import UserError
@@ -14,90 +16,79 @@ from launcher.text import clean, did_you_mean
 
 DEFAULT, TERMINAL = "dark", "terminal"
 
-_DARK_VARIABLES = {
-    "dim": "#8a8a8a",
-    "faint": "#4e4e4e",
-    "curve": "#5fafff",
-    "curve-2": "#d75faf",
-    "curve-3": "#87ff5f",
-    "curve-4": "#eeeeee",
-    "scrollbar": "#4e4e4e",
-    "scrollbar-background": "#1c1c1c",
-    "scrollbar-corner-color": "#121212",
-    "footer-background": "#121212",
-    "footer-key-foreground": "#5fafff",
-    "footer-description-foreground": "#8a8a8a",
-    "block-cursor-background": "#303030",
-    "block-cursor-foreground": "#eeeeee",
-    "block-cursor-text-style": "bold",
-    "block-cursor-blurred-background": "#1c1c1c",
-}
 
-_DARK = Theme(
-    name="dark",
-    dark=True,
-    primary="#5fafff",
-    secondary="#5fafff",
-    accent="#5fd7ff",
-    success="#5fd75f",
-    warning="#ffd75f",
-    error="#ff5f5f",
-    foreground="#d0d0d0",
-    background="#121212",
-    surface="#1c1c1c",
-    panel="#262626",
-    variables=_DARK_VARIABLES,
-)
+def foreign_variables(theme: Theme) -> dict[str, str]:
+    """Our variables for a theme that is not ours."""
+    if theme.ansi:
+        dim = faint = "ansi_bright_black"
+        others = ("ansi_magenta", "ansi_cyan", "ansi_default")
+    elif theme.dark:
+        dim, faint, others = "#8a8a8a", "#5f5f5f", ("#d75faf", "#87ff5f", "#eeeeee")
+    else:
+        dim, faint, others = "#6c6c6c", "#bcbcbc", ("#af5fff", "#008700", "#121212")
+    curves = {f"curve-{number}": colour for number, colour in enumerate(others, 2)}
+    return {"dim": dim, "faint": faint, "curve": theme.primary, **curves}
 
-_COLOUR_BLIND = Theme(
-    name="colour-blind",
-    dark=True,
-    primary="#5fafff",
-    secondary="#5fafff",
-    accent="#875fff",
-    success="#5fd7ff",
-    warning="#ffd700",
-    error="#ff5f5f",
-    foreground="#d0d0d0",
-    background="#121212",
-    surface="#1c1c1c",
-    panel="#262626",
-    variables=_DARK_VARIABLES,
-)
 
-_LIGHT = Theme(
-    name="light",
-    dark=False,
-    primary="#005faf",
-    secondary="#005faf",
-    accent="#0087af",
-    success="#008700",
-    warning="#af5f00",
-    error="#d70000",
-    foreground="#303030",
-    background="#ffffff",
-    surface="#eeeeee",
-    panel="#e4e4e4",
-    variables={
-        "dim": "#6c6c6c",
-        "faint": "#bcbcbc",
-        "curve": "#005faf",
-        "curve-2": "#af5fff",
-        "curve-3": "#008700",
-        "curve-4": "#121212",
-        "scrollbar": "#bcbcbc",
-        "scrollbar-background": "#eeeeee",
-        "scrollbar-corner-color": "#ffffff",
-        "footer-background": "#ffffff",
-        "footer-key-foreground": "#005faf",
-        "footer-description-foreground": "#6c6c6c",
-        "block-cursor-background": "#d0d0d0",
-        "block-cursor-foreground": "#000000",
+def _painted(theme: Theme, *, cursor: str, text: str, scrollbar: str) -> Theme:
+    """A theme with the rest of its colours made of its own."""
+    dim = foreign_variables(theme)["dim"]
+    assert theme.background and theme.surface
+    theme.variables = {
+        **foreign_variables(theme),
+        "faint": scrollbar,
+        "scrollbar": scrollbar,
+        "scrollbar-background": theme.surface,
+        "scrollbar-corner-color": theme.background,
+        "footer-background": theme.background,
+        "footer-key-foreground": theme.primary,
+        "footer-description-foreground": dim,
+        "block-cursor-background": cursor,
+        "block-cursor-foreground": text,
         "block-cursor-text-style": "bold",
-        "block-cursor-blurred-background": "#eeeeee",
-    },
-)
+        "block-cursor-blurred-background": theme.surface,
+    }
+    return theme
 
+
+_DARK = _painted(
+    Theme(
+        name="dark",
+        primary="#5fafff",
+        secondary="#5fafff",
+        accent="#5fd7ff",
+        success="#5fd75f",
+        warning="#ffd75f",
+        error="#ff5f5f",
+        foreground="#d0d0d0",
+        background="#121212",
+        surface="#1c1c1c",
+        panel="#262626",
+    ),
+    cursor="#303030",
+    text="#eeeeee",
+    scrollbar="#4e4e4e",
+)
+_COLOUR_BLIND = replace(_DARK, name="colour-blind", accent="#875fff", success="#5fd7ff", warning="#ffd700")
+_LIGHT = _painted(
+    Theme(
+        name="light",
+        dark=False,
+        primary="#005faf",
+        secondary="#005faf",
+        accent="#0087af",
+        success="#008700",
+        warning="#af5f00",
+        error="#d70000",
+        foreground="#303030",
+        background="#ffffff",
+        surface="#eeeeee",
+        panel="#e4e4e4",
+    ),
+    cursor="#d0d0d0",
+    text="#000000",
+    scrollbar="#bcbcbc",
+)
 _TERMINAL = Theme(
     name=TERMINAL,
     dark=True,
@@ -146,16 +137,3 @@ def theme_name(asked: str | None, place: str = "--theme") -> str:
         near = did_you_mean(asked, known)
         raise UserError(f"{place}: {clean(asked)}: no such theme{near}; try {ours}, or one of Textual")
     return asked or DEFAULT
-
-
-def foreign_variables(theme: Theme) -> dict[str, str]:
-    """Our variables for a theme that is not ours."""
-    if theme.ansi:
-        dim = faint = "ansi_bright_black"
-        others = ("ansi_magenta", "ansi_cyan", "ansi_default")
-    elif theme.dark:
-        dim, faint, others = "#8a8a8a", "#5f5f5f", ("#d75faf", "#87ff5f", "#eeeeee")
-    else:
-        dim, faint, others = "#6c6c6c", "#bcbcbc", ("#af5fff", "#008700", "#121212")
-    curves = {f"curve-{number}": colour for number, colour in enumerate(others, 2)}
-    return {"dim": dim, "faint": faint, "curve": theme.primary, **curves}

@@ -44,6 +44,7 @@ class Rule:
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
     on_chart: ClassVar[bool] = False  # whether `bounds` are on the scale of the first series drawn
+    limit: ClassVar[tuple[str, str] | None] = None  # name and side of the limits where `bounds` are these alone
     judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
 
     def __init__(self, setup: Setup) -> None:
@@ -68,7 +69,7 @@ class Rule:
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         """The bounds on the judged series that hold now, from raise or release limits."""
-        return ()
+        return ladder(limits, *self.limit) if self.limit else ()
 
     def lasting(self) -> Sequence[Bound]:
         """Of a rule that has seen no step: the bounds of a whole run, nan where they depend on it."""

@@ -37,6 +37,7 @@ class PlausibleKl(_ReferenceRule):
     id = "KL-0"
     question = "Is the KL estimate plausible?"
     on_chart = True
+    limit = ("mean", "<")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -53,9 +54,6 @@ class PlausibleKl(_ReferenceRule):
         message = f"mean KL of the last 5 steps is {number(mean)}"
         reading = self.compare(mean, message)
         return reading if reading.raw == Level.OK else replace(reading, message=f"{message}, below 0")
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return ladder(limits, "mean", "<")
 
 
 class KlBlowUp(_ReferenceRule):
@@ -101,6 +99,7 @@ class UpdateSize(Rule):
     family = "kl"
     needs = (keys.PPO_KL,)
     on_chart = True
+    limit = ("value", ">=")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -116,9 +115,6 @@ class UpdateSize(Rule):
         if len(self._last) >= 5 and not any(self._last):
             return not_judged("always 0: one minibatch and one epoch a step")
         return self.compare(size, f"one step moves the policy by {number(size)} (ppo_kl)")
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return ladder(limits, "value")
 
 
 class KlController(_ReferenceRule):
@@ -198,6 +194,7 @@ class ClippedTokens(Rule):
     family = "kl"
     needs = (keys.CLIPPED,)
     on_chart = True
+    limit = ("share", ">=")
 
     def not_applicable(self) -> str | None:
         mode = self.config.clips_by_design
@@ -206,6 +203,3 @@ class ClippedTokens(Rule):
     def judge(self, frame: Frame) -> Reading | None:
         x = frame.get(keys.CLIPPED)
         return None if x is None else self.compare(x, f"{number(100 * x)} % of tokens clipped")
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return ladder(limits, "share")

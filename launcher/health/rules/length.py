@@ -113,10 +113,8 @@ class EmptyResponses(Rule):
     family = "length"
     needs = (keys.EMPTY,)
     on_chart = True
+    limit = ("share", ">=")
 
     def judge(self, frame: Frame) -> Reading | None:
         x = frame.get(keys.EMPTY)
         return None if x is None else self.compare(x, f"{number(100 * x)} % of responses are empty")
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return ladder(limits, "share")

@@ -67,10 +67,8 @@ class StaleSamples(Rule):
     family = "mismatch"
     needs = (keys.STALENESS,)
     on_chart = True
+    limit = ("versions", ">=")
 
     def judge(self, frame: Frame) -> Reading | None:
         x = frame.get(keys.STALENESS)
         return None if x is None else self.compare(x, f"samples are {number(x)} versions old")
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return ladder(limits, "versions")

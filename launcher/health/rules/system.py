@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from launcher.format import number
@@ -11,7 +10,7 @@ from launcher.health.frame import Frame
 from launcher.health.rules.base import Memory, Rule, Setup, ladder, warming
 from launcher.health.series import Baseline
 from launcher.health.state import Reading
-from launcher.record.levels import Bound, Level, worst
+from launcher.record.levels import Level, worst
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds
@@ -24,6 +23,7 @@ class StepTime(Rule):
     question = "Has training slowed down?"
     family = "speed"
     needs = (keys.STEP_TIME,)
+    limit = ("ratio", ">")
     also = (keys.TOKENS,)
 
     def __init__(self, setup: Setup) -> None:
@@ -53,9 +53,6 @@ class StepTime(Rule):
         self._times.add(core, refused)
         if cost is not None:
             self._costs.add(cost, refused)
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return ladder(limits, "ratio", ">")
 
 
 def _core_time(frame: Frame) -> float | None:
