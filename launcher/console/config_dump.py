@@ -12,7 +12,7 @@ import orjson
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10
 # How a line of Python data begins, or what it is; Ray breaks lines anywhere outside of strings.
-_DATA = rb" *((?:['\"{}\],:]|\[(?:['\"\[\]{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z)[^\n]*)"
+_DATA = rb" *(?=['\"{}\],:]|\[(?:['\"\[\]{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z)"
 _JSON = {b"None": b"null", b"True": b"true", b"False": b"false", b"nan": b"NaN", b"inf": b"Infinity"}
 
 
@@ -34,7 +34,7 @@ class ConfigCollector:
         match = self._data.match(raw)
         if match is None or self._room < 0:
             return False
-        self._lines.append(match[1])
+        self._lines.append(raw[match.end() :])
         self._room -= len(raw)
         return True
 

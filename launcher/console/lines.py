@@ -137,8 +137,9 @@ def clean_line(piece: Piece) -> Line:
 
 def clean_text(raw: bytes, start: int) -> str:
     """The text of a line from a byte on, without escapes."""
-    text = raw[start:].decode(errors="replace")
-    return text if not raw.translate(None, _PRINTABLE) else clean(text)
+    raw = raw[start:]
+    text = raw.decode(errors="replace")
+    return clean(text) if raw.translate(None, _PRINTABLE) else text
 
 
 @lru_cache(maxsize=4096)

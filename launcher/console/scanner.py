@@ -4,7 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from launcher.console.config_dump import ConfigCollector
-from launcher.console.lines import LONGEST, Line, Piece, PieceSplitter, Writer, clean_line, writer_of
+from launcher.console.lines import LONGEST, Line, Piece, PieceSplitter, Writer, clean_line, clean_text, writer_of
 from launcher.console.marks import PLAIN, SAMPLE_LINES, STEP_HINT, Mark, mark_at_start, marks_inside
 from launcher.console.steps import Step, complete_step, read_step
 
@@ -109,10 +109,10 @@ class Scanner:
 
     def _step(self, line: Marked, cut: bool) -> Marked | None:
         """The line with its figures, if it is a step line."""
-        number, offset, raw, lead = line.piece
-        if not self._figures and (step := read_step(clean_line((number, offset, raw[:_ENOUGH], lead)).text, cut=True)):
+        raw, start = line.piece[2], line.match.start("text")
+        if not self._figures and (step := read_step(clean_text(raw[:_ENOUGH], start), cut=True)):
             return self._take_step(line._replace(step=step))
-        text = line.line.text
+        text = clean_text(raw, start)
         step = read_step(text, cut=cut or len(raw) == LONGEST)
         if step is None:
             return None
