@@ -1,5 +1,6 @@
 """Run directories on disk, written as the supervisor writes them, from a real veRL run."""
 
+import dataclasses
 import functools
 import gzip
 import json
@@ -14,6 +15,7 @@ import caches
 import pytest
 
 from launcher.data.toy import RECIPE
+from launcher.health.checklist import Checklist
 from launcher.health.verdict import sort
 from launcher.metrics.records import StepRecord, figures
 from launcher.record.check import Check
@@ -94,6 +96,15 @@ def made_up(count: int, **values: Any) -> list[StepRecord]:
     ]
 
 
+@functools.cache
+def _judged() -> dict[str, Check]:
+    """The rows of the recorded run at step 62, with their metrics, limits and advice."""
+    checklist = Checklist()
+    for record in recorded(62):
+        checklist.step(record.step, record.data, t=record.t)
+    return {check.rule: check for check in checklist.checks()}
+
+
 def checks(**levels: tuple[str, str]) -> tuple[Check, ...]:
     """Rows of the checklist: OK but for those named (`KL_4=("WARN", "KL rose ...")`) and two without data."""
     rows = []
@@ -102,7 +113,9 @@ def checks(**levels: tuple[str, str]) -> tuple[Check, ...]:
         level = Level[word]
         if rule in ("KL-3", "STALE-1"):
             level, message = Level.N_A, "not logged by this run"
-        rows.append(Check(rule, question, level, message, since=60 if level > Level.OK else None))
+        since = 60 if level > Level.OK else None
+        said = {"question": question, "level": level, "message": message, "since": since, "cleared": None, "was": None}
+        rows.append(dataclasses.replace(_judged()[rule], **said))
     return tuple(sort(rows))
 
 
@@ -165,6 +178,25 @@ def write_run(
         attempt.console.write_text(log)
     looked(run.id, START + 10_000)  # nothing was missed
     return run.path
+
+
+def write_state(run: Path, state: RunState) -> None:
+    """Replaces state.json."""
+    state.write(RunDir(run).state)
+
+
+def write_info(run: Path, **info: Any) -> RunInfo:
+    """Changes these fields of run.yaml; returns what it says then."""
+    directory = RunDir(run)
+    changed = dataclasses.replace(directory.read_info(), **info)
+    changed.write(directory.run_yaml)
+    return changed
+
+
+def add_events(run: Path, *events: Event) -> None:
+    """Appends to events.jsonl."""
+    with RunDir(run).events.open("ab") as file:
+        file.writelines(event.to_line() for event in events)
 
 
 def write_samples(run: RunDir, samples: Sequence[MachineSample]) -> None:
@@ -231,6 +263,10 @@ def make(home: Path) -> SimpleNamespace:
     return SimpleNamespace(
         run=functools.partial(write_run, home),
         app=app,
+        write_state=write_state,
+        write_info=write_info,
+        write_samples=write_samples,
+        add_events=add_events,
         recorded=recorded,
         made_up=made_up,
         checks=checks,

@@ -1,6 +1,6 @@
 """What reaches somebody who looks away: toasts, bell, title, notification; and what was missed."""
 
-import json
+import dataclasses
 import os
 import sys
 import time
@@ -16,7 +16,8 @@ from terminal import Terminal
 from textual.pilot import Pilot
 from waiting import PATIENCE
 
-from launcher.record.layout import RunDir
+from launcher.record.attempt import Exit
+from launcher.record.state import RunState
 from launcher.run.reading.missed import last_look, looked
 from launcher.run.reading.reader import RunReader
 from tui import terminal
@@ -35,15 +36,6 @@ async def opened(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
-def add(run: Path, *events: dict[str, Any]) -> None:
-    with RunDir(run).events.open("a") as file:
-        file.writelines(json.dumps(event) + "\n" for event in events)
-
-
-def write_state(run: Path, state: dict[str, Any]) -> None:
-    RunDir(run).state.write_text(json.dumps(state))
-
-
 def notices(run: Path) -> tuple[RunReader, Notices]:
     reader = RunReader(run)
     reader.poll()
@@ -53,13 +45,15 @@ def notices(run: Path) -> tuple[RunReader, Notices]:
 def test_each_flag_is_told_once_and_only_when_it_is_new(make: SimpleNamespace, warned: Path) -> None:
     reader, told = notices(warned)
     assert told.fresh() == []  # KL-4 was on before anybody looked
-    add(warned, make.rise(63, "ENT-1", "NOTICE", "low"), make.rise(63, "KL-1", "CRITICAL", "KL 3 vs usual 0.1"))
+    make.add_events(
+        warned, make.rise(63, "ENT-1", "NOTICE", "low"), make.rise(63, "KL-1", "CRITICAL", "KL 3 vs usual 0.1")
+    )
     reader.poll()
     (found,) = told.fresh()
     assert found.text == "✖ CRITICAL KL-1 at step 63: KL 3 vs usual 0.1"
     assert (found.severity, found.loud) == ("error", True)
     assert told.fresh() == []
-    add(warned, {**make.rise(70, "KL-1", "WARN", "KL 1"), "from": "CRITICAL"})  # it falls
+    make.add_events(warned, make.rise(70, "KL-1", "WARN", "KL 1", before="CRITICAL"))  # it falls
     reader.poll()
     assert told.fresh() == []
 
@@ -67,7 +61,7 @@ def test_each_flag_is_told_once_and_only_when_it_is_new(make: SimpleNamespace, w
 def test_warnings_are_quiet_and_a_flood_is_short(make: SimpleNamespace, warned: Path) -> None:
     reader, told = notices(warned)
     rules = ["KL-1", "KL-2", "ENT-1", "REW-1", "NUM-1"]
-    add(warned, *(make.rise(63, rule, "CRITICAL" if rule == "NUM-1" else "WARN", "m") for rule in rules))
+    make.add_events(warned, *(make.rise(63, rule, "CRITICAL" if rule == "NUM-1" else "WARN", "m") for rule in rules))
     reader.poll()
     found = told.fresh()
     assert [notice.loud for notice in found] == [True, False, False, False]
@@ -76,9 +70,9 @@ def test_warnings_are_quiet_and_a_flood_is_short(make: SimpleNamespace, warned: 
 
 def test_muted_rules_are_not_told(make: SimpleNamespace, warned: Path) -> None:
     reader, told = notices(warned)
-    state = RunDir(warned).read_state()
-    write_state(warned, {**state, "checks": [{**c, "muted": c["rule"] == "KL-1"} for c in state["checks"]]})
-    add(warned, make.rise(63, "KL-1", "CRITICAL", "m"))
+    checks = tuple(dataclasses.replace(check, muted=check.rule == "KL-1") for check in reader.state.checks)
+    make.write_state(warned, dataclasses.replace(reader.state, checks=checks))
+    make.add_events(warned, make.rise(63, "KL-1", "CRITICAL", "m"))
     reader.poll()
     assert told.fresh() == []
 
@@ -86,17 +80,17 @@ def test_muted_rules_are_not_told(make: SimpleNamespace, warned: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "exit_record", "severity", "loud"),
     [
-        ("failed", {"code": 1, "requested_by": None}, "error", True),
-        ("finished", {"code": 0, "requested_by": None}, "information", True),
-        ("stopped", {"code": 143, "requested_by": "stop_on: NUM-1 is CRITICAL"}, "information", True),
-        ("stopped", {"code": 143, "requested_by": "screen"}, "information", False),  # that was us
+        ("failed", Exit(1), "error", True),
+        ("finished", Exit(0), "information", True),
+        ("stopped", Exit(143, requested_by="stop_on: NUM-1 is CRITICAL"), "information", True),
+        ("stopped", Exit(143, requested_by="screen"), "information", False),  # that was us
     ],
 )
 def test_the_end_is_told_once(
-    make: SimpleNamespace, warned: Path, state: str, exit_record: dict[str, Any], severity: str, loud: bool
+    make: SimpleNamespace, warned: Path, state: str, exit_record: Exit, severity: str, loud: bool
 ) -> None:
     reader, told = notices(warned)
-    write_state(warned, make.ended(state, exit=exit_record, error="out of memory"))
+    make.write_state(warned, make.ended(state, exit=exit_record, error="out of memory"))
     reader.poll()
     (found,) = told.fresh()
     assert (found.severity, found.loud) == (severity, loud)
@@ -107,14 +101,13 @@ def test_the_end_is_told_once(
 async def test_toast_and_bell_as_the_preset_wants(
     make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    info = RunDir(warned).read_info()
-    RunDir(warned).write_info({**info, "preset": {"health": {"notify": ["bell"]}}})
+    make.write_info(warned, preset={"health": {"notify": ["bell"]}})
     app = make.app(warned)
     rings: list[int] = []
     monkeypatch.setattr(app, "bell", lambda: rings.append(1))
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        add(warned, make.rise(63, "KL-1", "CRITICAL", "[red]KL[/] \x1b[2J"))
+        make.add_events(warned, make.rise(63, "KL-1", "CRITICAL", "[red]KL[/] \x1b[2J"))
         await until(pilot, lambda: rings)
         assert not toasts(app)
         assert app.title == "▲ WARNING KL-4 · running · toy-cpu"
@@ -137,12 +130,12 @@ async def test_a_new_title_of_the_terminal_repaints_nothing(
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ({"state": "running", "verdict": "WARN", "flags": ["KL-4", "ENT-1"]}, "▲ WARNING KL-4 · running · x"),
-        ({"state": "running", "verdict": "OK", "phase": "rollout"}, "● healthy · running · x"),
-        ({"state": "failed", "verdict": "CRITICAL", "flags": ["ERR-1"]}, "✖ CRITICAL ERR-1 · failed · x"),
+        (RunState("running", verdict="WARN", flags=("KL-4", "ENT-1")), "▲ WARNING KL-4 · running · x"),
+        (RunState("running", verdict="OK", phase="rollout"), "● healthy · running · x"),
+        (RunState("failed", verdict="CRITICAL", flags=("ERR-1",)), "✖ CRITICAL ERR-1 · failed · x"),
     ],
 )
-def test_the_title_has_the_verdict_and_the_state(state: dict[str, Any], expected: str) -> None:
+def test_the_title_has_the_verdict_and_the_state(state: RunState, expected: str) -> None:
     assert title("x", state) == expected
 
 
@@ -164,7 +157,7 @@ def missed(make: SimpleNamespace) -> Path:
     """A run that was looked at an hour ago; since then flags rose and it failed."""
     now = time.time()
     events = [
-        {**make.rise(step, rule, level, "it went up"), "t": now - ago}
+        dataclasses.replace(make.rise(step, rule, level, "it went up"), t=now - ago)
         for step, rule, level, ago in (
             (20, "ENT-1", "CRITICAL", 7200),
             (40, "KL-4", "WARN", 1800),
@@ -174,9 +167,9 @@ def missed(make: SimpleNamespace) -> Path:
     run: Path = make.run(
         attempts=[make.recorded(62)],
         events=events,
-        memory=[make.host()],
+        machine=[make.host()],
         log=make.log,
-        state=make.ended("failed", error="no memory", exit={"t": now - 600, "code": 1, "requested_by": None}),
+        state=make.ended("failed", error="no memory", exit=Exit(1, t=now - 600)),
     )
     looked(run.name, now - 3600)
     return run
@@ -249,7 +242,7 @@ def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace,
         titles = shown.raw.count(b"\x1b]2;")
         shown.pump(2.5)
         assert shown.raw.count(b"\x1b]2;") == titles  # said again only when it changes
-        add(warned, make.rise(63, "KL-1", "CRITICAL", "KL 3 vs usual 0.1"))
+        make.add_events(warned, make.rise(63, "KL-1", "CRITICAL", "KL 3 vs usual 0.1"))
         note = "\x1b]9;ppo-tui: ✖ CRITICAL KL-1 at step 63: KL 3 vs usual 0.1\x07".encode()
         wait(lambda: note in shown.raw, shown)
         assert b"\x07" in shown.raw.replace(note, b"").replace(b"\x1b]2;", b"").split(note)[0]
@@ -275,8 +268,7 @@ def test_a_terminal_that_hangs_up_ends_the_screen(make: SimpleNamespace, warned:
 
 
 def test_e_edits_the_settings_of_the_run_from_the_first_fix_on(make: SimpleNamespace, warned: Path, home: Path) -> None:
-    info = RunDir(warned).read_info()
-    RunDir(warned).write_info({**info, "preset": {"algorithm": "ppo", "actor": {"lr": 3e-6}}})
+    make.write_info(warned, preset={"algorithm": "ppo", "actor": {"lr": 3e-6}})
     shown = attach(home)
     try:
         shown.wait_for(lambda text: "Is the drift buying reward?" in text)

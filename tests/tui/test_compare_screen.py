@@ -37,12 +37,6 @@ def seen(app: Any) -> str:
     return str(app.export_screenshot()).replace("&#160;", " ")
 
 
-def with_preset(run: Path, **preset: Any) -> Path:
-    info = RunDir(run).read_info()
-    RunDir(run).write_info({**info, "preset": preset})
-    return run
-
-
 @pytest.fixture
 def runs(make: SimpleNamespace) -> list[Path]:
     long = make.run(hex_id="a0", attempts=[make.recorded(80)], state=make.ended("finished", step=80))
@@ -61,8 +55,8 @@ def runs(make: SimpleNamespace) -> list[Path]:
             )
         ],
     )
-    with_preset(long, actor={"lr": 1e-6}, data={"train_batch_size": 64}, description="one")
-    with_preset(short, actor={"lr": 3e-6}, data={"train_batch_size": 64}, description="two")
+    for run, lr, words in ((long, 1e-6, "one"), (short, 3e-6, "two")):
+        make.write_info(run, preset={"actor": {"lr": lr}, "data": {"train_batch_size": 64}, "description": words})
     return [long, short, third]
 
 

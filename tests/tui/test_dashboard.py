@@ -1,6 +1,6 @@
 """The dashboard on real run directories: it follows, degrades, refuses, and paints little."""
 
-import json
+import dataclasses
 import math
 import shutil
 import subprocess
@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
+from launcher.record.state import RunState, current
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.plot import Plot
 from tui.widgets.banner import Banner
@@ -36,10 +37,6 @@ async def opened(pilot: Pilot[Any]) -> None:
     """Waits until the run has been read and drawn."""
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-
-
-def write_state(run: Path, state: dict[str, Any]) -> None:
-    RunDir(run).state.write_text(json.dumps(state))
 
 
 async def test_a_live_run_shows_all_it_has(make: SimpleNamespace, warned: Path) -> None:
@@ -73,7 +70,7 @@ async def test_a_new_step_is_followed_and_paints_few_cells(
         attempt = RunDir(warned).attempt(1)
         with attempt.steps.open("ab") as file:
             file.write(make.recorded(63)[-1].to_line())
-        write_state(warned, make.running(step=63, verdict="WARN", flags=["KL-4"]))
+        make.write_state(warned, make.running(step=63, verdict="WARN", flags=("KL-4",)))
         await until(pilot, lambda: "step 63/80" in drawn(app, ProgressLine))
         assert 0 < sum(region.area for region in painted) < 4 * 40
 
@@ -92,12 +89,12 @@ async def test_charts_are_drawn_again_for_what_they_tell_of_the_state_only(
             plain(self, plot)
 
         monkeypatch.setattr(MetricChart, "show", counted)
-        state = RunDir(warned).read_state()
-        write_state(warned, {**state, "step": 62, "eta": 37.0, "phase": "update"})
+        state = current(RunDir(warned))
+        make.write_state(warned, dataclasses.replace(state, step=62, eta=37.0, phase="update"))
         await until(pilot, lambda: "37s" in drawn(app, ProgressLine))
         assert drawn == []
         flagged = make.checks(ENT_1=("CRITICAL", "entropy 0.01"))
-        write_state(warned, {**state, "eta": 36.0, "checks": flagged})
+        make.write_state(warned, dataclasses.replace(state, eta=36.0, checks=flagged))
         await until(pilot, lambda: "✖" in drawn(app, MetricChart, 2))
         assert drawn != []
 
@@ -111,13 +108,13 @@ async def test_nothing_is_painted_while_nothing_changes(
         painted: list[Painted] = []
         monkeypatch.setattr(Painted, "refresh", lambda self, *_, **__: painted.append(self))
         for beat in range(3):  # the supervisor's sign of life alone
-            write_state(warned, {**RunDir(warned).read_state(), "heartbeat": time.time() + beat})
+            make.write_state(warned, dataclasses.replace(current(RunDir(warned)), heartbeat=time.time() + beat))
             await pilot.pause(1.05)
         assert painted == []
 
 
 async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace) -> None:
-    starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start + 180, checks=[])
+    starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start + 180, checks=())
     run = make.run(state=starting, log=make.log)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
@@ -129,7 +126,7 @@ async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace
         await until(pilot, lambda: app.screen.query_one(LogTail).size.height > 36)
         with RunDir(run).attempt(1).steps.open("ab") as file:
             file.writelines(record.to_line() for record in make.recorded(3))
-        write_state(run, make.running(step=3))
+        make.write_state(run, make.running(step=3))
         await until(pilot, lambda: app.screen.query_one("#charts").display)
 
 
@@ -137,14 +134,14 @@ async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace
 async def test_after_the_first_step_the_screen_is_that_of_one_who_attaches_then(
     make: SimpleNamespace, size: tuple[int, int]
 ) -> None:
-    starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start, checks=[])
+    starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start, checks=())
     run, axes = make.run(state=starting, log=make.log), []
     app = make.app(run)
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
         with RunDir(run).attempt(1).steps.open("ab") as file:
             file.writelines(record.to_line() for record in make.recorded(3))
-        write_state(run, make.running(step=3))
+        make.write_state(run, make.running(step=3))
         await until(pilot, lambda: "step 3/80" in drawn(app, ProgressLine))
         await pilot.pause()
         axes.append(app.export_screenshot().count("│"))
@@ -175,12 +172,12 @@ async def test_each_end_is_told(make: SimpleNamespace, state: str) -> None:
 
 
 async def test_a_lost_run_is_derived_from_its_dead_supervisor(make: SimpleNamespace) -> None:
-    gone = make.running()["supervisor"] | {"started": 1.0, "ticks": 1}  # of another process of its pid
+    gone = dataclasses.replace(make.running().supervisor, started=1.0, ticks=1)  # of another process of its pid
     process = subprocess.Popen(["sleep", "100"], start_new_session=True)  # as the driver is started
     try:
         driver = ProcessId.of(process.pid)
         assert driver is not None
-        state = make.running(supervisor=gone, driver=driver.to_json())
+        state = make.running(supervisor=gone, driver=driver)
         app = make.app(make.run(attempts=[make.recorded(30)], state=state))
         async with app.run_test(size=HOME) as pilot:
             await opened(pilot)
@@ -198,8 +195,8 @@ async def test_no_size_is_too_small(make: SimpleNamespace, warned: Path, what: s
     runs = {
         "warned": lambda: warned,
         "failed": lambda: make.run(hex_id="a1", state=make.ended("failed", error="out of memory " * 30)),
-        "starting": lambda: make.run(hex_id="a2", state=make.running(state="starting", step=None, checks=[])),
-        "empty": lambda: make.run(hex_id="a3", state={"created": 0, "state": "queued"}),
+        "starting": lambda: make.run(hex_id="a2", state=make.running(state="starting", step=None, checks=())),
+        "empty": lambda: make.run(hex_id="a3", state=RunState("queued", created=0.0)),
         "nan": lambda: make.run(hex_id="a4", attempts=[nan], state=make.running(step=9)),
     }
     app = make.app(runs[what]())
@@ -273,7 +270,7 @@ async def test_a_run_that_disappears_is_lost_and_the_screen_stays(make: SimpleNa
 
 async def test_what_a_killed_writer_leaves_is_survived(make: SimpleNamespace, warned: Path) -> None:
     run = RunDir(warned)
-    for path in (run.events, run.memory, run.attempt(1).steps, run.attempt(1).console):
+    for path in (run.events, run.machine, run.attempt(1).steps, run.attempt(1).console):
         with path.open("ab") as file:
             file.write(b"\xff\x00\n{}\n" + b"x" * 100_000 + b'\n{"step": 63, "data": null}\n{"half')
     app = make.app(warned)

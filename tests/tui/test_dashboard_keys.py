@@ -28,10 +28,6 @@ async def opened(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
-def write_state(run: Path, state: dict[str, Any]) -> None:
-    RunDir(run).state.write_text(json.dumps(state))
-
-
 async def test_stop_asks_and_no_leaves_the_run_alone(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:

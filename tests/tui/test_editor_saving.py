@@ -146,8 +146,7 @@ async def test_a_fix_made_before_the_start_comes_back_into_the_draft(mine: Path)
 
 async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace, home: Path) -> None:
     run = RunDir(make.run(state=make.ended("finished", step=80)))
-    info = {**run.read_info(), "preset": load("toy-cpu", ["actor.lr=1e-4"]).snapshot()}
-    run.write_info(info)
+    info = make.write_info(run.path, preset=load("toy-cpu", ["actor.lr=1e-4"]).snapshot())
     async with make.app().run_test(size=HOME) as pilot:
         await pilot.pause()
         edit_run(pilot.app, info, "actor.lr")

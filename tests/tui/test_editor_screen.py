@@ -224,8 +224,7 @@ async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -
         await pilot.press("c")
         await until(pilot, lambda: "no run of mine" in toasts(pilot.app))
         run = RunDir(make.run(name="mine", state=make.ended("finished", step=80)))
-        snapshot = load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot()
-        run.write_info({**run.read_info(), "preset": snapshot})
+        make.write_info(run.path, preset=load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot())
         await pilot.press("c")
         await until(pilot, lambda: f"against run {run.id}" in text_of(pilot, "#changes"))
         assert "9e-4 to 2e-4" in text_of(pilot, "#changes") and "env.A" in text_of(pilot, "#changes")
@@ -242,7 +241,7 @@ async def test_watching_changes_nothing(mine: Path) -> None:
 
 async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> None:
     run = RunDir(make.run(state=make.ended("failed", step=3)))
-    run.write_info({**run.read_info(), "preset": load("toy-cpu").snapshot()})
+    make.write_info(run.path, preset=load("toy-cpu").snapshot())
     async with make.app(run.path).run_test(size=HOME) as pilot:
         await pilot.app.workers.wait_for_complete()
         await pilot.press("e")

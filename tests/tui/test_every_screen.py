@@ -16,6 +16,7 @@ from textual.screen import Screen
 
 from launcher.preset.drafts import open_draft
 from launcher.record.layout import RunDir
+from launcher.record.state import RunState
 from tui.dialogs.ask import AskScreen
 from tui.dialogs.choose import ChooseScreen
 from tui.dialogs.paste import PasteScreen
@@ -110,7 +111,7 @@ def fullest(make: SimpleNamespace, warned: Path) -> Path:
         hex_id="0ld", name="older", attempts=[make.recorded(40)], state=make.ended("finished", created=make.start - 100)
     )
     run = RunDir(warned)
-    run.memory.write_text(json.dumps(make.gpus(8)) + "\n")
+    make.write_samples(run, [make.gpus(8)])
     run.rollouts.mkdir(parents=True)
     for step in (59, 60):
         answer = {"input": "1+1=", "output": f"{step}", "gts": "2", "score": 1.0, "step": step}
@@ -185,9 +186,9 @@ async def test_any_run_can_be_looked_at(make: SimpleNamespace, what: str) -> Non
             attempts=[make.made_up(30, critic__score__mean=math.nan, actor__entropy=math.nan)],
             state=make.running(step=30, checks=make.checks(NUM_1=("CRITICAL", "nan"))),
         ),
-        "empty": lambda: make.run(state={"created": 0, "state": "queued"}),
+        "empty": lambda: make.run(state=RunState("queued", created=0.0)),
         "failed": lambda: make.run(
-            state=make.ended("failed", step=None, error=why, checks=[]), log="Traceback\n" * 400
+            state=make.ended("failed", step=None, error=why, checks=()), log="Traceback\n" * 400
         ),
     }
     app = make.app(runs[what]())

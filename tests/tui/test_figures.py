@@ -7,6 +7,7 @@ import pytest
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
+from launcher.record.events import Event, PhaseChange
 from launcher.record.levels import Bound, Level
 from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, headline, plot, trend
 from tui.charts.marks import rises
@@ -104,9 +105,9 @@ def test_trend_needs_six_values_and_ignores_noise() -> None:
 def test_rises_are_marked_on_their_own_chart_and_releases_are_not(make: SimpleNamespace) -> None:
     events = [
         make.rise(10, "KL-4", "WARN", ""),
-        {**make.rise(20, "KL-4", "OK", ""), "from": "WARN"},
+        make.rise(20, "KL-4", "OK", "", before="WARN"),
         make.rise(30, "ENT-1", "CRITICAL", ""),
-        {"kind": "phase", "phase": "save", "step": 40},
+        Event(make.start + 40, PhaseChange("save", 40)),
     ]
     steps = store(make.recorded(62))
     assert [(mark.step, mark.sign) for mark in plot(KL, steps, make.running(), rises(events)).marks] == [(10, "▲")]

@@ -1,5 +1,6 @@
 """From a flag to its explanation, its mute and its fix; and the events of a run."""
 
+import dataclasses
 import json
 import shutil
 from functools import partial
@@ -12,7 +13,11 @@ from pilots import assert_fits, toasts
 from pilots import until as shown
 from textual.pilot import Pilot
 
+from launcher.record.check import Check
+from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
 from launcher.record.layout import RunDir
+from launcher.record.levels import Bound, Level
+from launcher.record.state import RunState, current
 from launcher.run.actions.import_logs import import_logs
 from tui.app import PpoTui
 from tui.screens.check_detail import CheckDetailScreen
@@ -132,9 +137,9 @@ async def test_m_mutes_and_takes_it_back(make: SimpleNamespace, warned: Path) ->
         await pilot.press("enter", "m")
         sent = [json.loads(path.read_text()) for path in RunDir(warned).control.iterdir()]
         assert [(s["verb"], s["rule"], s["by"]) for s in sent] == [("mute", "KL-4", "screen")]
-        state = RunDir(warned).read_state()
-        muted = [{**check, "muted": check["rule"] == "KL-4"} for check in state["checks"]]
-        RunDir(warned).state.write_text(json.dumps({**state, "checks": muted}))
+        state = current(RunDir(warned))
+        muted = tuple(dataclasses.replace(check, muted=check.rule == "KL-4") for check in state.checks)
+        make.write_state(warned, dataclasses.replace(state, checks=muted))
         await until(pilot, lambda: "muted" in head(app))
         await pilot.press("m")
         verbs = {json.loads(path.read_text())["verb"] for path in RunDir(warned).control.iterdir()}
@@ -172,20 +177,24 @@ async def test_what_cannot_be_done_is_refused(
 
 
 async def test_limits_follow_a_live_run(make: SimpleNamespace) -> None:
-    steps = make.recorded(62)
-    run = make.run(attempts=[steps[:30]], state=make.running(step=29))
+    """They are in the row of the check, which the supervisor writes anew with each step."""
+
+    def limited(value: float) -> RunState:
+        check = Check("ENT-1", level=Level.OK, keys=("actor/entropy",), bounds=(Bound(Level.WARN, "<", value),))
+        state: RunState = make.running(checks=(check,))
+        return state
+
+    run = make.run(attempts=[make.recorded(62)], state=limited(0.2))
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("h")
-        app.screen.query_one(Items).cursor = "ENT-1"
         await pilot.press("enter")
         await opened(pilot)
-        before = page(app)
-        with RunDir(run).attempt(1).steps.open("ab") as file:
-            file.writelines(step.to_line() for step in steps[30:])
-        await until(pilot, lambda: page(app) != before)
-        assert "Limits now" in page(app)
+        chart = app.screen.query(MetricChart).first(MetricChart)
+        assert "▲ WARN < 0.200" in page(app) and [limit.value for limit in chart.plot.limits] == [0.2]
+        make.write_state(run, limited(0.3))
+        await until(pilot, lambda: "▲ WARN < 0.300" in page(app))
+        assert "0.200" not in page(app) and [limit.value for limit in chart.plot.limits] == [0.3]
 
 
 @pytest.mark.parametrize("log", ["nan", "learning", "cpu-toy"])
@@ -204,35 +213,20 @@ async def test_every_check_of_a_real_run_has_a_page_at_any_size(make: SimpleName
             assert_fits(app)
 
 
-EVENTS = [
-    {"kind": "state", "from": "queued", "to": "starting", "t": 0},
-    {"kind": "phase", "phase": "engine", "step": None, "t": 20},
-    {"kind": "state", "from": "starting", "to": "running", "t": 45},
-    {
-        "kind": "health",
-        "rule": "KL-4",
-        "step": 57,
-        "from": "OK",
-        "to": "WARN",
-        "message": "KL rose by 0.12 in 20 steps while the reward changed by 0.01",
-        "t": 100,
-    },
-    {"kind": "alert", "text": "on_alert: curl left with 7: no route to host", "t": 102},
-    {
-        "kind": "health",
-        "rule": "KL-4",
-        "step": 70,
-        "from": "WARN",
-        "to": "CRITICAL",
-        "message": "KL rose by 0.3",
-        "t": 90000,
-    },
-    {"kind": "action", "verb": "mute", "by": "screen", "rule": "LEN-1", "t": 90010},
-    {"kind": "health", "rule": "KL-4", "step": 78, "from": "CRITICAL", "to": "OK", "message": "KL fell", "t": 90100},
-    {"kind": "action", "verb": "stop", "by": "screen", "rule": None, "t": 90200},
-    {"kind": "exit", "code": 143, "signal": "SIGTERM", "requested_by": "screen", "t": 90206},
-    {"kind": "note", "text": "a process would not die: \x1b[2Jpython 77", "t": 90207},
-    {"kind": "state", "from": "stopping", "to": "stopped", "t": 90208},
+ROSE = "KL rose by 0.12 in 20 steps while the reward changed by 0.01"
+EVENTS: list[tuple[int, What]] = [  # seconds since the start
+    (0, StateChange("queued", "starting")),
+    (20, PhaseChange("engine")),
+    (45, StateChange("starting", "running")),
+    (100, LevelChange(57, "KL-4", Level.OK, Level.WARN, ROSE)),
+    (102, Alert("on_alert: curl left with 7: no route to host")),
+    (90000, LevelChange(70, "KL-4", Level.WARN, Level.CRITICAL, "KL rose by 0.3")),
+    (90010, Action("mute", by="screen", rule="LEN-1")),
+    (90100, LevelChange(78, "KL-4", Level.CRITICAL, Level.OK, "KL fell")),
+    (90200, Action("stop", by="screen")),
+    (90206, DriverExit(143, "SIGTERM", "screen")),
+    (90207, Note("a process would not die: \x1b[2Jpython 77")),
+    (90208, StateChange("stopping", "stopped")),
 ]
 
 
@@ -243,7 +237,7 @@ def eventful(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    events = [{**event, "schema": 1, "t": make.start + event["t"]} for event in EVENTS]  # type: ignore[operator]
+    events = [Event(make.start + seconds, what) for seconds, what in EVENTS]
     run: Path = make.run(
         attempts=[make.recorded(80)], state=make.ended("stopped", step=80), events=events, log=make.log
     )
@@ -289,16 +283,13 @@ async def test_events_come_in_live_and_the_cursor_stays_on_its_own(make: SimpleN
         await pilot.press("v", "down")
         items = app.screen.query_one(Items)
         chosen = items.cursor
-        with RunDir(eventful).events.open("a") as file:
-            file.write(json.dumps({"t": make.start + 90300, "kind": "note", "text": "one more"}) + "\n")
+        make.add_events(eventful, Event(make.start + 90300, Note("one more")))
         await until(pilot, lambda: "one more" in text(items))
         assert items.cursor == chosen
 
 
 async def test_a_thousand_events_are_bounded(make: SimpleNamespace, eventful: Path) -> None:
-    with RunDir(eventful).events.open("a") as file:
-        for index in range(1000):
-            file.write(json.dumps({"t": make.start + 90300 + index, "kind": "note", "text": "n"}) + "\n")
+    make.add_events(eventful, *(Event(make.start + 90300 + index, Note("n")) for index in range(1000)))
     app = make.app(eventful)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)

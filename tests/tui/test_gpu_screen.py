@@ -1,5 +1,6 @@
 """The GPU page: devices, who holds their memory, and its history on the steps' axis."""
 
+import dataclasses
 import gzip
 import json
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from launcher.run.reading.machine_history import MemoryHistory
+from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
+from launcher.record.state import RunState
+from launcher.run.reading.machine_history import MachineHistory
 from launcher.run.reading.reader import RunReader
 from tui.charts.lens import Lens
 from tui.charts.memory import look, memory_plot, util_plot
@@ -31,64 +34,61 @@ from tui.widgets.view_line import ViewLine
 GIB = 1 << 30
 RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"
 NAMES = ["ray::WorkerDict", "VLLM::EngineCor", "python"]
-CPU = ["python", "-m", "verl.trainer.main_ppo", "trainer.device=cpu"]
 NO_NVML = "no GPU figures: NVML does not start here (Driver Not Loaded)"
 
 
-def replayed(count: int) -> list[dict[str, Any]]:
-    """gpu.jsonl of `count` GPUs, from what NVML said during real runs on four."""
+def replayed(count: int) -> list[MachineSample]:
+    """Samples of `count` GPUs, from what NVML said during real runs on four."""
     rows = [json.loads(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]
     begun, seconds = rows[0]["t"], {}
     for row in rows:
         seconds.setdefault(round((row["t"] - begun) / 4), {})[row["gpu"]] = row
     return [
-        {
-            "t": begun + 4 * k,
-            "host": {"used": (40 + k % 7) * GIB, "total": 512 * GIB},
-            "run": {"rss": (12 + k % 5) * GIB},
-            "gpus": [gpu(index, found[index % 4]) for index in range(count)],
-        }
+        MachineSample(
+            begun + 4 * k,
+            HostSample((40 + k % 7) * GIB, 512 * GIB),
+            ProcessesSample((12 + k % 5) * GIB),
+            tuple(gpu(index, found[index % 4]) for index in range(count)),
+        )
         for k, found in sorted(seconds.items())
         if len(found) == 4
     ]
 
 
-def gpu(index: int, row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "index": index,
-        "name": row["name"],
-        "used": row["used"],
-        "total": row["total"],
-        "util": row["util"],
-        "power": row["power"] // 1000,
-        "temp": row["temp"],
-        "run_used": sum(size for _, size in row["procs"]),
-        "power_limit": row["plimit"] // 1000,
-        "slow_at": 87,
-        "holders": [
-            {"pid": pid, "whose": "run", "name": name, "user": "ada", "used": size}
-            for (pid, size), name in zip(row["procs"], NAMES, strict=False)
-        ],
-    }
+def gpu(index: int, row: dict[str, Any]) -> GpuSample:
+    return GpuSample(
+        index,
+        row["name"],
+        row["used"],
+        row["total"],
+        row["util"],
+        power=row["power"] // 1000,
+        temp=row["temp"],
+        run_used=sum(size for _, size in row["procs"]),
+        power_limit=row["plimit"] // 1000,
+        slow_at=87,
+        holders=tuple(
+            Holder(pid, "run", name, "ada", size) for (pid, size), name in zip(row["procs"], NAMES, strict=False)
+        ),
+    )
 
 
-def made(make: SimpleNamespace, memory: list[dict[str, Any]], **more: Any) -> Path:
+def made(make: SimpleNamespace, machine: list[MachineSample], **more: Any) -> Path:
     """A run of which a step ended every 12 s, from 150 s after the first sample on."""
-    begun = memory[0]["t"] if memory else make.start
+    begun = machine[0].t if machine else make.start
     steps = [StepRecord(r.step, begun + 150 + 12 * r.step, None, r.data) for r in make.recorded(50)]
     state = make.running(created=begun, started=begun, updated=begun + 790, step=50)
-    path: Path = make.run(**{"attempts": [steps], "state": state, "memory": memory, **more})
+    path: Path = make.run(**{"attempts": [steps], "state": state, "machine": machine, **more})
     return path
 
 
 def worst(make: SimpleNamespace) -> Path:
     """One GPU, hot, shared with somebody."""
-    memory = replayed(1)[:196]
-    last = memory[-1]["gpus"][0]
-    last |= {"used": 60 * GIB, "temp": 86, "slowed": ["heat"]}
-    other = {"pid": 900, "whose": "others", "name": "python", "user": "bob", "used": 9 * GIB}
-    last["holders"] = [*last["holders"], other, {**other, "pid": 77, "whose": "unknown", "name": None, "user": None}]
-    return made(make, memory)
+    *before, last = replayed(1)[:196]
+    others = (Holder(900, "others", "python", "bob", 9 * GIB), Holder(77, used=9 * GIB))
+    holders = (*(last.gpus[0].holders or ()), *others)
+    hot = dataclasses.replace(last.gpus[0], used=60 * GIB, temp=86, slowed=("heat",), holders=holders)
+    return made(make, [*before, dataclasses.replace(last, gpus=(hot,))])
 
 
 async def shown(pilot: Pilot[Any]) -> None:
@@ -104,7 +104,7 @@ def texts(rows: list[Any]) -> list[str]:
 @pytest.mark.parametrize("columns", [1, 20, 40, 80, 160])
 @pytest.mark.parametrize("told", [{}, {"used": None, "total": None, "util": None, "temp": None, "power": None}])
 def test_a_device_is_one_line_at_any_width(columns: int, told: dict[str, Any]) -> None:
-    device = {**replayed(1)[50]["gpus"][0], **told}
+    device = dataclasses.replace(replayed(1)[50].gpus[0], **told)
     row = device_row(device, columns, True)
     assert columns < 25 or width(row) <= columns
     assert "GPU 0" in texts([row])[0]
@@ -113,22 +113,22 @@ def test_a_device_is_one_line_at_any_width(columns: int, told: dict[str, Any]) -
 def test_bar_and_words_split_the_memory_and_never_go_beyond_it() -> None:
     """Used and processes are asked one after the other, so the run may seem to hold more than is used."""
     for used, run in ((60, 48), (48, 60), (140, 140), (0, 0)):
-        device = {"index": 0, "used": used * GIB, "total": 140 * GIB, "run_used": run * GIB, "holders": []}
+        device = GpuSample(0, used=used * GIB, total=140 * GIB, run_used=run * GIB, holders=())
         assert "-" not in texts(detail_rows(device, 100, 9, None))[0]
         bar = texts([device_row(device, 100, False)])[0].rpartition("  ")[2].strip()
         assert len(bar) == 30 and bar.count("▓") == round(min(run, used) / 140 * 30)
 
 
 def test_what_is_not_known_is_said_so() -> None:
-    hidden = {"index": 0, "used": 60 * GIB, "total": 140 * GIB, "run_used": None, "holders": []}
+    hidden = GpuSample(0, used=60 * GIB, total=140 * GIB, holders=())
     said = " ".join(texts(detail_rows(hidden, 100, 9, None)))
     assert "used 60.0" in said and "others" not in said and "a container shows only its own" in said
-    assert "does not tell" in " ".join(texts(holder_rows({"index": 0, "holders": None}, 100, 5)))
+    assert "does not tell" in " ".join(texts(holder_rows(GpuSample(0), 100, 5)))
 
 
 def test_many_holders_are_counted_and_their_names_are_harmless() -> None:
-    holders = [{"pid": n, "whose": "others", "name": f"\x1b[31mp{n}", "user": "x", "used": n * GIB} for n in range(9)]
-    rows = texts(holder_rows({"index": 0, "used": 40 * GIB, "holders": holders}, 80, 4))
+    holders = tuple(Holder(n, "others", f"\x1b[31mp{n}", "x", n * GIB) for n in range(9))
+    rows = texts(holder_rows(GpuSample(0, used=40 * GIB, holders=holders), 80, 4))
     assert "8.0 GiB" in rows[0] and rows[-1].strip() == "6 more, together 15.0 GiB" and len(rows) == 4
     assert "\x1b" not in "".join(rows)
 
@@ -137,8 +137,8 @@ def test_the_history_lies_on_the_steps(make: SimpleNamespace) -> None:
     """Samples come each four seconds, steps each twelve."""
     reader = RunReader(made(make, replayed(2)))
     reader.poll()
-    plot = memory_plot(reader.memory, reader.series, reader.state, devices(reader.memory.latest)[1])
-    before = [index for index, t in enumerate(reader.memory.times) if t <= reader.series.times[10]]
+    plot = memory_plot(reader.machine, reader.series, reader.state, devices(reader.machine.latest)[1])
+    before = [index for index, t in enumerate(reader.machine.times) if t <= reader.series.times[10]]
     assert plot.axis.place(before[-1]) <= reader.series.steps[10] < plot.axis.place(before[-1] + 1)
     drawn = "\n".join(texts(draw(plot, 78, 12)))
     assert "GPU 1 memory" in drawn and "peak 48.0" in drawn
@@ -153,7 +153,7 @@ def test_few_samples_a_step_leave_no_gaps(make: SimpleNamespace) -> None:
     reader.series = SeriesStore()
     for step in range(1, 11):
         reader.series.add(StepRecord(step, make.start + 150 + 2 * step, None, {}))
-    plot = memory_plot(reader.memory, reader.series, {"state": "running"}, devices(reader.memory.latest)[-1])
+    plot = memory_plot(reader.machine, reader.series, RunState("running"), devices(reader.machine.latest)[-1])
     line = next(text for text in texts(draw(plot, 80, 12)) if text.count("⠤") + text.count("⣀") + text.count("⠉") > 20)
     assert " " not in line[7:].rstrip()
 
@@ -180,8 +180,8 @@ def test_the_step_that_goes_on_has_a_place(
         store.add(StepRecord(step, make.start + 10 * step, None, {}))
 
     def looked() -> Plot:
-        device = devices(reader.memory.latest)[-1]
-        return look(memory_plot(reader.memory, store, {"state": state}, device), lens, store, total)
+        device = devices(reader.machine.latest)[-1]
+        return look(memory_plot(reader.machine, store, RunState(state), device), lens, store, total)
 
     assert looked().last == end
     lens.view = View(fitted=True)
@@ -193,11 +193,11 @@ async def test_devices_are_chosen_by_keys_and_the_page_follows(make: SimpleNames
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot)
         listed = app.screen.query_one(DeviceList)
-        assert listed.size.height == 9 and listed.chosen["index"] == 0
+        assert listed.size.height == 9 and listed.chosen.index == 0
         for key, index, title in (("down", 1, "GPU 1 memory"), ("end", "host", "host memory"), ("up", 7, "GPU 7")):
             await pilot.press(key)
             await pilot.pause()
-            assert listed.chosen["index"] == index
+            assert listed.chosen.index == index
             assert app.screen.query_one("#memory-chart", MetricChart).plot.title.startswith(title)
         assert app.screen.query_one("#memory-chart").size.height >= 6
         await pilot.press("g")
@@ -205,18 +205,17 @@ async def test_devices_are_chosen_by_keys_and_the_page_follows(make: SimpleNames
         assert not app.screen.query(DeviceList)
 
 
-@pytest.mark.parametrize(("argv", "complains"), [(CPU, False), (CPU[:-1], True)])
+@pytest.mark.parametrize("on_cpu", [True, False])
 async def test_without_nvml_the_host_is_shown_and_only_a_run_that_wants_gpus_misses_them(
-    make: SimpleNamespace, argv: list[str], complains: bool
+    make: SimpleNamespace, on_cpu: bool
 ) -> None:
-    memory = [make.host(t=make.start + n) for n in range(60)]
-    memory[0]["missing"] = NO_NVML
-    app = make.app(made(make, memory, argv=argv))
+    machine = [make.host(t=make.start + n, missing=None if n else NO_NVML) for n in range(60)]
+    app = make.app(made(make, machine, on_cpu=on_cpu))
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot)
         detail = app.screen.query_one(DeviceDetail)
         said = " ".join(texts(detail.draw(80, 9)))
-        assert (NO_NVML in said) is complains and "run 3.4" in said and "free 21.8 of 31.0 GiB" in said
+        assert (NO_NVML in said) is not on_cpu and "run 3.4" in said and "free 21.8 of 31.0 GiB" in said
         assert len(app.screen.query_one("#memory-chart", MetricChart).plot.curves) == 2
         assert not app.screen.query_one("#util-chart").display
 
@@ -239,13 +238,12 @@ async def test_any_size_will_do(make: SimpleNamespace, size: tuple[int, int]) ->
 
 
 def test_utilisation_is_the_mean_of_a_minute_whatever_the_pace_of_samples() -> None:
-    history = MemoryHistory()
+    history, store, state = MachineHistory(), SeriesStore(), RunState("running")
     for t, util in ((0.0, 90), (10.0, 100), (65.0, 10), (75.0, None), (76.0, 20)):
-        history.add({"t": t, "gpus": [{"index": 0, "util": util}]})
-    reader = SimpleNamespace(last_step=None, steps=[], times=[], seams=[])
-    plot: Any = util_plot(history, reader, {}, {"index": 0})  # type: ignore[arg-type]
+        history.add(MachineSample(t, gpus=(GpuSample(0, util=util),)))
+    plot: Any = util_plot(history, store, state, GpuSample(0))
     assert plot.headline == [] or "nan" not in str(plot.headline)
-    assert util_plot(history, reader, {}, {"index": 1}) is None  # type: ignore[arg-type]
+    assert util_plot(history, store, state, GpuSample(1)) is None
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])
@@ -256,8 +254,9 @@ def test_looks(snap_compare: Callable[..., bool], make: SimpleNamespace, kind: s
     elif kind == "eight":
         run = made(make, replayed(8)[:150])
     else:
-        memory = [make.host(t=make.start + n, run={"rss": (2 + n % 9 / 5) * GIB}) for n in range(300)]
-        run = made(make, [{**memory[0], "missing": NO_NVML}, *memory[1:]])
+        held = [ProcessesSample(int((2 + n % 9 / 5) * GIB)) for n in range(300)]
+        machine = [make.host(t=make.start + n, run=run) for n, run in enumerate(held)]
+        run = made(make, [dataclasses.replace(machine[0], missing=NO_NVML), *machine[1:]])
     assert snap_compare(make.app(run), terminal_size=size, run_before=shown)
 
 
@@ -277,7 +276,7 @@ async def test_the_page_has_the_keys_and_the_view_of_the_other_charts(make: Simp
             assert texts(plot.headline)[0].startswith("at 50: ") and plot.axis.label(60) == "1m 00s"
             assert 0 < plot.first < plot.axis.place(plot.cursor) < plot.last
         await pilot.press("down", "g")
-        assert len(app.screen_stack) == 3 and app.screen.query_one(DeviceList).chosen["index"] == 1
+        assert len(app.screen_stack) == 3 and app.screen.query_one(DeviceList).chosen.index == 1
         await pilot.press("g")
         await pilot.pause()
         assert not app.screen.query(DeviceList) and app.screen.lens.view.across == "time"  # type: ignore[attr-defined]
@@ -325,23 +324,23 @@ async def test_memory_that_verl_logged_follows_the_view_like_any_figure(make: Si
 
 async def test_the_dashboard_below_a_page_paints_nothing_and_catches_up(make: SimpleNamespace) -> None:
     """Textual paints the page above again wherever something below it changes."""
-    memory = replayed(1)
-    run = made(make, memory[:100])
+    machine = replayed(1)
+    run = made(make, machine[:100])
     app = make.app(run)
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot)
         below: Any = app.screen_stack[-2]
         before = below.query_one(Memory).sample
         with (run / "gpu.jsonl").open("a") as file:
-            file.write(json.dumps(memory[101]) + "\n")
+            file.write(json.dumps(machine[101].to_json()) + "\n")
         listed = app.screen.query_one(DeviceList)
         for _ in range(60):
             await pilot.pause(0.05)
-            if below.reader.memory.latest["t"] == memory[101]["t"]:
+            if below.reader.machine.latest.t == machine[101].t:
                 break
         await pilot.pause(1.1)
-        assert listed.devices[0]["used"] == memory[101]["gpus"][0]["used"]
+        assert listed.devices[0].used == machine[101].gpus[0].used
         assert below.query_one(Memory).sample == before
         await pilot.press("g")
         await pilot.pause()
-        assert below.query_one(Memory).sample["t"] == memory[101]["t"]
+        assert below.query_one(Memory).sample.t == machine[101].t

@@ -1,10 +1,12 @@
 """States, phases and verdicts in words."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
 
-from launcher.record.state import ALIVE, ENDED
+from launcher.record.attempt import Exit
+from launcher.record.state import ALIVE, ENDED, RunState
 from tui.drawing.rows import Row
 from tui.words.run import STATES, notice, phase_sentence, state_words, uptime, verdict_words
 
@@ -28,13 +30,13 @@ def test_a_running_run_says_what_it_does(make: SimpleNamespace) -> None:
 def test_an_ended_run_does_not_say_what_it_did_last(make: SimpleNamespace) -> None:
     assert text(state_words(make.ended("finished", phase="validate"))) == "✔ finished"
     assert text(state_words(make.ended("imported", outcome="stopped"))) == "◇ imported · stopped"
-    assert text(state_words({"state": "something new"})) == "? something new"
+    assert text(state_words(RunState("something new"))) == "? something new"
 
 
 def test_the_verdict_names_the_worst_flag_and_counts_the_others(make: SimpleNamespace) -> None:
-    assert text(verdict_words(make.running(verdict="WARN", flags=["KL-4", "ENT-1", "LEN-1"]))) == "▲ WARNING KL-4 +2"
+    assert text(verdict_words(make.running(verdict="WARN", flags=("KL-4", "ENT-1", "LEN-1")))) == "▲ WARNING KL-4 +2"
     assert text(verdict_words(make.running())) == "● healthy"
-    assert text(verdict_words({})) == "· not judged"
+    assert text(verdict_words(RunState("queued"))) == "· not judged"
 
 
 def test_a_run_that_has_ended_warms_up_no_more(make: SimpleNamespace) -> None:
@@ -63,17 +65,17 @@ def test_uptime_counts_minutes_while_the_run_lives(
 
 def test_an_ended_run_ran_until_its_exit(make: SimpleNamespace) -> None:
     late = make.start + 9000
-    assert uptime(make.ended("failed", exit={"t": make.start + 65}), late) == "ran 1m 05s"
+    assert uptime(make.ended("failed", exit=Exit(t=make.start + 65)), late) == "ran 1m 05s"
     assert uptime(make.ended("imported", ended=make.start + 10), late) == "ran 10s"
     assert uptime(make.ended("imported", ended=make.start), late) == ""
-    assert uptime(make.ended("stopped", exit={"t": make.start + 65}, took=185.0), late) == "ran 3m 05s"
+    assert uptime(make.ended("stopped", exit=Exit(t=make.start + 65), seconds=185.0), late) == "ran 3m 05s"
 
 
 def test_a_phase_says_how_long_it_takes_and_usually_takes(make: SimpleNamespace) -> None:
     state = make.running(state="starting", phase="model", phase_since=make.start)
     assert phase_sentence(state, make.start + 13, False) == "loading the models, 10s, usually 15–180 s"
     assert phase_sentence(state, make.start + 2, True) == "loading the models, usually 5–15 s"
-    assert phase_sentence({"phase": None}, None, True) == "starting"
+    assert phase_sentence(RunState("starting"), None, True) == "starting"
 
 
 def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
@@ -89,7 +91,7 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
         f"{told} (what to try: ppo-tui diagnose)"
     )
     assert said("failed", step=None) == "failed before its first step; l shows the log"
-    assert said("stopped", exit={"requested_by": "screen"}) == "stopped at step 62 of 80 from the screen"
+    assert said("stopped", exit=Exit(requested_by="screen")) == "stopped at step 62 of 80 from the screen"
     assert said("finished", step=80) == "finished at step 80 of 80"
     assert said("imported", outcome="failed", error="no GPU") == (
         "imported: a run made elsewhere, failed at step 62 of 80: no GPU"
@@ -100,8 +102,8 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
 
 
 def test_a_slow_phase_says_how_long_of_how_long() -> None:
-    state = {"state": "running", "phase": "rollout", "phase_since": 100.0, "phase_usual": 31.4}
+    state = RunState("running", phase="rollout", phase_since=100.0, phase_usual=31.4)
     assert state_words(state, 123.0)[1][0] == " · rollout 20s of ~31s"
     assert state_words(state)[1][0] == " · rollout"
-    quick = {**state, "phase_usual": 2.0}
+    quick = dataclasses.replace(state, phase_usual=2.0)
     assert state_words(quick, 123.0)[1][0] == " · rollout", "a clock would only flicker"

@@ -1,6 +1,5 @@
 """The list of runs and presets."""
 
-import json
 import time
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,6 @@ from textual.widgets import Input
 
 from launcher.preset.files import Summary, users
 from launcher.preset.library import copy
-from launcher.record.layout import RunDir
 from tui.content.run_list import ORDERS, RunList
 from tui.dialogs.ask import AskScreen
 from tui.dialogs.confirm import ConfirmScreen
@@ -136,7 +134,7 @@ async def test_a_change_of_a_run_shows_and_the_choice_stays(make: SimpleNamespac
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("down")
-        RunDir(runs["live"]).state.write_text(json.dumps(make.ended("stopped", created=make.start - 50)))
+        make.write_state(runs["live"], make.ended("stopped", created=make.start - 50))
         await until(pilot, lambda: "stopped" in options(app)[2])
         make.run(hex_id="ne3", name="newest", state=make.running(created=make.start + 500))
         await until(pilot, lambda: "newest" in options(app)[1])

@@ -32,7 +32,7 @@ def test_failed(snap_compare: Compare, make: SimpleNamespace, size: tuple[int, i
             step=30,
             error=why,
             verdict="CRITICAL",
-            flags=["ERR-1", "MEM-1"],
+            flags=("ERR-1", "MEM-1"),
             checks=make.checks(
                 ERR_1=("CRITICAL", "CUDA out of memory. Tried to allocate 2.1 GiB"),
                 MEM_1=("WARN", "23.9 of 24.0 GB reserved, growing"),
@@ -46,7 +46,7 @@ def test_failed(snap_compare: Compare, make: SimpleNamespace, size: tuple[int, i
 
 def test_starting(snap_compare: Compare, make: SimpleNamespace) -> None:
     state = make.running(
-        state="starting", phase="model", phase_since=make.start + 185, step=None, checks=[], verdict="WARM"
+        state="starting", phase="model", phase_since=make.start + 185, step=None, checks=(), verdict="WARM"
     )
     run = make.run(state=state, machine=[make.gpus(1)], log=make.log)
     assert snap_compare(make.app(run), terminal_size=(80, 24), run_before=ready)

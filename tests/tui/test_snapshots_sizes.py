@@ -40,7 +40,7 @@ def diverged(make: SimpleNamespace) -> Path:
     """Nothing but NaN."""
     names = ("critic__score__mean", "actor__kl_loss", "actor__entropy", "perf__throughput")
     found = ("CRITICAL", "critic/score/mean is nan since step 1")
-    state = make.running(step=30, verdict="CRITICAL", flags=["NUM-1"], checks=make.checks(NUM_1=found))
+    state = make.running(step=30, verdict="CRITICAL", flags=("NUM-1",), checks=make.checks(NUM_1=found))
     steps = make.made_up(30, **dict.fromkeys(names, math.nan))
     return Path(make.run(attempts=[steps], state=state, machine=[make.gpus(1)], log=make.log))
 
@@ -48,14 +48,14 @@ def diverged(make: SimpleNamespace) -> Path:
 def empty(make: SimpleNamespace) -> Path:
     """Queued: nothing has been written but that."""
     nothing = dict.fromkeys(("phase", "step", "total", "eta", "rollout", "step_seconds"))
-    return Path(make.run(state=make.running(state="queued", checks=[], verdict="WARM", **nothing)))
+    return Path(make.run(state=make.running(state="queued", checks=(), verdict="WARM", **nothing)))
 
 
 def failed(make: SimpleNamespace) -> Path:
     """Ended before the first step."""
     why = "the model Qwen/Qwen2.5-0.5B-Instruct was not found: download it, or give a folder in model.path"
     log = "(TaskRunnerV1) loading\nTraceback (most recent call last):\nOSError: not found\n"
-    state = make.ended("failed", step=None, error=why, checks=[], verdict="WARM")
+    state = make.ended("failed", step=None, error=why, checks=(), verdict="WARM")
     return Path(make.run(state=state, machine=[make.host()], log=log))
 
 

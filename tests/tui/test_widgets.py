@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+from launcher.record.check import Check
+from launcher.record.levels import Level
+from launcher.record.machine import GpuSample, MachineSample
+from launcher.record.state import RunState
 from tui.drawing.glyphs import to_ascii
 from tui.drawing.rows import Row
 from tui.widgets.checklist import Checklist, summary
@@ -20,14 +23,14 @@ def lines(rows: Sequence[Row]) -> list[str]:
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
 
-def header(state: dict[str, Any], columns: int, name: str = "gsm8k-0.5b-24gb") -> str:
+def header(state: RunState, columns: int, name: str = "gsm8k-0.5b-24gb") -> str:
     widget = HeaderLine()
-    widget.run_name, widget.run_id, widget.state, widget.now = name, "7f3a1c-x", state, state["updated"]
+    widget.run_name, widget.run_id, widget.state, widget.now = name, "7f3a1c-x", state, state.updated
     return lines(widget.draw(columns, 1))[0]
 
 
 def test_the_header_gives_up_the_name_before_state_and_verdict(make: SimpleNamespace) -> None:
-    state = make.running(verdict="WARN", flags=["KL-4"])
+    state = make.running(verdict="WARN", flags=("KL-4",))
     assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARNING KL-4        up 3m")
     assert header(state, 60) == " gsm8k-0…  ● running · rollout 24/32  ▲ WARNING KL-4  up 3m"
     assert header(state, 34) == " ● running  ▲ WARNING KL-4"
@@ -35,7 +38,7 @@ def test_the_header_gives_up_the_name_before_state_and_verdict(make: SimpleNames
 
 @pytest.mark.parametrize("columns", range(1, 120, 7))
 def test_a_header_never_overflows(make: SimpleNamespace, columns: int) -> None:
-    assert len(header(make.running(flags=["KL-4"]), columns, name="n" * 70)) <= columns
+    assert len(header(make.running(flags=("KL-4",)), columns, name="n" * 70)) <= columns
 
 
 def test_progress_leaves_out_the_eta_then_the_pace(make: SimpleNamespace) -> None:
@@ -58,7 +61,7 @@ def test_a_start_shows_its_phases(make: SimpleNamespace) -> None:
     ]
 
 
-def memory(sample: dict[str, Any] | None, rows: int, columns: int = 80, on_cpu: bool = False) -> list[str]:
+def memory(sample: MachineSample | None, rows: int, columns: int = 80, on_cpu: bool = False) -> list[str]:
     widget = Memory()
     widget.sample, widget.on_cpu = sample, on_cpu
     return lines(widget.draw(columns, rows))
@@ -85,21 +88,21 @@ def test_without_a_gpu_the_host_and_one_sentence_stand_there(make: SimpleNamespa
 
 
 def test_a_gpu_that_tells_nothing_is_still_listed(make: SimpleNamespace) -> None:
-    silent = make.host(gpus=[{"index": 0, "name": "GPU", "used": None, "total": None, "util": None}])
+    silent = make.host(gpus=(GpuSample(0, "GPU"),))
     assert memory(silent, 1) == [" GPU 0 GPU      –/– GiB  ░░░░░░░░░░░░░░░░░░░░░░░░"]
 
 
 def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> None:
-    def check(level: str, question: str, message: str = "") -> dict[str, str]:
-        return {"rule": "X-1", "level": level, "question": question, "message": message}
+    def check(level: Level, question: str, message: str = "") -> Check:
+        return Check("X-1", question, level, message)
 
     widget = Checklist()
     widget.checks = [
-        check("WARN", "Is the drift buying reward?", "KL rose by 0.12"),
-        check("NOTICE", "Is the policy collapsing?", "entropy 0.04"),
-        check("OK", "Are all numbers finite?", "112 figures, all finite"),
-        *[check("OK", "Is the policy running away from the reference?")] * 17,
-        *[check("N-A", "Are the samples fresh?")] * 2,
+        check(Level.WARN, "Is the drift buying reward?", "KL rose by 0.12"),
+        check(Level.NOTICE, "Is the policy collapsing?", "entropy 0.04"),
+        check(Level.OK, "Are all numbers finite?", "112 figures, all finite"),
+        *[check(Level.OK, "Is the policy running away from the reference?")] * 17,
+        *[check(Level.N_A, "Are the samples fresh?")] * 2,
     ]
     assert lines(widget.draw(80, 4)) == [
         " ▲ WARN     Is the drift buying reward? KL rose by 0.12",
@@ -115,10 +118,7 @@ def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> No
 
 
 def test_a_muted_check_is_only_counted() -> None:
-    checks = [
-        {"rule": "KL-1", "question": "Is it?", "level": "OK", "message": ""},
-        {"rule": "KL-4", "question": "Is it?", "level": "CRITICAL", "message": "", "muted": True},
-    ]
+    checks = [Check("KL-1", "Is it?", Level.OK), Check("KL-4", "Is it?", Level.CRITICAL, muted=True)]
     assert summary(checks) == "1 more fine · 1 muted"
     widget = Checklist()
     widget.checks = checks
@@ -126,9 +126,9 @@ def test_a_muted_check_is_only_counted() -> None:
 
 
 def test_the_full_list_says_since_when() -> None:
-    check = {"rule": "KL-4", "question": "Is it?", "level": "WARN", "message": "KL rose", "since": 57}
+    check = Check("KL-4", "Is it?", Level.WARN, "KL rose", since=57)
     assert lines(check_rows(check, 80)) == [" ▲ WARN      Is it? KL-4", "             since step 57: KL rose"]
-    cleared = {"rule": "KL-4", "question": "Is it?", "level": "OK", "message": "fine", "was": "WARN", "cleared": 70}
+    cleared = Check("KL-4", "Is it?", Level.OK, "fine", was=Level.WARN, cleared=70)
     assert lines(check_rows(cleared, 80))[1] == "             fine (WARN until step 70)"
 
 
