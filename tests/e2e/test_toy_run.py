@@ -18,7 +18,6 @@ from waiting import PATIENCE, wait_for
 
 from launcher.format import number
 from launcher.record.layout import RunDir
-from launcher.record.state import ALIVE
 
 PPO_TUI = str(Path(sys.executable).parent / "ppo-tui")
 STARTS = 5  # Ray itself gives up when it has not started in 30 seconds, which a busy machine may need
@@ -54,13 +53,11 @@ def start(env: dict[str, str], *settings: str, step: int) -> dict[str, str]:
         found: dict[str, str] = json.loads(started.stdout)
 
         try:
-            state = wait_for(
-                RunDir(Path(found["dir"])), lambda now: (now["step"] or 0) >= step or now["state"] not in ALIVE
-            )
+            state = wait_for(RunDir(Path(found["dir"])), lambda now: (now.step or 0) >= step or not now.live)
         except BaseException:
             ppo_tui(env, "stop", found["run"], "--wait")
             raise
-        if (state["step"] or 0) >= step:
+        if (state.step or 0) >= step:
             return found
         cause = json.loads(ppo_tui(env, "diagnose", found["run"], "--json").stdout)
         assert cause["cause"] == "ray-start", cause
