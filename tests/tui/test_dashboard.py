@@ -81,22 +81,22 @@ async def test_charts_are_drawn_again_for_what_they_tell_of_the_state_only(
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        drawn: list[MetricChart] = []
+        shown: list[MetricChart] = []
         plain = MetricChart.show
 
         def counted(self: MetricChart, plot: Plot) -> None:
-            drawn.append(self)
+            shown.append(self)
             plain(self, plot)
 
         monkeypatch.setattr(MetricChart, "show", counted)
         state = current(RunDir(warned))
         make.write_state(warned, dataclasses.replace(state, step=62, eta=37.0, phase="update"))
         await until(pilot, lambda: "37s" in drawn(app, ProgressLine))
-        assert drawn == []
+        assert shown == []
         flagged = make.checks(ENT_1=("CRITICAL", "entropy 0.01"))
         make.write_state(warned, dataclasses.replace(state, eta=36.0, checks=flagged))
         await until(pilot, lambda: "✖" in drawn(app, MetricChart, 2))
-        assert drawn != []
+        assert shown != []
 
 
 async def test_nothing_is_painted_while_nothing_changes(

@@ -299,13 +299,16 @@ def test_looks(
     assert snap_compare(make.app(), terminal_size=size, run_before=ready)
 
 
-@pytest.mark.parametrize("size", [(250, 80), (40, 12), (20, 5), (3, 2)])
-async def test_the_list_fits_any_terminal(make: SimpleNamespace, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "word"), [((250, 80), "Runs"), ((40, 12), "Runs"), ((20, 5), "running"), ((3, 2), "")]
+)
+async def test_the_list_fits_any_terminal(make: SimpleNamespace, size: tuple[int, int], word: str) -> None:
+    """In a terminal of five lines one is left for the list: that of the chosen run."""
     three_runs(make)
     app = make.app()
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
-        assert_fits(app, *(["Runs"] if size[0] >= 20 else []))
+        assert_fits(app, word)
 
 
 async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, home: Path) -> None:
