@@ -106,8 +106,8 @@ def test_closing_the_terminal_changes_nothing_for_the_run(env: dict[str, str], r
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)
     terminal.wait_for(lambda t: "toy-cpu" in t)
     terminal.hang_up()
-    after = wait_for(RunDir(Path(run["dir"])), lambda now: now["step"] >= before["step"] + 2)
-    assert after["state"] == "running" and after["driver"] == before["driver"]
+    after = wait_for(RunDir(Path(run["dir"])), lambda now: (now.step or 0) >= before["step"] + 2)
+    assert after.state == "running" and after.driver is not None and after.driver.to_json() == before["driver"]
 
 
 def test_no_secret_of_the_environment_is_written_down(run: dict[str, str]) -> None:
@@ -159,8 +159,8 @@ def test_with_adapters_actor_and_critic_learn(env: dict[str, str]) -> None:
     """LoRA: the reference is the actor without its adapter."""
     adapters = ["model.lora_rank=4", "critic.lora_rank=4"]
     found = start(env, *adapters, "trainer.steps=3", "trainer.validate_first=false", step=3)
-    state = wait_for(RunDir(Path(found["dir"])), lambda now: now["state"] not in ALIVE)
-    assert state["state"] == "finished", state
+    state = wait_for(RunDir(Path(found["dir"])), lambda now: not now.live)
+    assert state.state == "finished", state
     first, _, third = (logged(found)[step] for step in (1, 2, 3))
     assert all(step[f"{model}/grad_norm"] > 0 for step in (first, third) for model in ("actor", "critic"))
     # actor and reference are the same before the first update; by the third the adapter is away from it
