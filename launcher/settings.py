@@ -11,8 +11,6 @@ Each setting comes from the command line, else the environment, else config.yaml
       log.search: slash,ctrl+f
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

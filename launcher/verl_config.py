@@ -4,8 +4,6 @@
 `launcher.preset.effective.EffectiveConfig` knows veRL's defaults and answers every question.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, overload
 

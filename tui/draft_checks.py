@@ -1,7 +1,5 @@
 """The process that checks drafts while they are edited (`launcher.preflight.live`), asked from the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import subprocess

@@ -1,7 +1,5 @@
 """The keys of the screen by their ids, and the user's own keys laid over them."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

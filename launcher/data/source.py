@@ -1,7 +1,5 @@
 """Where rows come from: files of JSON lines, plain or compressed, and data sets of the Hugging Face hub."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Rows of one's own: a table of questions and answers as .jsonl or .csv into veRL's schema."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A change that is offered works: it is tried on the checks first, and goes on until nothing new is wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

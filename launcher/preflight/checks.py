@@ -1,7 +1,5 @@
 """The checks, and what runs them. A check is a plain function: what is checked in, findings out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

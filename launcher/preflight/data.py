@@ -1,7 +1,5 @@
 """The data files: are they there, and do they hold what veRL reads?"""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Whether the rollout engine would start: its share is free, and holds one row of the longest length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from launcher.format import GIB, gib

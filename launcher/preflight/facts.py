@@ -4,8 +4,6 @@ The fields of its configuration classes and the names it registers; its keys and
 `launcher.preset.defaults`.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import functools

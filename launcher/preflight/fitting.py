@@ -1,7 +1,5 @@
 """Does it fit, and which single change would make it fit?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from launcher.format import gib

@@ -1,7 +1,5 @@
 """What stands before a run: the preflight, and what happens when it finds an error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from launcher.errors import UserError

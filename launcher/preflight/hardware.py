@@ -1,8 +1,6 @@
 """The machine itself: GPUs and their driver, disk, shared memory, limits. Nothing here is about the preset's
 memory, which has a module of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -1,7 +1,5 @@
 """Models that are not on this machine: is it a name on the Hugging Face hub, and does the hub answer?"""
 
-from __future__ import annotations
-
 import http.client
 import re
 import urllib.error

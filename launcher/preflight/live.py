@@ -6,8 +6,6 @@ Reads one JSON object a line (`path`, `text` of the preset) and replies to each 
 whatever the checks import.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What this login brings along: Ray that somebody left, variables, what happens at log-out, the terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import os

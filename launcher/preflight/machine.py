@@ -1,7 +1,5 @@
 """The machine that a preset is checked for: this one, or one that is assumed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

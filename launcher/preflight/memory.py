@@ -5,8 +5,6 @@ engine reserves. The likely one adds activations and logits for micro-batches fu
 own memory and what a sleeping engine keeps. docs/memory.md compares both with real runs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The model: does it suit the settings, is it here and whole, can it be had?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 

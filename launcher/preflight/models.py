@@ -3,8 +3,6 @@
 Neither torch nor transformers is needed: a config.json and the headers of the weight files say it all.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ at: `untrue` rows have no ground truth, `null` an empty one, `unlike` (with `unl
 scorer never finds in an answer. `lengths` is {tokens: rows}.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -4,8 +4,6 @@ veRL loads it after the models and does not stop when it fails: prompts whose sc
 run dies only when none is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ batches. With `kv_cache_memory_bytes` the KV cache has that size, and the share 
 start. sglang's is a share of what is free when it starts, for weights and KV cache alone.
 """
 
-from __future__ import annotations
-
 from launcher.format import GIB
 from launcher.preflight.models import Architecture
 from launcher.preflight.sizing import Plan

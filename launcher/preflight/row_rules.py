@@ -1,7 +1,5 @@
 """What the rows of the data files mean for a run: scores, lengths, batches."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

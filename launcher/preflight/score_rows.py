@@ -9,8 +9,6 @@ As in veRL's reward workers there is one event loop, and a plain function is cal
 `signal.alarm`, for one, does not work.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import importlib.util

@@ -1,7 +1,5 @@
 """What a preset makes big: the models with their training states, and the tokens of one pass."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from launcher import verl_env

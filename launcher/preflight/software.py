@@ -3,8 +3,6 @@
 veRL's own package metadata says what it wants, so that every version is checked against its own requirements.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping

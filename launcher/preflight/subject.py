@@ -1,7 +1,5 @@
 """What is checked: a preset's effective configuration, and the machine that it is for."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The value to suggest in the place of one that is refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, get_origin

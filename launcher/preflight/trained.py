@@ -1,7 +1,5 @@
 """A model that is trained, on one GPU, and what lies beside it because of FSDP."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from launcher.preflight.models import ModelFacts

@@ -1,7 +1,5 @@
 """Questions to another interpreter: a script of ours run by the Python that has veRL, JSON in, JSON out."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

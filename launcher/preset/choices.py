@@ -1,7 +1,5 @@
 """What can be put into a field: its choices, sizes that divide the batch, files, models, presets; veRL's keys."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """The groups of a preset about the course of training: trainer and Ray."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from launcher.preset.fields import Group, verl

@@ -1,7 +1,5 @@
 """The groups of a preset about the models beside the policy: the critic and the reference."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from launcher.preset.fields import Group, verl

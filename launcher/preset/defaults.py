@@ -6,8 +6,6 @@ unresolved (`${oc.select:data.max_prompt_length,512}`), so that a key which foll
 answered for any settings.
 """
 
-from __future__ import annotations
-
 import functools
 import gzip
 import hashlib

@@ -4,8 +4,6 @@ The text is the truth. Each change makes a new text out of it (`launcher.preset.
 text before, comments stay, and what cannot be read is still there to be mended.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping, Sequence

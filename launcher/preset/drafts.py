@@ -2,8 +2,6 @@
 that was not saved when the screen went away: a connection that broke must not cost an edit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import re

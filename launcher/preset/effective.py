@@ -3,8 +3,6 @@
 Keys are those of the newest version throughout ppo-tui; here alone they become those of the version that runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The environment of a run: what the preset sets, what ppo-tui adds, and never a secret."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

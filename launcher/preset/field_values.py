@@ -1,7 +1,5 @@
 """Single values of a preset: where they stand in its file, what a person means by a text, what may not be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_origin

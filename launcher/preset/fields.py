@@ -1,7 +1,5 @@
 """One line a field: its type, its veRL key, its meaning, its range. The rest is read off that line."""
 
-from __future__ import annotations
-
 import types
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin

@@ -1,7 +1,5 @@
 """Presets on disk: find them, read them, lay them and the settings over one another."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Mapping, Sequence

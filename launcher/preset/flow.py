@@ -4,8 +4,6 @@ Counted as veRL counts (rules P6 to P13 of docs/preflight.md): batch sizes are p
 responses of them, and only then are they shared out to GPUs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path

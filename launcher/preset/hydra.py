@@ -1,7 +1,5 @@
 """Hydra's override grammar: values into text that means them, and text back into values."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

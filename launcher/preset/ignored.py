@@ -4,8 +4,6 @@ Hydra accepts every key of the configuration tree, whether the trainer reads it 
 under its own name, not the newest one: `versions` already turns old names into those that are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A preset from what a reader of a tutorial has in hand: a shell script or a pasted command of overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Layers are flat, so that laying one over another is a dictionary update, and bot
 (`actor.lr`, `actor_rollout_ref.actor.optim.lr`) land on the same entry.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The user's own presets as files: copy, rename, delete, import. Shipped ones are never touched."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from launcher import paths

@@ -1,7 +1,5 @@
 """The groups of a preset about the policy: the model it starts from, and how it is updated."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from launcher.preset.fields import Group, verl

@@ -1,7 +1,5 @@
 """Which shipped preset suits a machine, by what each says it needs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

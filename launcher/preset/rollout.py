@@ -1,7 +1,5 @@
 """The group of a preset about the engine that writes the responses."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from launcher.preset.fields import Group, verl

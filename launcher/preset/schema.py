@@ -1,7 +1,5 @@
 """A preset: everything a run is asked to do. The groups hold the fields, one line each."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from launcher.preset.course import Cluster, Trainer

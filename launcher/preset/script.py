@@ -5,8 +5,6 @@ Understood are quotes, comments, continued lines, assignments, arrays, `export`,
 (`$(date)`, loops, conditions) is listed in notes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The command of a run as a person would type it."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

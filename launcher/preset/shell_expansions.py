@@ -1,7 +1,5 @@
 """What `${NAME%/*}`, `${NAME,,}` and `$(dirname "$0")` come to, without running anything."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable

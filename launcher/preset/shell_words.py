@@ -1,7 +1,5 @@
 """A shell's words: quotes, comments, continued lines, and the variables in them."""
 
-from __future__ import annotations
-
 import ast
 import operator
 import re

@@ -1,7 +1,5 @@
 """The next value of a number: learning rates by 1-2-5, sizes by doubling, batches by what divides them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any

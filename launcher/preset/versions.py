@@ -1,7 +1,5 @@
 """What veRL's keys are called in each version, 0.5.0 to 0.9.1 (read from the wheels, composed)."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 

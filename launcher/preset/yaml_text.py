@@ -5,8 +5,6 @@ where it stands in the text. What is unusual (anchors, several lines in braces) 
 result, and done by ruamel when it does not say what was wanted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

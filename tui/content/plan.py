@@ -1,7 +1,5 @@
 """What a preset comes to, drawn: the way of a batch, the memory of each phase, what differs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any

@@ -1,7 +1,5 @@
 """The form of a preset as rows: groups, fields with their values and where those come from, what is wrong."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

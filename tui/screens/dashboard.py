@@ -1,7 +1,5 @@
 """One run at a glance: what it does, how it is, its charts, checks, memory, log."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A preset as a form, and beside it what it comes to: batches, memory, findings, changes, the command."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Before a run: what it comes to, its exact command, and what the preflight says."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """The pages of a run, each behind a key: what every screen of one run can open."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """What a draft comes to, beside its form: the plan, findings, what differs, the command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The fields of a draft: choose, step, type, reset, add one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 One small function a rule. The first line of its docstring is the rule's line in docs/preflight.md.
 """
 
-from __future__ import annotations
-
 from launcher.preflight.config import (
     adapter,
     algorithm,

@@ -3,8 +3,6 @@
 veRL: `verl/utils/config.py: validate_config`, `verl/workers/rollout/vllm_rollout/utils.py: get_vllm_max_lora_rank`.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

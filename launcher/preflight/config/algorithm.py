@@ -4,8 +4,6 @@ veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/p
 `verl/trainer/ppo/v1/trainer_base.py: _resolve_filter_groups_metric`.
 """
 
-from __future__ import annotations
-
 from launcher.preflight.config.base import Findings, error, info, unknown_name, warning
 from launcher.preflight.subject import Subject
 from launcher.verl_config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, TRAINER, N

@@ -1,7 +1,5 @@
 """What the rules share: how findings are made, which numbers would work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ veRL: `verl/utils/config.py: validate_config`, `verl/workers/config/actor.py: Ac
 `verl/workers/config/critic.py: CriticConfig.validate`.
 """
 
-from __future__ import annotations
-
 from launcher.preflight.config.base import Findings, dividing, error, multiples, one_of, warning
 from launcher.preflight.subject import Subject
 from launcher.verl_config import (

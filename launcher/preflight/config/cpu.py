@@ -1,7 +1,5 @@
 """What ppo-tui's CPU platform demands (`trainer.device=cpu`)."""
 
-from __future__ import annotations
-
 from launcher.preflight.config.base import Findings, error
 from launcher.preflight.subject import Subject
 from launcher.verl_config import ACTOR, CRITIC, MODEL, REF, ROLLOUT

@@ -1,7 +1,5 @@
 """Files that keys name, beside data, models and reward functions: they are there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from launcher.files import beside

@@ -3,8 +3,6 @@
 veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from launcher.preflight.config.base import Findings, error, info, warning

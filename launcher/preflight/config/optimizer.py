@@ -3,8 +3,6 @@
 veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 """
 
-from __future__ import annotations
-
 from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean

@@ -4,8 +4,6 @@ veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_a
 `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
 """
 
-from __future__ import annotations
-
 from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
 from launcher.preflight.finding import of_hardware
 from launcher.preflight.subject import Subject

@@ -3,8 +3,6 @@
 veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_manager_cls`.
 """
 
-from __future__ import annotations
-
 import math
 
 from launcher.preflight.config.base import Findings, error, gpu_count, unknown_name

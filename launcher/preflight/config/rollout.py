@@ -4,8 +4,6 @@ veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/worke
 `verl/workers/engine/fsdp/transformer_impl.py: FSDPEngine`.
 """
 
-from __future__ import annotations
-
 from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean

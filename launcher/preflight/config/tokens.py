@@ -4,8 +4,6 @@ veRL: `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`,
 `verl/utils/seqlen_balancing.py: rearrange_micro_batches`.
 """
 
-from __future__ import annotations
-
 from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
 from launcher.verl_config import ACTOR, CRITIC, DYNAMIC, LOG_PROB_DYNAMIC, MODEL_LENGTH, PROMPT, REF, RESPONSE, ROLLOUT

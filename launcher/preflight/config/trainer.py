@@ -3,8 +3,6 @@
 veRL: `verl/utils/tracking.py: Tracking`.
 """
 
-from __future__ import annotations
-
 from launcher.errors import UserError
 from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject

@@ -3,8 +3,6 @@
 veRL: `verl/base_config.py: BaseConfig` and the classes derived from it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from launcher.preflight.config.base import Findings, error, warning

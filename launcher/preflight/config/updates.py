@@ -5,8 +5,6 @@ prepare_micro_batches`, `verl/trainer/ppo/v1/trainer_base.py: _get_required_batc
 `verl/workers/fsdp_workers.py: ActorRolloutRefWorker.__init__`.
 """
 
-from __future__ import annotations
-
 import math
 
 from launcher.preflight.config.base import Findings, dividing, error, info, multiples, one_of

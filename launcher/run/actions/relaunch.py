@@ -1,7 +1,5 @@
 """Runs and the presets they came from: a run edited out of an earlier one, and the last run of a preset."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
