@@ -36,7 +36,7 @@ def check(
     if json:
         put_json(found.as_json())
     else:
-        for line in told(found.findings):
+        for line in finding_lines(found.findings):
             put(line)
         put_memory(found.memory)
         put(verdict(found.findings))
@@ -44,7 +44,7 @@ def check(
         raise typer.Exit(1)
 
 
-def told(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
+def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:
     """The findings by group: sign, level, rule, message; below it what to do.
 
     As wide as the terminal that `out` (stdout when None) is; elsewhere a line each.

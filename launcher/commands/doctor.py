@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 def doctor(json: Json = False) -> None:
     """Look over this machine and its packages."""
     from launcher import verl_env
-    from launcher.commands.check import told, verdict
+    from launcher.commands.check import finding_lines, verdict
     from launcher.preflight import hardware, login, software
     from launcher.preflight.finding import in_order
     from launcher.preflight.machine import here
@@ -40,7 +40,7 @@ def doctor(json: Json = False) -> None:
             }
         )
         return
-    for line in told(found):
+    for line in finding_lines(found):
         put(line)
     put_table(_table(python, gpu=bool(machine.gpus)))
     put(verdict(found))

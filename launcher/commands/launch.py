@@ -101,14 +101,14 @@ def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do n
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """What the preflight refuses is told in full and ends in exit code 1."""
-    from launcher.commands.check import told, verdict
+    """Prints all that the preflight refuses and ends in exit code 1."""
+    from launcher.commands.check import finding_lines, verdict
     from launcher.preflight.gate import FORCE, Refused
 
     try:
         yield
     except Refused as refused:
-        for line in told(refused.findings, sys.stderr):
+        for line in finding_lines(refused.findings, sys.stderr):
             say(line)
         say(f"{verdict(refused.findings)}; {FORCE}")
         raise typer.Exit(1) from None

@@ -17,7 +17,7 @@ from launcher.text import clean
 
 Narrate = Callable[[str], None]
 _FIRST = (0, 4, 1)  # the version of veRL that brought the merger into its package
-_TOLD = 8  # last lines of a merger that failed
+_LAST = 8  # last lines of a merger that failed
 
 
 class MergeError(Exception):
@@ -73,5 +73,5 @@ def _run(python: str, actor: Path, target: Path) -> None:
     )
     if done.returncode != 0 or not any(target.glob("*.safetensors")):
         lines = clean(done.stdout.decode(errors="replace")).strip().splitlines()
-        told = "\n".join(lines[-_TOLD:]) or "it said nothing"
-        raise MergeError(f"veRL's merger ended with code {done.returncode}:\n{told}")
+        said = "\n".join(lines[-_LAST:]) or "it said nothing"
+        raise MergeError(f"veRL's merger ended with code {done.returncode}:\n{said}")

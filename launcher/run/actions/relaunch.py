@@ -17,10 +17,9 @@ def origin(earlier: RunDir, preset: dict[str, Any]) -> Origin:
 
 
 def note_origin(run: RunDir, after: Origin) -> None:
-    """Tells it in the history of the new run."""
-    settings = [f"{each.key}={text_of(each.now)}" for each in after.diff]
-    told = (f"after {after.run}:", *settings)
-    EventLog(run.events).add(Action("relaunch", after=after.run, settings=told))
+    """Notes it in the history of the new run."""
+    changes = (f"{each.key}={text_of(each.now)}" for each in after.diff)
+    EventLog(run.events).add(Action("relaunch", after=after.run, settings=(f"after {after.run}:", *changes)))
 
 
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:

@@ -153,12 +153,12 @@ def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     in none: its values are None.
     """
     flat = [settings(info) for info in infos]
-    told = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
-    keys = sorted({key for entry in told for key in entry})
+    known = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
+    keys = sorted({key for entry in known for key in entry})
     return [
         Difference(key, [entry.get(key) for entry in flat])
         for key in keys
-        if any(key not in entry or entry[key] != told[0].get(key) for entry in told)
+        if any(key not in entry or entry[key] != known[0].get(key) for entry in known)
     ]
 
 
@@ -169,8 +169,8 @@ def notes(compared: Sequence[Compared]) -> list[str]:
         if each.info.preset is None:
             found.append(f"run {each.run.id} has no preset: its settings are not compared")
         elif each.resumed:
-            told = " ".join(each.resumed)
-            found.append(f"run {each.run.id} was resumed with {told}: its settings are those since then")
+            resumed = " ".join(each.resumed)
+            found.append(f"run {each.run.id} was resumed with {resumed}: its settings are those since then")
     return found
 
 
