@@ -15,6 +15,7 @@ from launcher.preset.draft import ChangedOnDisk, Draft
 from launcher.preset.drafts import draft_of_run, keep_unsaved, open_draft, restore_unsaved
 from launcher.preset.field_values import typed, where_of
 from launcher.preset.files import load, shipped
+from launcher.record.info import RunInfo
 
 MINE = """\
 # my first try
@@ -150,11 +151,11 @@ def test_a_shipped_preset_becomes_one_of_yours_when_it_is_saved(home: Path) -> N
 
 def test_a_draft_of_a_run_says_exactly_what_the_run_was_started_with(home: Path) -> None:
     first = load("toy-cpu", ["actor.lr=1e-4", "env.A=b", "health.rules.KL-1.warn=0.5"])
-    draft = draft_of_run({"id": "7f3a-toy", "name": "toy-cpu", "preset": first.snapshot()})
+    draft = draft_of_run(RunInfo("7f3a-toy", "toy-cpu", preset=first.snapshot()))
     assert draft.run == "7f3a-toy" and draft.path.name == "toy-cpu-7f3a.yaml"
     assert draft.loaded().preset == first.preset
     with pytest.raises(UserError, match="made elsewhere"):
-        draft_of_run({"id": "x", "name": "imported"})
+        draft_of_run(RunInfo("x", "imported"))
 
 
 def test_what_another_program_wrote_is_never_lost_silently(mine: Path) -> None:
