@@ -14,7 +14,7 @@ from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.reading.missed import Missed, is_alarm, last_look, looked, missed
+from launcher.run.reading.missed import Missed, last_look, looked, missed
 from launcher.run.reading.reader import RunReader
 from launcher.text import clean
 from tui.terminal import notification, send
@@ -49,7 +49,7 @@ class Notices:
         """New flags that reached WARN or CRITICAL, and the end of the run."""
         reader = self._reader
         fresh = (event.what for event in reader.events_since(self._events))
-        rises = [each for each in fresh if isinstance(each, LevelChange) and is_alarm(each)]
+        rises = [each for each in fresh if isinstance(each, LevelChange) and each.alarming]
         rises = [each for each in rises if each.rule not in reader.state.muted]
         self._events = reader.event_count
         rises.sort(key=lambda change: -change.after)

@@ -50,6 +50,11 @@ class LevelChange(Record):
         return self.after > max(self.before, Level.OK)
 
     @property
+    def alarming(self) -> bool:
+        """Whether a flag rose so high that a person should hear of it."""
+        return self.rose and self.after >= Level.WARN
+
+    @property
     def notable(self) -> bool:
         """Whether a flag rose, fell or cleared; the rest is rules that began to judge."""
         return max(self.before, self.after) > Level.OK

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from launcher.metrics.records import parse_object
 from launcher.record.json import RARE, Record
 
 
@@ -66,3 +67,11 @@ class MachineSample(Record):
     run: ProcessesSample = ProcessesSample()
     gpus: tuple[GpuSample, ...] = ()
     missing: str | None = field(default=None, metadata=RARE)
+
+    @classmethod
+    def from_line(cls, line: bytes) -> "MachineSample | None":
+        """The sample of a line of gpu.jsonl; None where it is damaged."""
+        try:
+            return cls.from_json(parse_object(line))
+        except ValueError:
+            return None

@@ -1,20 +1,17 @@
 """Steps that veRL went on to print when its supervisor was gone."""
 
-from collections.abc import Iterable
-
 from launcher.files import append_lines
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
-from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir
 from launcher.run.reading.checklist import checklist_maker
-from launcher.run.reading.monitor import Monitor
+from launcher.run.reading.monitor import Monitor, Sink
 from launcher.run.reading.recorded import LogClock, read_attempt
 from launcher.run.reading.source import records
 
 
-class _Steps:
+class _Steps(Sink):
     """A sink that keeps the steps alone."""
 
     def __init__(self) -> None:
@@ -22,12 +19,6 @@ class _Steps:
 
     def steps(self, records: list[StepRecord]) -> None:
         self.records += records
-
-    def phase(self, phase: str, step: int | None, t: float) -> None:
-        pass
-
-    def health(self, changes: Iterable[LevelChange], t: float) -> None:
-        pass
 
 
 def catch_up(attempt: AttemptDir) -> int | None:

@@ -92,9 +92,7 @@ def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) ->
     loaded = with_settings(preset, settings)
     env = verl_env.require(loaded.preset.python)
     assert env.verl is not None
-    names = ("checkpoints", "samples/rollout", "samples/validation", "metrics.jsonl", "hydra")
-    where = RunFolders(*(below / name for name in names))
-    return build(loaded, version=env.verl, python=env.python, folders=where)
+    return build(loaded, version=env.verl, python=env.python, folders=RunFolders.below(below))
 
 
 def note_force(run: RunDir, preflight: Preflight) -> None:

@@ -1,6 +1,5 @@
 """The checklist of a run or a log: its limits, its machine, what it says of the steps."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -8,12 +7,11 @@ from launcher.errors import UserError
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
-from launcher.metrics.records import StepRecord, parse_object
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
-from launcher.run.reading.monitor import Monitor
+from launcher.run.reading.monitor import Monitor, Sink
 from launcher.run.reading.recorded import LogClock, read_attempt
 from launcher.run.reading.source import LogFile, records
 from launcher.run.reading.steps import earlier_steps
@@ -48,7 +46,7 @@ def machine_sizes(sampler: Sampler) -> dict[str, float]:
 
 def recorded_sizes(run: RunDir) -> dict[str, float]:
     """Memory of the run's machine in GiB, from its first sample; empty without one."""
-    sample = next((found for line in records(run.machine) if (found := _sample(line))), None)
+    sample = next((found for line in records(run.machine) if (found := MachineSample.from_line(line))), None)
     if sample is None:
         return {}
     gpus = [gpu.total for gpu in sample.gpus if gpu.total]
@@ -56,23 +54,11 @@ def recorded_sizes(run: RunDir) -> dict[str, float]:
     return sizes | ({"gpu_total_gb": min(gpus) / GIB} if gpus else {})
 
 
-def _sample(line: bytes) -> MachineSample | None:
-    with contextlib.suppress(ValueError):
-        return MachineSample.from_json(parse_object(line))
-    return None
-
-
-class _Collector:
+class _Collector(Sink):
     """A sink that keeps the changes of health rules."""
 
     def __init__(self) -> None:
         self.changes: list[LevelChange] = []
-
-    def steps(self, records: list[StepRecord]) -> None:
-        pass
-
-    def phase(self, phase: str, step: int | None, t: float) -> None:
-        pass
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes.extend(changes)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from launcher import paths
 from launcher.files import read_json, write_json
 from launcher.record.events import Event, LevelChange
-from launcher.record.levels import Level
 from launcher.record.state import ENDED, RunState
 
 
@@ -48,17 +47,12 @@ def missed(events: Iterable[Event], state: RunState, look: float | None) -> Miss
     latest: dict[str, LevelChange] = {}
     for event in events:
         match event.what:
-            case LevelChange(rule=rule) as change if event.t > since and is_alarm(change) and rule not in state.muted:
+            case LevelChange(rule=rule) as change if event.t > since and change.alarming and rule not in state.muted:
                 latest.pop(rule, None)
                 latest[rule] = change
     rises = sorted(latest.values(), key=lambda change: -change.after)
     end = state.state if state.state in ENDED and _end(state) > since else None
     return Missed(since, tuple(rises), end) if rises or end else None
-
-
-def is_alarm(change: LevelChange) -> bool:
-    """Whether a flag rose so high that somebody should be told."""
-    return change.rose and change.after >= Level.WARN
 
 
 def _end(state: RunState) -> float:

@@ -7,7 +7,7 @@ import dataclasses
 import statistics
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from launcher.console import phases
 from launcher.console import reader as console
@@ -34,8 +34,8 @@ _TIMINGS = {
 ChecklistMaker = Callable[[Mapping[str, Any]], Checklist]
 
 
-class Sink(Protocol):
-    """Where a monitor's findings go."""
+class Sink:
+    """Where a monitor's findings go; what a sink does not define is dropped."""
 
     def steps(self, records: list[StepRecord]) -> None:
         """Steps that are complete, in order."""
@@ -47,7 +47,7 @@ class Sink(Protocol):
         """Health rules rose or were released."""
 
 
-class DiskSink:
+class DiskSink(Sink):
     """Writes findings into the run directory."""
 
     def __init__(

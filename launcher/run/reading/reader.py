@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from launcher.console.lines import LineSplitter
-from launcher.metrics.records import StepRecord, parse_object
+from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.events import Event
 from launcher.record.layout import AttemptDir, RunDir
@@ -89,8 +89,8 @@ class RunReader:
     def _read_samples(self) -> bool:
         before = len(self.machine.times)
         for line in _new_lines(self._samples):
-            with contextlib.suppress(ValueError):  # a killed writer's half line
-                self.machine.add(MachineSample.from_json(parse_object(line)))
+            if (sample := MachineSample.from_line(line)) is not None:
+                self.machine.add(sample)
         return len(self.machine.times) != before
 
     def _read_steps(self) -> bool:

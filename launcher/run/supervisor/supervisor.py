@@ -21,7 +21,6 @@ from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.events import Action, Alert, DriverExit, EventLog, LevelChange, Note, StateChange, read_events
 from launcher.record.layout import RunDir
-from launcher.record.levels import Level
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker, machine_sizes
@@ -200,7 +199,7 @@ class Supervisor:
 
     def _alert(self, change: LevelChange, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the user's command hears of it."""
-        if change.rose and change.after >= Level.WARN and change.rule not in self.monitor.checklist.muted:
+        if change.alarming and change.rule not in self.monitor.checklist.muted:
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _tell(self, event: dict[str, object]) -> None:
