@@ -183,3 +183,30 @@ def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> N
         shown.wait_for(lambda _: shown.process.poll() == 0)
     finally:
         shown.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [(None, "cannot start"), ("exit 3", "failed with exit code 3")],
+    ids=["no such program", "fails"],
+)
+def test_an_editor_that_does_not_work_gives_the_screen_back(
+    script: str | None, said: str, mine: Path, home: Path
+) -> None:
+    editor = home / "editor.sh"
+    if script is not None:
+        editor.write_text(f"#!/bin/sh\n{script}\n")
+        editor.chmod(0o755)
+    env = {**os.environ, "EDITOR": str(editor), "VISUAL": ""}
+    words = [sys.executable, "-c", "from tui.entry import main; main()", "edit", "mine", "actor.lr"]
+    shown = Terminal(words, env)
+    try:
+        shown.wait_for(lambda text: "2e-4" in text)
+        shown.send("\x1b[C")
+        shown.wait_for(lambda text: "not saved" in text)
+        shown.send("o")
+        text = shown.wait_for(lambda text: said in " ".join(text.split()))
+        assert "actor" in text and "not saved" in text, "the form and the change are still there"
+        assert mine.read_text() == MINE
+    finally:
+        shown.close()

@@ -89,13 +89,29 @@ def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
         with tempfile.TemporaryDirectory(prefix="ppo-tui-") as folder:
             copy = Path(folder) / draft.path.name
             copy.write_text(draft.text, "utf-8")
-            with app.suspend():
-                subprocess.run([*words, f"+{draft.line(where)}", str(copy)], check=False)
+            _run_suspended(app, [*words, f"+{draft.line(where)}", str(copy)])
             draft.replace(copy.read_text("utf-8"))
     except UserError as error:
         app.notify(str(error), severity="error", markup=False, timeout=20)
     except (OSError, UnicodeDecodeError, SuspendNotSupported) as error:
-        app.notify(f"the editor cannot be used: {error}", severity="error", markup=False)
+        app.notify(f"Cannot use the editor: {error}", severity="error", markup=False)
+
+
+def _run_suspended(app: App[Any], command: list[str]) -> None:
+    """Gives the terminal to a program until it ends. Raises UserError when it cannot start, or fails.
+
+    Nothing may be raised inside of `suspend`, which would leave the terminal without the screen.
+    """
+    failure: str | None = None
+    with app.suspend():
+        try:
+            code = subprocess.run(command, check=False).returncode
+            failure = f"{command[0]} failed with exit code {code}; the text is unchanged" if code else None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            failure = f"cannot start {command[0]}: {reason}; set EDITOR to an editor that is installed"
+    if failure is not None:
+        raise UserError(failure)
 
 
 def taken(name: str) -> str | None:
@@ -111,7 +127,12 @@ def editor_command() -> list[str]:
     """The words of $VISUAL or $EDITOR, or an editor that is there. Raises UserError."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if named:
-        return shlex.split(named)
+        try:
+            words = shlex.split(named)
+        except ValueError as error:
+            raise UserError(f"EDITOR={named!r} is not a command: {error}") from None
+        if words:
+            return words
     found = next((name for name in _EDITORS if shutil.which(name)), None)
     if found is None:
         raise UserError("there is no editor: set EDITOR to one")
