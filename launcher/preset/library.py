@@ -25,7 +25,7 @@ def copy(name_or_path: str, new: str) -> Path:
 
 def rename(name: str, new: str) -> Path:
     """Gives a preset of the user's another name, in the presets that extend it too. Raises UserError."""
-    path = _own(name)
+    path = own(name)
     if "/" in new or new == name:
         raise UserError(f"{new!r} is no new name for the preset {name}")
     children = _children(name)  # asked before the new file is one of them
@@ -41,7 +41,7 @@ def delete(name: str) -> Path | None:
 
     Raises UserError for shipped presets, and for one that others extend.
     """
-    path = _own(name)
+    path = own(name)
     children = _children(name)
     if children:
         raise UserError(
@@ -67,7 +67,8 @@ def add_script(text: str, name: str, folder: Path) -> tuple[Path, Imported]:
     return path, found
 
 
-def _own(name: str) -> Path:
+def own(name: str) -> Path:
+    """The file of a preset of the user's. Raises UserError for shipped ones and unknown names."""
     known = users()
     if name in known:
         return known[name]

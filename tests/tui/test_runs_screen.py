@@ -317,16 +317,14 @@ async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, hom
         await opened(pilot)
         app.screen.query_one(RunTable).move_to("preset gsm8k-0.5b-24gb")
         await pilot.press("n")
-        await until(pilot, lambda: isinstance(app.screen, AskScreen))
-        app.screen.query_one(Input).value = "other"
-        await pilot.press("enter")
         await until(pilot, lambda: "comes with ppo-tui and stays" in toasts(app))
+        assert isinstance(app.screen, RunsScreen), "nothing is asked that would be refused"
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))
         app.screen.query_one(Input).value = "mine"
         await pilot.press("enter")
         await until(pilot, lambda: "preset mine" in keys_of(app))
-        app.screen.query_one(RunTable).move_to("preset mine")
+        await until(pilot, lambda: app.screen.query_one(RunTable).cursor == "preset mine")
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))
         app.screen.query_one(Input).value = "ours"
@@ -353,6 +351,7 @@ async def test_a_preset_that_was_written_elsewhere_shows_when_one_comes_back(mak
         copy("toy-cpu", "written-elsewhere")
         await pilot.press("escape")
         await until(pilot, lambda: "preset written-elsewhere" in keys_of(app))
+        await until(pilot, lambda: app.screen.query_one(RunTable).cursor == "preset written-elsewhere")
 
 
 async def test_long_names_are_told_apart_and_push_the_curve_out(make: SimpleNamespace) -> None:

@@ -15,7 +15,7 @@ from textual.app import SuspendNotSupported
 from launcher.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, target
 from launcher.preset.field_values import Where
-from tui.dialogs.ask import AskScreen
+from tui.dialogs.ask import ask_and_do
 from tui.dialogs.choose import ChooseScreen
 
 if TYPE_CHECKING:
@@ -56,16 +56,15 @@ def _conflict(draft: Draft, said: str) -> ChooseScreen:
 
 async def save_as(app: App[Any], draft: Draft) -> bool:
     """Asks for a name and writes another file; whether it is saved."""
-    name = await app.push_screen_wait(AskScreen("Save as a preset named", draft.name, taken))
-    if name is None:
-        return False
-    try:
+
+    def write(name: str) -> bool:
         draft.save_as(name)
-    except UserError as error:
-        app.notify(str(error), title="Not saved", severity="error", markup=False, timeout=20)
-        return False
-    app.notify(f"Saved: {draft.path}", markup=False)
-    return True
+        return True
+
+    saved = await ask_and_do(app, "Save as a preset named", draft.name, write, taken)
+    if saved:
+        app.notify(f"Saved: {draft.path}", markup=False)
+    return bool(saved)
 
 
 async def may_leave(app: App[Any], draft: Draft) -> bool:

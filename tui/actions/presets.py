@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from launcher.files import beside
 from launcher.text import clean, did_you_mean
 from tui.actions.editing import edit_preset
 from tui.actions.preset_saving import taken
-from tui.dialogs.ask import AskScreen
+from tui.dialogs.ask import ask_and_do
 from tui.dialogs.confirm import ConfirmScreen
 from tui.dialogs.paste import PasteScreen
 
@@ -25,14 +25,19 @@ async def copy_preset(app: App[Any], name: str) -> None:
     """Asks for the name of the copy."""
     from launcher.preset.library import copy
 
-    await _named_anew(app, f"Copy {name} as", f"{name}-copy", lambda new: copy(name, new), "Not copied")
+    _say_where(app, "Copied to", await ask_and_do(app, f"Copy {name} as", f"{name}-copy", partial(copy, name), taken))
 
 
 async def rename_preset(app: App[Any], name: str) -> None:
     """Asks for the new name; presets that extend it go along."""
-    from launcher.preset.library import rename
+    from launcher.preset.library import own, rename
 
-    await _named_anew(app, f"Rename {name} to", name, lambda new: rename(name, new), "Not renamed")
+    try:
+        own(name)
+    except UserError as error:
+        _notify(app, error, "Not renamed")
+        return
+    _say_where(app, "Renamed to", await ask_and_do(app, f"Rename {name} to", name, partial(rename, name), taken))
 
 
 async def delete_preset(app: App[Any], name: str) -> None:
@@ -62,14 +67,11 @@ async def import_preset(app: App[Any]) -> None:
     if text is None:
         return
     text, name, folder = _script(text)
-    new = await app.push_screen_wait(AskScreen("Import as a preset named", name, taken))
-    if new is None:
+    question = "Import as a preset named"
+    made = await ask_and_do(app, question, name, lambda new: add_script(text, new, folder), taken)
+    if made is None:
         return
-    try:
-        path, found = await asyncio.to_thread(add_script, text, new.strip(), folder)
-    except UserError as error:
-        _notify(app, error, "Not imported")
-        return
+    path, found = made
     if found.notes:
         app.notify("\n".join(map(clean, found.notes)), title="Notes at its beginning", markup=False, timeout=20)
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
@@ -98,19 +100,9 @@ def _no_script(text: str) -> str | None:
     return None
 
 
-async def _named_anew(app: App[Any], question: str, text: str, act: Callable[[str], Any], failed: str) -> None:
-    def wrong(new: str) -> str | None:
-        return None if new.strip() else "a name"
-
-    new = await app.push_screen_wait(AskScreen(question, text, wrong))
-    if new is None:
-        return
-    try:
-        path = await asyncio.to_thread(act, new.strip())
-    except UserError as error:
-        _notify(app, error, failed)
-        return
-    app.notify(str(path), markup=False)
+def _say_where(app: App[Any], what: str, path: Path | None) -> None:
+    if path is not None:
+        app.notify(f"{what} {path}", markup=False)
 
 
 def _notify(app: App[Any], error: UserError, title: str) -> None:

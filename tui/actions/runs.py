@@ -122,21 +122,21 @@ async def export_run(app: App[Any], run: RunDir) -> None:
             return _without_option(error, to)
         return None if to.strip() else _FORMATS
 
-    to = await app.push_screen_wait(AskScreen(f"Export {run.id} to", f"{run.id}.csv", wrong, _FORMATS))
-    if to is None:
-        return
-    to = to.strip()
-    try:
-        path, _ = destination(to)
-        exists = path.exists()
-        question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace it", "n  keep it")
-        if exists and not await app.push_screen_wait(question):
+    to, exported = f"{run.id}.csv", None
+    while exported is None:
+        reply = await app.push_screen_wait(AskScreen(f"Export {run.id} to", to, wrong, _FORMATS))
+        if reply is None:
             return
-        path = await asyncio.to_thread(export, run, to, force=exists)
-    except UserError as error:
-        app.notify(_without_option(error, to), title="Not exported", severity="error", markup=False)
-        return
-    app.notify(str(path.absolute()), title="Exported", markup=False)
+        to = reply.strip()
+        try:
+            path, _ = destination(to)
+            exists = path.exists()
+            question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace it", "n  keep it")
+            if not exists or await app.push_screen_wait(question):
+                exported = await asyncio.to_thread(export, run, to, force=exists)
+        except UserError as error:
+            app.notify(_without_option(error, to), title="Not exported", severity="error", markup=False)
+    app.notify(str(exported.absolute()), title="Exported", markup=False)
 
 
 def _without_option(error: UserError, to: str) -> str:

@@ -1,19 +1,23 @@
 """A question that is answered by typing."""
 
+import asyncio
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from launcher.errors import UserError
 from launcher.text import clean
 from tui.keys import KEYS
 
-_KEYS = "enter  do it    esc  leave it"
+_KEYS = "enter  confirm    esc  cancel"
+
+T = TypeVar("T")
 
 
 class AskScreen(ModalScreen[str | None]):
@@ -42,3 +46,19 @@ class AskScreen(ModalScreen[str | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if not self._wrong(event.value):
             self.dismiss(event.value)
+
+
+async def ask_and_do(
+    app: App[Any], question: str, text: str, act: Callable[[str], T], wrong: Callable[[str], str | None], note: str = ""
+) -> T | None:
+    """Asks for a text and hands it to `act`, in a thread; what `act` refuses by UserError is asked for again.
+
+    The text stays in the field, so that nothing typed is lost. None when the user cancels. Runs in a worker.
+    """
+    while (reply := await app.push_screen_wait(AskScreen(question, text, wrong, note))) is not None:
+        text = reply.strip()
+        try:
+            return await asyncio.to_thread(act, text)
+        except UserError as error:
+            app.notify(str(error), severity="error", markup=False, timeout=20)
+    return None

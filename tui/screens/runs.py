@@ -78,12 +78,21 @@ class RunsScreen(Screen[None]):
         self.set_interval(POLL, self._poll)
 
     async def _read_presets(self) -> None:
-        """Anew only when a file of theirs changed: reading them all takes a good part of a second."""
+        """Anew only when a file of theirs changed: reading them all takes a good part of a second.
+
+        The cursor goes to a preset that was made meanwhile: copied, renamed, imported, or saved in the editor.
+        """
         files = await asyncio.to_thread(_preset_files)
         if files != self._read:
+            known = self.presets
             self.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
+            made = [
+                key for name in self.presets if name not in known and (key := f"{_PRESET}{name}") in self.table.keys
+            ]
+            if known and len(made) == 1:
+                self.table.move_to(made[0])
 
     def on_screen_resume(self) -> None:
         self._poll()
