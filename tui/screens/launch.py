@@ -21,6 +21,7 @@ from launcher.record.layout import RunDir
 from launcher.text import clean
 from tui.actions.editing import edit_preset
 from tui.content.launch_plan import Plan, examine, plan, settings_with, without
+from tui.dialogs.choose import ChooseScreen
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.drawing.rows import Row, Span, spread
@@ -145,9 +146,22 @@ class LaunchScreen(Screen[Path | list[str]]):
 
     def action_cancel(self) -> None:
         if self.starting:
-            self.notify("It is being started: x on its dashboard stops it.", severity="warning")
+            self.notify("The run is starting: press x on its dashboard to stop it.", severity="warning")
+        elif self.fixes:
+            self.run_worker(self._cancel(), exclusive=True, group="start")
         else:
             self.dismiss([])
+
+    async def _cancel(self) -> None:
+        """Fixes that were applied here are in no file: they are dropped only on purpose."""
+        fixes = f"{len(self.fixes)} fix" + ("es" if len(self.fixes) > 1 else "")
+        choices = [("d", "discard"), ("e", "edit preset"), ("c", "keep checking")]
+        question = f"Discard the {fixes} applied to this launch?"
+        choice = await self.app.push_screen_wait(ChooseScreen(question, clean("\n".join(self.fixes)), choices))
+        if choice == "d":
+            self.dismiss([])
+        elif choice == "e":
+            self.action_edit()
 
     def _begin(self) -> None:
         """Reads and checks the preset anew."""
