@@ -17,6 +17,7 @@ from launcher.commands import (
     launch,
     library,
     logs,
+    note,
     preset,
     report,
     reward,
@@ -38,7 +39,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, checkpoint, keys):
+for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(library.app, name="preset")

@@ -12,12 +12,14 @@ Each setting comes from the command line, else the environment, else config.yaml
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from launcher.errors import UserError
+from launcher.files import write_atomic
 from launcher.paths import settings_file
 from launcher.text import clean, did_you_mean
 
@@ -31,6 +33,7 @@ _ENVIRONMENT = {
     "ascii": "PPO_TUI_ASCII",
     "animations": "TEXTUAL_ANIMATIONS",
 }
+_THEME = re.compile(r"^theme:[^#\n]*?(?=[ \t]*(?:#|$))", re.MULTILINE)
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -76,6 +79,18 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         animations=_animations(found),
         keys=found["keys"][0] if "keys" in found else {},
     )
+
+
+def keep_theme(name: str) -> None:
+    """Writes the theme into config.yaml; every other line stays. Raises OSError."""
+    path = settings_file()
+    text = path.read_text("utf-8") if path.exists() else ""
+    line = f"theme: {name}"
+    text, replaced = _THEME.subn(line, text, count=1)
+    if not replaced:
+        text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, text.encode())
 
 
 def _file(path: Path) -> dict[str, tuple[Any, str]]:

@@ -4,16 +4,18 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rich.segment import Segment
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
+from textual.command import Provider
 from textual.events import DescendantFocus
 from textual.filter import LineFilter
 from textual.reactive import Reactive
 from textual.screen import Screen
+from textual.theme import Theme
 
 from launcher.screen_request import ScreenRequest
 from tui import terminal
@@ -35,6 +37,11 @@ class PpoTui(App[None]):
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["app"]]
+    COMMANDS = App.COMMANDS | {
+        lambda: _places("RunPlaces"),
+        lambda: _places("PresetPlaces"),
+        lambda: _places("MetricPlaces"),
+    }
 
     def __init__(self, request: ScreenRequest) -> None:
         colourless = "NO_COLOR" in os.environ
@@ -59,6 +66,7 @@ class PpoTui(App[None]):
 
     def on_mount(self) -> None:
         self.watch(self, "title", self._tell_title)
+        self.theme_changed_signal.subscribe(self, self._keep_theme)
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
         read_only = self.request.read_only
@@ -78,6 +86,15 @@ class PpoTui(App[None]):
         if self.animation_level == "none" and getattr(event.widget, "cursor_blink", False):
             event.widget.cursor_blink = False  # type: ignore[attr-defined]  # Input, TextArea
 
+    def _keep_theme(self, theme: Theme) -> None:
+        """The theme that was chosen in the palette is that of the next start."""
+        from launcher.settings import keep_theme
+
+        try:
+            keep_theme(theme.name)
+        except OSError as error:
+            self.notify(f"Cannot save the theme: {error}", severity="warning", markup=False)
+
     def _tell_title(self, title: str) -> None:
         terminal.send(self, terminal.title(to_ascii(title) if self.request.settings.ascii else title))
 
@@ -96,14 +113,15 @@ class PpoTui(App[None]):
         return foreign_variables(self.current_theme)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the keys of the screen do, once each, in the command palette; and the choice of a theme."""
+        """What the keys of the screen do, once each with its key, in the command palette; and the choice of a theme."""
         listed = set[tuple[str, str]]()
         for node, binding, enabled, tooltip in screen.active_bindings.values():
             what = binding.description.capitalize(), tooltip or binding.description
             ours = binding.description and (binding.show or binding.tooltip) and not binding.system
             if enabled and ours and what not in listed:
                 listed.add(what)  # several keys may do it
-                yield SystemCommand(*what, partial(self.run_action, binding.action, node))
+                title = f"{what[0]} ({self.get_key_display(binding)})"
+                yield SystemCommand(title, what[1], partial(self.run_action, binding.action, node))
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
 
     async def action_quit(self) -> None:
@@ -119,6 +137,13 @@ class PpoTui(App[None]):
         from tui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))
+
+
+def _places(name: str) -> type[Provider]:
+    """A provider of `tui.palette`, which is imported when the palette opens."""
+    from tui import palette
+
+    return cast("type[Provider]", getattr(palette, name))
 
 
 class AsciiFilter(LineFilter):

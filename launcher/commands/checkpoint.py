@@ -6,12 +6,10 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.launch import Force, Run, refusals
+from launcher.commands.launch import Force, Run, Step, refusals
 from launcher.commands.output import Detach, Json, Settings, put, put_json, put_table, say
 from launcher.format import number
 from launcher.record.layout import find
-
-Step = Annotated[int | None, typer.Option("--step", help="Of this checkpoint, not of the newest.")]
 
 
 def register(app: typer.Typer) -> None:

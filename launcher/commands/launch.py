@@ -13,6 +13,7 @@ from launcher.record.layout import RunDir, find
 from launcher.record.state import ALIVE, current
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
+Step = Annotated[int | None, typer.Option("--step", help="Of this checkpoint, not of the newest.")]
 Force = Annotated[bool, typer.Option("--force", help="Start although the preflight finds an error.")]
 
 
@@ -71,16 +72,17 @@ def resume(
     ctx: typer.Context,
     run: Run,
     settings: Settings = None,
+    step: Step = None,
     detach: Detach = False,
     plain: Plain = False,
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """Continue a run from its newest checkpoint."""
+    """Continue a run from its newest checkpoint, or from that of --step."""
     from launcher.run.actions.resume import resume as go_on
 
     with refusals():
-        going = go_on(find(run), settings or [], narrate=say, force=force)
+        going = go_on(find(run), settings or [], narrate=say, step=step, force=force)
     follow(ctx, going, detach, plain, json)
 
 

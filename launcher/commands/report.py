@@ -12,6 +12,7 @@ from launcher.health.verdict import shown
 from launcher.record import layout as directory
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
+from launcher.record.note import read_note
 from launcher.record.state import RunState, current
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
@@ -37,7 +38,9 @@ def runs(json: Json = False) -> None:
         if json:
             figures = {"best_score": best, "last_score": last, "duration": seconds}
             known = jsonable({key: value for key, value in figures.items() if value is not None})
-            line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state)}
+            noted = read_note(run.note)
+            said = {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
+            line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state), **said}
             put_json(line | figures | known)
             continue
         step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"

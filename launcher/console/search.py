@@ -1,7 +1,7 @@
 """Finding lines in a log of any size: by text, by trouble, by who wrote them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from launcher.console.lines import PieceSplitter, clean_line
@@ -89,6 +89,14 @@ class Search:
             self.at = offset + len(region) if self.forward else offset
         return None
 
+    def count(self) -> int:
+        """How many lines are wanted from `start` to the end of the log; those until it was cancelled."""
+        found = 0
+        while not self.cancelled and (region := self._region_after()):
+            found += sum(1 for _ in self._wanted_in(region))
+            self.at += len(region)
+        return found
+
     def _region_after(self) -> bytes:
         """Whole lines from `at` on; of the last line of the file, or one longer than a region, its start."""
         data = self.pager.read(self.at, _REGION)
@@ -101,20 +109,26 @@ class Search:
         return data[cut:] or data
 
     def _inside(self, region: bytes, offset: int) -> int | None:
-        wanted = self.wanted
+        """Where the first wanted line of a region starts, the last one of a search backward."""
+        found = None
+        for place in self._wanted_in(region):
+            found = place
+            if self.forward:
+                break
+        return None if found is None else self.pager.start_of(offset + found)
+
+    def _wanted_in(self, region: bytes) -> Iterator[int]:
+        """Where in a region the lines begin that are wanted."""
+        wanted, place = self.wanted, 0
         looked = region.lower() if wanted.lower else region
         hints = [hint for hint in wanted.hints if hint in looked]
         if wanted.hints and not hints:
-            return None
-        found = None
+            return
         end = -1 if region.endswith(b"\n") else None  # nothing follows the last newline
         for line, small in zip(region.split(b"\n")[:end], looked.split(b"\n")[:end], strict=True):
             if (not wanted.hints or any(map(small.__contains__, hints))) and wanted.test(line):
-                found = self.pager.start_of(offset)
-                if self.forward:
-                    break
-            offset += len(line) + 1
-        return found
+                yield place
+            place += len(line) + 1
 
 
 def is_trouble(raw: bytes) -> bool:

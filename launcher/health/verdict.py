@@ -9,16 +9,14 @@ from launcher.record.state import ENDED
 WARM_STEPS = 20  # before that a run without flags is still warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
 _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
-_RUNNING = {
-    Level.CRITICAL: "CRITICAL",
-    Level.WARN: "WARNING",
-    Level.NOTICE: "WATCH",
-    Level.OK: "HEALTHY",
-    Level.WARM: "WARMING UP",
+WORDS = {  # level of a check or a run as people read it; JSON keeps the level
+    "N-A": "not judged",
+    "WARM": "warming up",
+    "OK": "OK",
+    "NOTICE": "NOTICE",
+    "WARN": "WARN",
+    "CRITICAL": "CRITICAL",
 }
-TOO_SHORT = "TOO SHORT"  # stands for WARM when a run has ended
-_BROKEN_OFF = {"stopped", "lost", "imported"}  # no more steps come
-_FINISHED = {Level.CRITICAL: "FINISHED with critical flags", Level.WARN: "FINISHED with warnings"}
 
 
 def sort(checks: Iterable[Check]) -> list[Check]:
@@ -48,30 +46,19 @@ def verdict(checks: Sequence[Check], steps: int) -> Level:
 
 
 def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
-    """The verdict in words, always with how many rules it stands on.
-
-    `outcome` is the run's state: `finished` and `failed` have words of their own, other ends count as
-    running, but that nothing warms up any more.
-    """
-    level = verdict(checks, steps)
-    if outcome == "failed":
-        word = "FAILED"
-    elif outcome == "finished":
-        word = _FINISHED.get(level, "FINISHED")
-    elif outcome in _BROKEN_OFF and level == Level.WARM:
-        word = TOO_SHORT
-    else:
-        word = _RUNNING[level]
+    """The verdict in words, always with how many rules it stands on; `outcome` is the run's state."""
+    word = shown(outcome, str(verdict(checks, steps)))
     unknown = sum(check.level == Level.N_A for check in checks)
     warming = sum(check.level == Level.WARM for check in checks)
     muted = sum(check.muted for check in checks)
     parts = [f"{len(checks) - unknown - warming} of {len(checks)} rules judged"]
-    parts += [f"{unknown} N-A"] if unknown else []
+    parts += [f"{unknown} not judged"] if unknown else []
     parts += [f"{warming} warming up"] if warming else []
     parts += [f"{muted} muted"] if muted else []
-    return f"{word} — {', '.join(parts)}"
+    ended = f"{outcome}: " if outcome in ("failed", "finished") else ""
+    return f"{ended}{word} — {', '.join(parts)}"
 
 
 def shown(state: str, verdict: str | None) -> str:
-    """A run's verdict as people see it: one that has ended warms up no more. JSON keeps the level."""
-    return TOO_SHORT if verdict == "WARM" and state in ENDED else verdict or "–"
+    """A run's verdict as people read it: one that ended before it was judged warms up no more."""
+    return WORDS["N-A"] if verdict == "WARM" and state in ENDED else WORDS.get(verdict or "N-A", "–")

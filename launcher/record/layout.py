@@ -4,6 +4,8 @@ run.yaml            what was asked for: preset snapshot, overrides, argv, enviro
 state.json          what the supervisor knows now (atomic)
 events.jsonl        phase changes, health rises and releases, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)
+note.json           what the user says about it, and tags
+note.json           what the user says about it, with tags
 control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
 checkpoints/ samples/
@@ -60,6 +62,8 @@ class RunDir:
         self.state = path / "state.json"
         self.events = path / "events.jsonl"
         self.machine = path / "gpu.jsonl"
+        self.note = path / "note.json"
+        self.note = path / "note.json"
         self.control = path / "control"
         self.attempts = path / "attempts"
         self.checkpoints = path / "checkpoints"

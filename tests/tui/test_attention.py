@@ -110,7 +110,7 @@ async def test_toast_and_bell_as_the_preset_wants(
         make.add_events(warned, make.rise(63, "KL-1", "CRITICAL", "[red]KL[/] \x1b[2J"))
         await until(pilot, lambda: rings)
         assert not toasts(app)
-        assert app.title == "▲ WARNING KL-4 · running · toy-cpu"
+        assert app.title == "▲ WARN KL-4 · running · toy-cpu"
 
 
 async def test_a_new_title_of_the_terminal_repaints_nothing(
@@ -130,8 +130,8 @@ async def test_a_new_title_of_the_terminal_repaints_nothing(
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (RunState("running", verdict="WARN", flags=("KL-4", "ENT-1")), "▲ WARNING KL-4 · running · x"),
-        (RunState("running", verdict="OK", phase="rollout"), "● healthy · running · x"),
+        (RunState("running", verdict="WARN", flags=("KL-4", "ENT-1")), "▲ WARN KL-4 · running · x"),
+        (RunState("running", verdict="OK", phase="rollout"), "● OK · running · x"),
         (RunState("failed", verdict="CRITICAL", flags=("ERR-1",)), "✖ CRITICAL ERR-1 · failed · x"),
     ],
 )
@@ -237,7 +237,7 @@ def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace,
     shown = attach(home)
     try:
         shown.wait_for(lambda text: "Is the drift buying reward?" in text)
-        wait(lambda: shown.screen.title == "▲ WARNING KL-4 · running · toy-cpu", shown)
+        wait(lambda: shown.screen.title == "▲ WARN KL-4 · running · toy-cpu", shown)
         assert terminal.PUSH_TITLE.encode() in shown.raw
         titles = shown.raw.count(b"\x1b]2;")
         shown.pump(2.5)

@@ -31,9 +31,9 @@ def header(state: RunState, columns: int, name: str = "gsm8k-0.5b-24gb") -> str:
 
 def test_the_header_gives_up_the_name_before_state_and_verdict(make: SimpleNamespace) -> None:
     state = make.running(verdict="WARN", flags=("KL-4",))
-    assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARNING KL-4        up 3m")
-    assert header(state, 60) == " gsm8k-0…  ● running · rollout 24/32  ▲ WARNING KL-4  up 3m"
-    assert header(state, 34) == " ● running  ▲ WARNING KL-4"
+    assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARN KL-4        up 3m")
+    assert header(state, 60) == " gsm8k-0…  ● running · rollout 24/32  ▲ WARN KL-4  up 3m"
+    assert header(state, 34) == " ● running  ▲ WARN KL-4"
 
 
 @pytest.mark.parametrize("columns", range(1, 120, 7))

@@ -105,22 +105,22 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
     for step in range(1, 20):
         checklist.step(step, healthy(step))
     assert checklist.verdict == Level.WARM
-    assert checklist.sentence().startswith("WARMING UP — ")
-    assert checklist.sentence("stopping").startswith("WARMING UP — ")
-    assert checklist.sentence("stopped").startswith("TOO SHORT — ")
+    assert checklist.sentence().startswith("warming up — ")
+    assert checklist.sentence("stopping").startswith("warming up — ")
+    assert checklist.sentence("stopped").startswith("not judged — ")
     checklist.step(20, healthy(20))
     assert checklist.verdict == Level.OK
     count = {level: sum(found.level == level for found in checklist.checks()) for level in Level}
     judged = len(ALL) - count[Level.N_A] - count[Level.WARM]
     assert checklist.sentence() == (
-        f"HEALTHY — {judged} of 31 rules judged, {count[Level.N_A]} N-A, {count[Level.WARM]} warming up"
+        f"OK — {judged} of 31 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
     )
 
 
 def test_the_verdict_at_the_end() -> None:
     checklist = Checklist(CONFIG)
     checklist.step(1, {**healthy(1), "rollout_corr/kl": math.nan})
-    assert checklist.sentence("running").startswith("WARNING — ")
+    assert checklist.sentence("running").startswith("WARN — ")
     assert checklist.sentence("finished").startswith("FINISHED with warnings — ")
     assert checklist.sentence("failed").startswith("FAILED — ")
     checklist.ended(1)

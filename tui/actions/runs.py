@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launcher.errors import UserError
-from tui.dialogs.ask import AskScreen
+from tui.dialogs.ask import AskScreen, ask_and_do
 from tui.dialogs.confirm import ConfirmScreen
 from tui.navigation import navigation
 
@@ -88,27 +88,62 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
             app.notify("Asked the run to stop.")
 
 
-async def delete_run(app: App[Any], run: RunDir) -> bool:
-    """Asks, telling what it frees, and deletes the run; whether it is gone. A run that still goes stays."""
+async def note_run(app: App[Any], run: RunDir) -> None:
+    """Asks for the note and the tags of a run. Runs in a worker."""
+    from launcher.record.note import RunNote, read_note
+
+    def write(line: str) -> bool:
+        try:
+            RunNote.parse(line).write(run.note)
+        except OSError as error:
+            raise UserError(f"cannot write {run.note}: {error.strerror}") from None
+        return True
+
+    hint = "Words that begin with # are tags"
+    await ask_and_do(app, f"Note on {run.id}", str(read_note(run.note)), write, lambda _: None, hint)
+
+
+async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
+    """Asks once and stops several runs. Runs in a worker."""
+    from launcher.run.actions.stop import stop
+
+    which = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
+    question = ConfirmScreen(f"Stop {which}?", "\n".join(run.id for run in runs), "y  stop", "n  cancel")
+    if await app.push_screen_wait(question):
+        for run in runs:
+            try:
+                await asyncio.to_thread(stop, run, by="screen")
+            except OSError as error:
+                app.notify(f"{run.id} not stopped: {error}", severity="error", markup=False)
+        app.notify(f"Stop requested: {which}", markup=False)
+
+
+async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
+    """Asks once, telling what it frees, and deletes ended runs; one that is live refuses it. Runs in a worker."""
     from launcher.format import gib
     from launcher.run.actions.delete import check, delete, size
 
     try:
-        check(run)
-        frees = await asyncio.to_thread(size, run)
-        what = "Steps, log, samples, checkpoints and merged models are gone then"
-        details = f"{run.path}\n\n{what}: {gib(frees)} GiB."
-        question = ConfirmScreen(f"Delete {run.id}?", details, "y  delete it", "n  keep it")
-        if not await app.push_screen_wait(question):
-            return False
-        await asyncio.to_thread(delete, run)
+        for run in runs:
+            check(run)
     except UserError as error:
         app.notify(str(error), title="Not deleted", severity="error", markup=False)
-        return False
-    if run.path in (marked := navigation(app).marked):
-        marked.remove(run.path)
-    app.notify(f"Deleted {run.id}.", markup=False)
-    return True
+        return
+    frees = await asyncio.to_thread(lambda: sum(map(size, runs)))
+    which = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
+    listed = "\n".join(str(run.path) for run in runs)
+    details = f"{listed}\n\nThis removes steps, log, samples, checkpoints and merged models: {gib(frees)} GiB."
+    if not await app.push_screen_wait(ConfirmScreen(f"Delete {which}?", details, "y  delete", "n  cancel")):
+        return
+    marked = navigation(app).marked
+    for run in runs:
+        try:
+            await asyncio.to_thread(delete, run)
+        except UserError as error:
+            app.notify(str(error), title="Not deleted", severity="error", markup=False)
+        else:
+            marked[:] = [path for path in marked if path != run.path]
+            app.notify(f"Deleted {run.id}", markup=False)
 
 
 async def export_run(app: App[Any], run: RunDir) -> None:

@@ -47,7 +47,7 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
         return whole.low - NEAR * height <= value <= whole.high + NEAR * height
 
     return [
-        Limit(bound.value, LEVELS[str(bound.level)][2], bound_words(bound), near(bound.value), True)
+        Limit(bound.value, LEVELS[str(bound.level)][1], bound_words(bound), near(bound.value), True)
         for bound in reversed(strictest(bounds))
     ]
 

@@ -35,4 +35,4 @@ def rises(events: Iterable[Event]) -> list[LevelChange]:
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
     """The limits as lines where the curve comes near them, the worst first."""
-    return [Limit(bound.value, LEVELS[str(bound.level)][2], bound_side(bound)) for bound in reversed(strictest(bounds))]
+    return [Limit(bound.value, LEVELS[str(bound.level)][1], bound_side(bound)) for bound in reversed(strictest(bounds))]

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from launcher import paths
 from launcher.record.layout import RunDir, all_runs
+from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
 from launcher.run.reading.elapsed import elapsed
 from launcher.run.reading.scores import Scores
 from tui.content.matching import letters
 from tui.words.run import verdict_word
 
-ORDERS = ("newest first", "best score first", "longest first", "by name")
+ORDERS = ("newest first", "best score first", "longest first", "by name", "by preset", "by tag")
+GROUPED = ("by preset", "by tag")
+LAST = "\U0010ffff"  # behind every name
 _TURN = 0.1  # seconds of reading scores between two looks at the screen
 
 
@@ -25,8 +28,9 @@ class RunSummary:
     path: Path
     state: RunState
     seconds: float | None  # that it took
-    written: int  # when state.json was written, in nanoseconds
+    written: int  # changes when state.json or the note is written
     scores: Scores = field(compare=False)
+    note: RunNote = field(default_factory=RunNote)
 
     @property
     def id(self) -> str:
@@ -70,7 +74,7 @@ class RunList:
         return bool(self._unread)
 
     def _summary(self, run: RunDir, before: RunSummary | None) -> RunSummary:
-        written = _written(run.state)
+        written = _written(run.state) + _written(run.note)
         if before is not None and before.written == written and not before.state.live:
             return before
         state = current(run, checks=False)
@@ -78,7 +82,7 @@ class RunList:
         if before is None or before.state.step != state.step:
             self._unread[run.path] = scores
         seconds = elapsed(run, state, now=state.updated)
-        return RunSummary(run.path, state, seconds, written, scores)
+        return RunSummary(run.path, state, seconds, written, scores, read_note(run.note))
 
 
 def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSummary]:
@@ -91,7 +95,14 @@ def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSumm
         found.sort(key=lambda run: run.seconds or 0.0, reverse=True)
     elif order == "by name":
         found.sort(key=lambda run: run.name)
+    elif order in GROUPED:
+        found.sort(key=lambda run: group_of(run, order) or LAST)
     return found
+
+
+def group_of(run: RunSummary, order: str) -> str:
+    """The preset or the first tag that a run is listed under; empty for a run without."""
+    return run.name if order == "by preset" else next(iter(run.note.tags), "")
 
 
 def named(names: Collection[str], query: str) -> list[str]:
@@ -100,9 +111,9 @@ def named(names: Collection[str], query: str) -> list[str]:
 
 
 def _fits(run: RunSummary, word: str) -> bool:
-    """Whether a word is a state or a verdict, in part, or letters of the name."""
+    """Whether a word is in a state, a verdict or the note, or its letters in the name."""
     state = run.state
-    words = (run.id, state.state, state.outcome, state.verdict, verdict_word(state.state, state.verdict)[1])
+    words = (run.id, state.state, state.outcome, state.verdict, verdict_word(state.state, state.verdict)[1], run.note)
     return any(word in str(each).lower() for each in words) or letters(run.name.lower(), word) > 0
 
 

@@ -84,7 +84,8 @@ def about_run(run: RunSummary) -> list[Span]:
     """How the run ended, or what it does; and its folder."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
-    return [(f"{run.name}: {text}", role), (str(run.path), "dim")]
+    noted = [(str(run.note), "notice")] if str(run.note) else []
+    return [(f"{run.name}: {text}", role), *noted, (str(run.path), "dim")]
 
 
 def about_preset(preset: Summary) -> list[Span]:

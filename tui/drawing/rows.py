@@ -47,6 +47,23 @@ def crop(row: Row, limit: int) -> Row:
     return kept
 
 
+def folded(row: Row, limit: int) -> list[Row]:
+    """The row in as many rows of at most `limit` cells as it needs, broken wherever a row is full."""
+    rows: list[Row] = [[]]
+    room = limit
+    for text, role in row:
+        start = 0
+        for at, letter in enumerate(text):
+            size = cell_len(letter)
+            if size > room:
+                rows[-1].append((text[start:at], role))
+                rows.append([])
+                start, room = at, limit
+            room -= size
+        rows[-1].append((text[start:], role))
+    return rows
+
+
 def fit(row: Row, limit: int) -> Row:
     """The row in exactly `limit` cells."""
     row = crop(row, limit)

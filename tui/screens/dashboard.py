@@ -79,6 +79,7 @@ class DashboardScreen(RunPages):
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
+        self.refresh_bindings()
         self.call_after_refresh(self._show_limits)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.update()
@@ -178,17 +179,20 @@ class DashboardScreen(RunPages):
             return self.live and not self.read_only
         if action == "refuse":
             return self.live and self.read_only
-        if action == "leave":
-            return self.live
+        if action == "resume":
+            return not self.live and not self.read_only and self.reader is not None
         if action == "page":
             return bool(self._pins) and not self.has_class("-tall")
         return True
 
-    async def action_leave(self) -> None:
-        await self.app.action_quit()
-
     def action_refuse(self) -> None:
-        self.notify("Watching only: this screen never stops a run. `ppo-tui attach` can.", severity="warning")
+        self.notify("Read-only: `ppo-tui attach` can stop the run", severity="warning")
+
+    def action_resume(self) -> None:
+        from tui.actions.checkpoints import resume_run
+
+        assert self.reader is not None
+        self.run_worker(resume_run(self.app, self.reader.dir), exclusive=True, group="start")
 
     def action_stop(self) -> None:
         from tui.actions.runs import stop_run
@@ -199,20 +203,20 @@ class DashboardScreen(RunPages):
     def action_choose(self, distance: int) -> None:
         self.query_one(Checklist).move(distance)
 
-    def action_calm(self) -> None:
-        """Escape: what was missed is known now; else the cursor goes, else the choice of a check."""
-        panel = self.query_one(AwayPanel)
+    def action_back(self) -> None:
+        """One step: closes what was missed, else ends the reading of values or the choice of a check, else leaves."""
+        panel, checklist = self.query_one(AwayPanel), self.query_one(Checklist)
         if panel.missed is not None:
             panel.show(None, 0.0)
-        elif not self.drop_cursor():
-            self.query_one(Checklist).leave()
+        elif not self.drop_cursor() and not checklist.leave():
+            self.action_runs()
 
     def action_explain(self) -> None:
         from tui.screens.check_detail import CheckDetailScreen
 
         rule = self.query_one(Checklist).chosen
         if self.query_one(AwayPanel).missed is not None:
-            self.action_calm()
+            self.action_back()
             self.action_events()
         elif self.reader is not None and rule is not None:
             self.app.push_screen(CheckDetailScreen(self.reader, rule, read_only=self.read_only))

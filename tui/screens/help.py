@@ -9,6 +9,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
+from launcher.health.verdict import WORDS
 from tui.drawing import glyphs
 from tui.drawing.rows import Row
 from tui.keys import KEYS
@@ -16,12 +17,12 @@ from tui.widgets.lines import Lines
 from tui.words.run import LEVELS, STATES
 
 _LEVELS = {
-    "N-A": "cannot be judged in this run",
-    "WARM": "still collecting a baseline",
-    "OK": "nothing to see",
+    "N-A": "the run lacks what the check needs",
+    "WARM": "collecting a baseline",
+    "OK": "within limits",
     "NOTICE": "worth a look, often harmless",
-    "WARN": "likely a problem; training goes on",
-    "CRITICAL": "the run is very probably being wasted",
+    "WARN": "likely a problem; training continues",
+    "CRITICAL": "the run is very likely wasted",
 }
 
 
@@ -37,6 +38,9 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help"):
             yield Lines([*self._key_rows(), [], *_signs()])
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def _key_rows(self) -> list[Row]:
         """A row for what a key does, with all keys that do it: those of a pair say the same."""
@@ -60,7 +64,8 @@ class HelpScreen(ModalScreen[None]):
 def _signs() -> list[Row]:
     rows: list[Row] = [[("Checks", "title")]]
     rows += [
-        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][2]), (words, "text")] for level, words in _LEVELS.items()
+        [(f"  {LEVELS[level][0]} {WORDS[level]:<10}", LEVELS[level][1]), (words, "text")]
+        for level, words in _LEVELS.items()
     ]
     rows += [[], [("Runs", "title")]]
     rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]

@@ -8,9 +8,11 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
+from launcher.console.diagnose import diagnose
 from launcher.console.pager import LogPager, shown
 from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
 from launcher.run.reading.reader import RunReader
+from launcher.run.reading.source import chunks
 from launcher.run.reading.steps import place_of_step
 from launcher.text import clean
 from tui.drawing.rows import Row, spread
@@ -40,6 +42,10 @@ class LogScreen(Screen[None]):
         self._search: Search | None = None
         self._asked = ""  # what the prompt is for
         self._message = ""
+        self._wanted: Wanted | None = None  # what n and N look for: the text of a search, or errors
+        self._what = ""
+        self._matches: tuple[int, str] | None = None  # how many lines are wanted, and of what
+        self._only = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -105,6 +111,8 @@ class LogScreen(Screen[None]):
             self._close_prompt()
         elif self._search is not None:
             self._search.cancel()
+        elif self._only:
+            self.action_only()
         elif self.view.mark is not None:
             self.view.mark = None
             self.view.redraw()
@@ -131,6 +139,7 @@ class LogScreen(Screen[None]):
             backward = self.view.following  # at the end of the log the search goes back
             self.view.needle = event.value
             self.view.redraw()
+            self._want(containing(event.value) if event.value else None, f"'{event.value}'")
             if event.value:
                 self.action_again(not backward)
 
@@ -160,14 +169,66 @@ class LogScreen(Screen[None]):
             self.view.show_at(offset)
 
     def action_again(self, forward: bool) -> None:
-        if not self.view.needle:
+        if self._wanted is None:
+            self.action_ask("search")
+        else:
+            self._seek(both(self._wanted, self.view.keep), self._what, forward=forward)
+
+    def _want(self, wanted: Wanted | None, what: str) -> None:
+        """From now on n and N look for this; its lines are counted beside the event loop."""
+        self._wanted, self._what, self._matches = wanted, what, None
+        self._narrow()
+        if wanted is not None and (pager := self.view.pager) is not None:
+            self.run_worker(self._count_matches(Search(pager, wanted, 0, forward=True), what), group="matches")
+
+    async def _count_matches(self, search: Search, what: str) -> None:
+        found = await asyncio.to_thread(search.count)
+        if what == self._what:
+            self._matches = found, what
+            self._show_state()
+
+    def action_cause(self) -> None:
+        """To the line that tells why the run failed, else to the last error; n and N then go from error to error."""
+        self.view.needle = ""
+        self._want(TROUBLE, "error")
+        self.run_worker(self._find_cause(), exclusive=True, group="search")
+
+    async def _find_cause(self) -> None:
+        pager = self.view.pager
+        if pager is None:
+            return
+        found = await asyncio.to_thread(lambda: diagnose(chunks(pager.path)))
+        line = found.evidence[0].line if found.evidence else None
+        offset = await asyncio.to_thread(lambda: pager.offset_of(line)) if line is not None else None
+        if offset is None:
+            self._seek(both(TROUBLE, self.view.keep), "error", pager.size, forward=False)
+        else:
+            self._show_state(found.title)
+            self.view.show_at(offset)
+
+    def action_only(self) -> None:
+        """Only the lines that match the search (or the errors, after `cause`), or all again."""
+        if self._wanted is None and not self._only:
             self.action_ask("search")
             return
-        wanted = both(containing(self.view.needle), self.view.keep)
-        self._seek(wanted, f"'{self.view.needle}'", forward=forward)
+        self._only = not self._only
+        self._narrow()
 
-    def action_error(self, forward: bool) -> None:
-        self._seek(both(TROUBLE, self.view.keep), "error", forward=forward)
+    def _narrow(self) -> None:
+        """Shows the lines of the source, and of the matches when only these are wanted."""
+        view, chosen = self.view, self.view.chosen
+        source, wanted = written_by(self.group), self._wanted if self._only else None
+        self._only = wanted is not None
+        view.keep = source if wanted is None else both(wanted, source).test
+        if view.following or chosen is None:
+            view.follow()
+        else:
+            view.show_at(chosen.offset)
+        self._show_state("")
+
+    def action_wrap(self) -> None:
+        self.view.wrap = not self.view.wrap
+        self.view.redraw()
 
     def _seek(self, wanted: Wanted, what: str, start: int | None = None, *, forward: bool) -> None:
         """Goes to the next line that is wanted, from the chosen one or a byte; once around the log."""
@@ -201,13 +262,7 @@ class LogScreen(Screen[None]):
 
     def action_source(self) -> None:
         self.group = SOURCES[(SOURCES.index(self.group) + 1) % len(SOURCES)]
-        view, chosen = self.view, self.view.chosen
-        view.keep = written_by(self.group)
-        if view.following or chosen is None:
-            view.follow()
-        else:
-            view.show_at(chosen.offset)
-        self._show_state("")
+        self._narrow()
 
     def action_mark(self) -> None:
         chosen = self.view.chosen
@@ -265,8 +320,13 @@ class LogScreen(Screen[None]):
                 left.append((f"[{group}]", "live"))
             elif not said:
                 left.append((f" {group} ", "dim"))
+        if self._only:
+            left.append((f" {self._what} only", "live"))
         if said:
             left.append((f" {clean(said)}", "notice"))
+        elif self._matches is not None:
+            count, what = self._matches
+            left.append((f" {count:,} line{'s' * (count != 1)} with {clean(what)}", "notice"))
         right: Row = [(f"{self._place()} ", "dim")]
         self.query_one("#log-state", Lines).show([spread(left, right, self.size.width)])
 

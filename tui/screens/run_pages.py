@@ -1,12 +1,15 @@
 """The pages of a run, each behind a key: what every screen of one run can open."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from textual.app import App
 from textual.binding import ActiveBinding, BindingType
 
 from launcher.metrics.store import SeriesStore
+from launcher.record.layout import RunDir
 from launcher.run.reading.reader import RunReader
 from tui.keys import KEYS
 from tui.navigation import navigation
@@ -105,6 +108,28 @@ class RunPages(ChartScreen):
 
         if self.reader is not None:
             self.run_worker(export_run(self.app, self.reader.dir), exclusive=True, group="export")
+
+    def action_note(self) -> None:
+        from tui.actions.runs import note_run
+
+        self._change(note_run, "note")
+
+    def action_evaluate(self) -> None:
+        from tui.actions.checkpoints import evaluate_run
+
+        self._change(evaluate_run, "start")
+
+    def action_merge(self) -> None:
+        from tui.actions.checkpoints import merge_run
+
+        self._change(merge_run, "merge")
+
+    def _change(self, act: Callable[[App[Any], RunDir], Awaitable[None]], group: str) -> None:
+        """Does something to the run in a worker, unless the screen only watches."""
+        if self.read_only:
+            self.notify("Read-only: `ppo-tui attach` can change the run", severity="warning")
+        elif self.reader is not None:
+            self.run_worker(act(self.app, self.reader.dir), exclusive=True, group=group)
 
     def action_runs(self) -> None:
         navigation(self.app).show_runs(read_only=self.read_only, current=self.directory)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from launcher.errors import UserError
 from launcher.record.layout import RunDir
+from launcher.record.state import current
 from launcher.text import clean
 from tui.actions.editing import edit_preset, edit_run
-from tui.actions.runs import compare_marked, delete_run, export_run, toggle_mark
-from tui.content.run_list import ORDERS, RunList, RunSummary, arranged, named
+from tui.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
+from tui.content.preview import preview_preset, preview_run
+from tui.content.run_list import GROUPED, ORDERS, RunList, RunSummary, arranged, group_of, named
 from tui.content.runs import about_preset, about_run, preset_row, run_heading, run_row
+from tui.content.welcome import welcome
 from tui.drawing.rows import Row, Span
 from tui.keys import KEYS
 from tui.navigation import navigation
@@ -32,13 +37,17 @@ if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
 POLL = 2.0  # seconds
+WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
 _RUN, _PRESET = "run ", "preset "
 _RUNS, _NONE, _GAP, _PRESETS = (HEADING + name for name in ("runs", "none", "gap", "presets"))
+_GROUP = HEADING + "group "  # and its name
+_FACT = HEADING + "fact "  # and the index of a row of the welcome
 
 
 class RunsScreen(Screen[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
+    HORIZONTAL_BREAKPOINTS = WIDTHS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
@@ -51,10 +60,13 @@ class RunsScreen(Screen[None]):
         self._shown: dict[str, RunSummary] = {}
         self._longest = 0  # cells of a name
         self._looking = True  # at the files; once at a time
+        self._welcome: list[Row] = []  # shown until there is a run
 
     def compose(self) -> ComposeResult:
-        yield RunTable(self._line, "")
-        yield Lines()
+        with Horizontal():
+            yield RunTable(self._line, "")
+            yield Lines(id="preview")
+        yield Lines(id="about")
         yield Input(id="runs-find", placeholder="name, state or verdict", compact=True, classes=HIDDEN)
         yield Footer(show_command_palette=False)
 
@@ -74,6 +86,11 @@ class RunsScreen(Screen[None]):
         self._preselect()
         await self._read_presets()
         await self._read_scores()
+        if not self.list.runs:
+            self._welcome, suggested = await asyncio.to_thread(welcome)
+            self._fill()
+            if (key := f"{_PRESET}{suggested}") in self.table.keys:
+                self.table.move_to(key)
         self._looking = False
         self.set_interval(POLL, self._poll)
 
@@ -119,6 +136,8 @@ class RunsScreen(Screen[None]):
                 self.table.redraw()
         if self.order == "best score first":
             self._fill()
+        elif self.is_active and self.query(RunTable):
+            self._show_more()
 
     def on_resize(self) -> None:
         self._show_more()
@@ -146,19 +165,27 @@ class RunsScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "find":
             return not isinstance(self.focused, Input)  # there it is a letter
-        return self.current is not None if action == "back" else True
+        return True
 
-    def action_back(self) -> None:
-        if self.current is not None:
-            self._show_run(self.current)
+    @property
+    def live_run(self) -> str:
+        """A run that goes on when the screen closes; empty when none does."""
+        return next((run.id for run in self.list.runs if run.state.live), "")
 
     def action_leave(self) -> None:
+        """One step back: all runs again, else the run that the list was opened from."""
         field = self.query_one(Input)
         if field.value or self.focused is field:
             field.value = ""
             self.on_input_submitted()
-        else:
-            self.action_back()
+        elif self.current is not None:
+            self._show_run(self.current)
+
+    def action_jump(self) -> None:
+        """From the runs to the presets and back."""
+        kind = _PRESET if (self.table.cursor or "").startswith(_RUN) else _RUN
+        if (key := next((key for key in self.table.keys if key.startswith(kind)), None)) is not None:
+            self.table.move_to(key)
 
     def action_find(self) -> None:
         open_field(self.query_one(Input))
@@ -181,13 +208,41 @@ class RunsScreen(Screen[None]):
     def action_compare(self) -> None:
         compare_marked(self.app, self._chosen_run)
 
-    def action_delete(self) -> None:
-        if self.read_only:
-            self.notify("Watching only: this screen deletes nothing.", severity="warning")
-        elif self._chosen_run is not None:
-            self.run_worker(self._delete(RunDir(self._chosen_run)), exclusive=True, group="delete")
+    def action_stop(self) -> None:
+        runs = [run for run in self._meant if current(run, checks=False).going]
+        if not runs:
+            self.notify("Nothing to stop: no such run is live")
         else:
+            self._change(stop_runs(self.app, runs), "stop")
+
+    def action_delete(self) -> None:
+        if not self._meant:
             self.action_preset("delete")
+        else:
+            self._change(self._delete(self._meant), "delete")
+
+    def action_note(self) -> None:
+        if self._chosen_run is not None:
+            self._change(self._note(RunDir(self._chosen_run)), "note")
+
+    def action_prepare_data(self) -> None:
+        from tui.actions.data import prepare_data
+
+        self._change(prepare_data(self.app), "data")
+
+    def _change(self, work: Coroutine[Any, Any, None], group: str) -> None:
+        """Does work that writes, unless the screen only watches."""
+        if self.read_only:
+            work.close()
+            self.notify("Read-only: this screen changes nothing", severity="warning")
+        else:
+            self.run_worker(work, exclusive=True, group=group)
+
+    @property
+    def _meant(self) -> list[RunDir]:
+        """The marked runs, else the chosen one."""
+        marked = [run for run in navigation(self.app).marked if run.is_dir()]
+        return [RunDir(run) for run in marked or filter(None, [self._chosen_run])]
 
     def action_export(self) -> None:
         if self._chosen_run is not None:
@@ -195,18 +250,13 @@ class RunsScreen(Screen[None]):
             self.run_worker(export, exclusive=True, group="export")
 
     def action_preset(self, what: str) -> None:
-        if self.read_only:
-            self.notify("Watching only: this screen changes no preset.", severity="warning")
-        elif (key := self.table.cursor or "").startswith(_PRESET):
-            self.run_worker(self._keep_preset(what, key.removeprefix(_PRESET)), exclusive=True, group="keep")
+        if (key := self.table.cursor or "").startswith(_PRESET):
+            self._change(self._keep_preset(what, key.removeprefix(_PRESET)), "keep")
 
     def action_import(self) -> None:
-        from tui.actions.presets import import_preset
+        from tui.actions.imports import import_anything
 
-        if self.read_only:
-            self.notify("Watching only: this screen changes no preset.", severity="warning")
-        else:
-            self.run_worker(import_preset(self.app), exclusive=True, group="keep")
+        self._change(import_anything(self.app), "keep")
 
     async def _keep_preset(self, what: str, name: str) -> None:
         from tui.actions import presets
@@ -215,12 +265,16 @@ class RunsScreen(Screen[None]):
         await act[what](self.app, name)
         await self._read_presets()
 
-    async def _delete(self, run: RunDir) -> None:
-        if await delete_run(self.app, run):
-            if run.path == self.current:
-                self.current = None
-                self.refresh_bindings()
-            self._poll()
+    async def _delete(self, runs: list[RunDir]) -> None:
+        await delete_runs(self.app, runs)
+        if self.current is not None and not self.current.is_dir():
+            self.current = None
+        self._poll()
+
+    async def _note(self, run: RunDir) -> None:
+        await note_run(self.app, run)
+        if await asyncio.to_thread(self.list.refresh):
+            self._fill()
 
     def _show_run(self, run: Path) -> None:
         navigation(self.app).show_run(run, read_only=self.read_only)
@@ -242,9 +296,21 @@ class RunsScreen(Screen[None]):
         runs = arranged(self.list.runs, self.order, self.words)
         self._shown = {f"{_RUN}{run.path}": run for run in runs}
         self._longest = max((len(run.name) for run in runs), default=0)
-        presets = [f"{_PRESET}{name}" for name in named(self.presets, self.words)]
-        self.table.show([_RUNS, *(self._shown or [_NONE]), *([_GAP, _PRESETS] if presets else []), *presets])
+        own_first = sorted(named(self.presets, self.words), key=lambda name: self.presets[name].origin != "user")
+        presets = [f"{_PRESET}{name}" for name in own_first]
+        none = [_NONE] if self.list.runs or not self._welcome else [f"{_FACT}{at}" for at in range(len(self._welcome))]
+        self.table.show([_RUNS, *(self._in_groups() or none), *([_GAP, _PRESETS] if presets else []), *presets])
         self._show_more()
+
+    def _in_groups(self) -> list[str]:
+        """The keys of the runs, under headings where the order groups them."""
+        keys: list[str] = []
+        group = None
+        for key, run in self._shown.items():
+            if self.order in GROUPED and group != (group := group_of(run, self.order)):
+                keys.append(f"{_GROUP}{group}")
+            keys.append(key)
+        return keys
 
     def _line(self, key: str, columns: int) -> Row:
         if run := self._shown.get(key):
@@ -253,9 +319,13 @@ class RunsScreen(Screen[None]):
             return run_row(run, mark, columns, self._longest)
         if key.startswith(_PRESET):
             return preset_row(self.presets[key.removeprefix(_PRESET)])
+        if key.startswith(_FACT):
+            return self._welcome[int(key.removeprefix(_FACT))]
+        if key.startswith(_GROUP):
+            return [(f"   {clean(key.removeprefix(_GROUP)) or 'no tag'}", "dim")]
         ordered = f" · {self.order}" if self.order != ORDERS[0] else ""
         found = f" · /{clean(self.words)}" if self.words else ""
-        nothing = "   no run fits" if self.list.runs else "   none yet: choose a preset below"
+        nothing = "   No matching run" if self.list.runs else "   No runs yet. Looking at this machine …"
         return {
             _RUNS: run_heading(columns, ordered + found, self._longest),
             _NONE: [(nothing, "dim")],
@@ -271,13 +341,26 @@ class RunsScreen(Screen[None]):
         elif preset := self.presets.get(key.removeprefix(_PRESET)):
             spans = about_preset(preset)
         width = max(self.size.width - 2, 8)
-        self.query_one(Lines).show(
+        self._show_preview(key)
+        self.query_one("#about", Lines).show(
             [
                 [(f" {line}", role)]
                 for text, role in spans
                 for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
             ]
         )
+
+    def _show_preview(self, key: str) -> None:
+        """More about the chosen line, beside a list that has room."""
+        panel = self.query_one("#preview", Lines)
+        if not panel.display:
+            return
+        columns, rows = max(panel.size.width, 20), self.size.height
+        run, preset = self._shown.get(key), self.presets.get(key.removeprefix(_PRESET))
+        if run is not None:
+            panel.show(preview_run(run, columns))
+        else:
+            panel.show(preview_preset(preset, columns, rows) if preset is not None else [])
 
     def _preselect(self) -> None:
         live = (run.path for run in self.list.runs if run.state.live)

@@ -65,10 +65,11 @@ class Checklist(Painted):
             self.cursor = rules[0] if rules else None
         self.redraw()
 
-    def leave(self) -> None:
-        """Nothing is chosen any more."""
-        self.cursor = None
+    def leave(self) -> bool:
+        """Nothing is chosen any more; whether something was."""
+        before, self.cursor = self.cursor, None
         self.redraw()
+        return before is not None
 
     def show(self, checks: Sequence[Check]) -> None:
         self.checks = checks

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tui.drawing.glyphs import CURSOR
 from tui.drawing.rows import Item, Row
 from tui.keys import KEYS
-from tui.widgets.painted import Painted
+from tui.widgets.painted import CURSOR_ROW, Painted
 
 
 class Items(Painted, can_focus=True):
@@ -49,7 +49,7 @@ class Items(Painted, can_focus=True):
             first, *others = lines
             if name is not None and name == self.cursor:
                 (text, role), *rest = first
-                first = [(CURSOR, "live"), (text[1:], role), *rest]
+                first = [(CURSOR, CURSOR_ROW), (text[1:], role), *rest]
             drawn += [first, *others]
         return drawn
 

@@ -10,7 +10,7 @@ from textual.message import Message
 from tui.drawing.glyphs import CURSOR
 from tui.drawing.rows import Row
 from tui.keys import KEYS
-from tui.widgets.painted import Painted
+from tui.widgets.painted import CURSOR_ROW, Painted
 
 HEADING = "#"  # begins the keys of a `RunTable` that are only read
 
@@ -68,7 +68,7 @@ class LineTable(Painted, can_focus=True):
             row = self._line(key, columns)
             if key == self.cursor:
                 (text, role), *rest = row
-                row = [(CURSOR, "live"), (text[1:], role), *rest]
+                row = [(CURSOR, CURSOR_ROW), (text[1:], role), *rest]
             drawn.append(row)
         return drawn
 

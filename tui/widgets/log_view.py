@@ -10,7 +10,7 @@ from textual.message import Message
 from launcher.console.pager import Entry, Keep, LogPager
 from launcher.console.search import is_trouble
 from tui.drawing.glyphs import AXIS, CURSOR, ELLIPSIS
-from tui.drawing.rows import Row, crop, spread
+from tui.drawing.rows import Row, crop, folded, spread
 from tui.keys import KEYS
 from tui.widgets.painted import Painted
 
@@ -39,6 +39,7 @@ class LogView(Painted, can_focus=True):
         self.following = True
         self.keep: Keep | None = None
         self.needle = ""
+        self.wrap = False  # long lines take as many rows as they need
         self.mark: int | None = None  # the byte where a selection began
 
     def open(self, pager: LogPager) -> None:
@@ -92,10 +93,15 @@ class LogView(Painted, can_focus=True):
         if self.pager is None or not self.entries:
             return [[(" no lines of this kind" if self.keep else " nothing here yet", "dim")]]
         start, end = (self.selected if self.mark is not None else None) or (0, 0)
-        return [
-            self._row(entry, columns, index == self.cursor, start <= entry.offset < end)
-            for index, entry in enumerate(self.entries)
-        ]
+        drawn: list[Row] = []
+        for index, entry in enumerate(self.entries):
+            at_cursor = index == self.cursor
+            lines = self._wrapped if self.wrap else self._cropped
+            drawn += lines(entry, columns, at_cursor, start <= entry.offset < end)
+            if at_cursor:
+                last = len(drawn)  # rows until the end of the chosen line, which stays in sight
+        below = len(drawn) if self.following else last
+        return drawn[max(below - rows, 0) :][:rows]
 
     def on_resize(self, event: Resize) -> None:
         self.fill()
@@ -142,17 +148,27 @@ class LogView(Painted, can_focus=True):
         self.redraw()
         self.post_message(self.Moved())
 
-    def _row(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> Row:
-        sign = CURSOR if at_cursor else AXIS if selected else " "
-        source = f"({entry.source}) " if entry.source else ""
-        role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
+    def _cropped(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
         start = self.column or self._sight(entry.shown, columns)
-        spans = _from([(source, "dim"), *self._lit(entry.text[: start + 4 * columns], role)], start)
-        row: Row = [(sign, "live"), *([(ELLIPSIS, "dim")] if start else []), *spans]
+        spans = _from(self._spans(entry, start + 4 * columns), start)
+        row: Row = [(_sign(at_cursor, selected), "live"), *([(ELLIPSIS, "dim")] if start else []), *spans]
         if entry.repeats > 1:
             times: Row = [(f" ×{entry.repeats:,}", "notice")]
-            return spread(crop(row, columns - 2 - len(times[0][0])), times, columns)
-        return crop(row, columns)
+            return [spread(crop(row, columns - 2 - len(times[0][0])), times, columns)]
+        return [crop(row, columns)]
+
+    def _wrapped(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
+        width = max(columns - 1, 1)
+        spans = self._spans(entry, width * self.room)
+        if entry.repeats > 1:
+            spans.append((f" ×{entry.repeats:,}", "notice"))
+        return [[(_sign(at_cursor, selected), "live"), *row] for row in folded(spans, width)]
+
+    def _spans(self, entry: Entry, longest: int) -> Row:
+        """The line with its source, as far as it can be shown."""
+        source: Row = [(f"({entry.source}) ", "dim")] if entry.source else []
+        role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
+        return [*source, *self._lit(entry.text[:longest], role)]
 
     def _sight(self, shown: str, columns: int) -> int:
         """Where to begin a row so that what was searched for is in sight."""
@@ -165,6 +181,10 @@ class LogView(Painted, can_focus=True):
             return [(text, role)]
         parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
         return [(part, "live" if index % 2 else role) for index, part in enumerate(parts) if part]
+
+
+def _sign(at_cursor: bool, selected: bool) -> str:
+    return CURSOR if at_cursor else AXIS if selected else " "
 
 
 def _from(row: Row, column: int) -> Row:

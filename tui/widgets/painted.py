@@ -25,12 +25,14 @@ ROLES = (
     "bar",
     "bar-rest",
     "live",
+    "cursor-row",
     "ok",
     "notice",
     "warn",
     "critical",
 )
 ROLE_CLASSES = {f"role--{role}" for role in ROLES}  # for the app
+CURSOR_ROW = "cursor-row"  # the role of the first cell of a row that is highlighted from end to end
 ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
 HIDDEN = "-hidden"  # on a widget that has nothing to say
 
@@ -74,7 +76,7 @@ class Painted(Widget):
         regions = [
             Region(found[0], row, found[1], 1)
             for row, (old, new) in enumerate(zip(before, self._rows, strict=True))
-            if (found := change(old, new))
+            if (found := (0, self.size.width) if _highlit(old) != _highlit(new) else change(old, new))
         ]
         if regions:
             self.refresh(*regions)
@@ -89,6 +91,8 @@ class Painted(Widget):
         if y >= len(self._rows):
             return Strip.blank(self.size.width, self._own)
         own, style = self._own, self.get_component_rich_style
+        if _highlit(self._rows[y]):
+            own += Style(bgcolor=style(f"role--{CURSOR_ROW}").bgcolor)
         row = [Segment(text, own + style(f"role--{role}", partial=True)) for text, role in self._rows[y]]
         return Strip(row, self.size.width)
 
@@ -100,3 +104,7 @@ class Painted(Widget):
         if self.app.has_class(ASCII_CLASS):
             return [[(to_ascii(text), role) for text, role in row] for row in fitted]
         return fitted
+
+
+def _highlit(row: Row) -> bool:
+    return bool(row) and row[0][1] == CURSOR_ROW

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from launcher.console.phases import PHASES
 from launcher.format import duration, number
-from launcher.health.verdict import TOO_SHORT, shown
+from launcher.health.verdict import shown
 from launcher.record.levels import Bound, Level
 from launcher.record.state import RunState
 from tui.drawing import glyphs
@@ -22,14 +22,13 @@ STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
     "imported": (glyphs.IMPORTED, "dim"),
 }
 
-LEVELS: dict[str, tuple[str, str, str]] = {  # level -> sign, verdict of a run, role
-    "N-A": (glyphs.NONE, "not judged", "dim"),
-    "WARM": (glyphs.NONE, "warming up", "dim"),
-    TOO_SHORT: (glyphs.NONE, "too short", "dim"),
-    "OK": (glyphs.OK, "healthy", "ok"),
-    "NOTICE": (glyphs.NOTICE, "WATCH", "notice"),
-    "WARN": (glyphs.WARN, "WARNING", "warn"),
-    "CRITICAL": (glyphs.CRITICAL, "CRITICAL", "critical"),
+LEVELS: dict[str, Span] = {  # level -> sign, role
+    "N-A": (glyphs.NONE, "dim"),
+    "WARM": (glyphs.NONE, "dim"),
+    "OK": (glyphs.OK, "ok"),
+    "NOTICE": (glyphs.NOTICE, "notice"),
+    "WARN": (glyphs.WARN, "warn"),
+    "CRITICAL": (glyphs.CRITICAL, "critical"),
 }
 
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
@@ -38,10 +37,10 @@ _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints ever
 def state_words(state: RunState, now: float | None = None) -> Row:
     """`● running · rollout 96/128`; with `now` also how long, `rollout 20s of ~31s`."""
     name = state.state
-    sign, role = STATES.get(name, (glyphs.LOST, "dim"))
+    sign, role = STATES.get(state.outcome or name, STATES["imported"])
     if state.stalled and name in ("starting", "running"):
         sign, role, name = glyphs.WARN, "warn", "stalled"
-    word = f"{name} · {state.outcome}" if name == "imported" and state.outcome else name
+    word = f"{state.outcome or 'unknown'} · imported" if name == "imported" else name
     if name in ("running", "stalled") and (doing := _doing(state, now)):
         return [(f"{sign} {word}", role), (f" · {doing}", "dim")]
     return [(f"{sign} {word}", role)]
@@ -59,7 +58,8 @@ def _doing(state: RunState, now: float | None) -> str:
 
 def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
     """Sign, word and role of a run's verdict."""
-    return LEVELS.get(shown(state, verdict), LEVELS["N-A"])
+    sign, role = LEVELS.get(verdict or "", LEVELS["N-A"])
+    return sign, shown(state, verdict), role
 
 
 def verdict_words(state: RunState) -> Row:
@@ -76,8 +76,7 @@ def verdict_words(state: RunState) -> Row:
 
 def level_sign(level: Level) -> Span:
     """The sign of a level in its role."""
-    sign, _, role = LEVELS[str(level)]
-    return sign, role
+    return LEVELS[str(level)]
 
 
 def uptime(state: RunState, now: float | None) -> str:

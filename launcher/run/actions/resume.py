@@ -19,16 +19,24 @@ from launcher.run.reading.checkpoints import checkpoint
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 
-def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = silent, *, force: bool = False) -> RunDir:
-    """Continues a run from its newest checkpoint in a new attempt, with the settings of its first one.
+def resume(
+    run: RunDir,
+    settings: Sequence[str] = (),
+    narrate: Narrate = silent,
+    *,
+    step: int | None = None,
+    force: bool = False,
+) -> RunDir:
+    """Continues a run from a checkpoint in a new attempt, with the settings of its first one.
 
-    Raises Refused as `start` does.
+    `step` names the checkpoint, the newest when None; steps after it are trained again. Raises UserError where
+    there is none, and Refused as `start` does.
     """
     with alone(run):
-        return _resume(run, settings, narrate, force=force)
+        return _resume(run, settings, narrate, step, force=force)
 
 
-def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, *, force: bool) -> RunDir:
+def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | None, *, force: bool) -> RunDir:
     from launcher.preflight.gate import admit
 
     state = current(run)
@@ -36,7 +44,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, *, force: bo
         raise UserError(f"run {run.id} is still going ({state.state}): stop it first")
     if state.state == "imported":
         raise UserError(f"run {run.id} was imported: it has no checkpoint of ours to resume from")
-    step, folder = checkpoint(run, None)
+    step, folder = checkpoint(run, step)
     if state.state == "lost" and (last := run.last_attempt()):
         catch_up(last)
     info = run.read_info()

@@ -29,11 +29,15 @@ def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
         raise UserError(f"run {run.id} has no complete checkpoint in {run.checkpoints}: trainer.save_every makes them")
     if step is None or step == newest[0]:
         return newest
-    kept = sorted(
-        int(path.parent.name.removeprefix("global_step_")) for path in run.checkpoints.glob("global_step_*/actor")
-    )
-    kept = [each for each in kept if each <= newest[0]]
+    kept = checkpoint_steps(run)
     if step not in kept:
         there = ", ".join(str(each) for each in kept)
         raise UserError(f"--step {step}: run {run.id} has no checkpoint of that step; it has {there}")
     return step, run.checkpoints / f"global_step_{step}"
+
+
+def checkpoint_steps(run: RunDir) -> list[int]:
+    """The steps of a run's complete checkpoints, oldest first."""
+    newest = latest_checkpoint(run.checkpoints)
+    names = (path.parent.name.removeprefix("global_step_") for path in run.checkpoints.glob("global_step_*/actor"))
+    return sorted(step for step in map(int, filter(str.isdecimal, names)) if newest and step <= newest[0])

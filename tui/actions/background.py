@@ -1,0 +1,44 @@
+"""Work that takes minutes, beside the screen: closing the program never waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+T = TypeVar("T")
+
+
+async def in_background(work: Callable[[], T]) -> T:
+    """Runs `work` in a thread of its own and returns what it returns, or raises what it raises.
+
+    Unlike those of `asyncio.to_thread`, the thread ends with the program.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def report(act: Callable[[], None]) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(lambda: None if done.done() else act())
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            failure = error
+            report(lambda: done.set_exception(failure))
+        else:
+            report(lambda: done.set_result(result))
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
+
+
+def narrator(app: App[Any]) -> Callable[[str], None]:
+    """Shows what work in a thread says of its progress."""
+    return partial(app.call_from_thread, partial(app.notify, markup=False))

@@ -1,0 +1,94 @@
+"""What the command palette finds beside the actions of the page: runs, presets, and the metrics of the run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from launcher.text import clean
+from tui.navigation import navigation
+
+if TYPE_CHECKING:
+    from launcher.run.reading.reader import RunReader
+
+
+class _Place(NamedTuple):
+    """Somewhere to go: the words that find it, what it is, and the way."""
+
+    words: str
+    help: str
+    go: Callable[[], object]
+
+
+FEW = 5  # of each kind before anything is typed
+
+
+class _Places(Provider):
+    """Finds places by fuzzy match; `places` lists them, in a thread."""
+
+    _found: tuple[_Place, ...] = ()
+
+    async def startup(self) -> None:
+        self._found = tuple(await asyncio.to_thread(lambda: list(self.places())))
+
+    def places(self) -> Iterator[_Place]:
+        raise NotImplementedError
+
+    async def discover(self) -> Hits:
+        for place in self._found[:FEW]:
+            yield DiscoveryHit(Content(clean(place.words)), place.go, place.words, clean(place.help))
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for place in self._found:
+            if (score := matcher.match(place.words)) > 0:
+                yield Hit(score, matcher.highlight(clean(place.words)), place.go, help=clean(place.help))
+
+
+class RunPlaces(_Places):
+    """Runs, the newest first; choosing one opens its dashboard."""
+
+    def places(self) -> Iterator[_Place]:
+        from launcher.record.layout import all_runs
+        from launcher.record.state import current
+
+        show = partial(navigation(self.app).show_run, read_only=bool(getattr(self.screen, "read_only", False)))
+        for run in all_runs():
+            yield _Place(f"Run {run.id}", current(run, checks=False).state, partial(show, run.path))
+
+
+class PresetPlaces(_Places):
+    """Presets; choosing one opens it in the editor."""
+
+    def places(self) -> Iterator[_Place]:
+        from launcher.preset.files import available
+        from tui.actions.editing import edit_preset
+
+        read_only = bool(getattr(self.screen, "read_only", False))
+        for name, path in available().items():
+            yield _Place(f"Preset {name}", str(path), partial(edit_preset, self.app, name, read_only=read_only))
+
+
+class MetricPlaces(_Places):
+    """Metrics of the run whose page is open; choosing one opens its chart."""
+
+    def places(self) -> Iterator[_Place]:
+        from launcher.metrics.glossary import describe
+        from tui.charts.lens import Lens
+        from tui.screens.metric import MetricScreen
+
+        reader: RunReader | None = getattr(self.screen, "reader", None)
+        if reader is None:
+            return
+        keys, lens = sorted(reader.series.keys()), getattr(self.screen, "lens", None) or Lens()
+
+        def show(key: str) -> None:
+            self.app.push_screen(MetricScreen(reader, lens, key, keys))
+
+        for key in keys:
+            yield _Place(f"Metric {key}", describe(key).meaning, partial(show, key))
