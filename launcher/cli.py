@@ -26,6 +26,7 @@ from launcher.commands.output import say
 from launcher.errors import UserError
 from launcher.screen_request import ScreenRequest
 from launcher.settings import Settings, read
+from launcher.text import TWINS
 
 OpenScreen = Callable[[ScreenRequest], int]
 ListKeys = Callable[[Settings], tuple[list[dict[str, Any]], list[str]]]
@@ -113,7 +114,7 @@ def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = Non
     """Runs the command line and exits: 0, 1 for a failed check or run, 2 for wrong use."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # logs hold letters that the terminal's encoding may lack
+            stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
     try:
         code = app(prog_name="ppo-tui", obj=Screen(open_screen, list_keys), standalone_mode=False)
     except UserError as error:

@@ -4,7 +4,7 @@ Each setting comes from the command line, else the environment, else config.yaml
 
     theme: colour-blind       # dark, light, colour-blind, terminal, or a theme of Textual
     mouse: false              # default: on, but off over SSH, where people select with the terminal's own
-    ascii: false              # ASCII characters alone; default: on at the Linux console, which has no braille
+    ascii: false              # ASCII characters alone; default: on at the Linux console and in a C locale
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
@@ -13,6 +13,7 @@ Each setting comes from the command line, else the environment, else config.yaml
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +76,7 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         theme=theme,
         theme_place=theme_place,
         mouse=_flag(found, "mouse", default=not environment.get("SSH_CONNECTION")),
-        ascii=_flag(found, "ascii", default=environment.get("TERM") == "linux"),
+        ascii=_flag(found, "ascii", default=environment.get("TERM") == "linux" or not _utf8()),
         animations=_animations(found),
         keys=found["keys"][0] if "keys" in found else {},
     )
@@ -135,6 +136,11 @@ def _flag(found: Mapping[str, tuple[Any, str]], name: str, *, default: bool) -> 
     if not isinstance(value, bool):
         raise UserError(f"{place}: {clean(str(value))!r} is neither true nor false")
     return value
+
+
+def _utf8() -> bool:
+    """Whether the terminal takes our signs, as far as the locale tells."""
+    return (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
 
 
 def _animations(found: Mapping[str, tuple[Any, str]]) -> Animations:

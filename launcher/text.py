@@ -1,5 +1,6 @@
 """Text that comes from outside: logs, presets, samples."""
 
+import codecs
 import difflib
 import re
 from collections.abc import Iterable
@@ -11,6 +12,69 @@ _ESCAPE = re.compile(
 )
 # C0 but tab and newline, C1, direction marks, other line ends, halves of surrogate pairs (UTF-8 has none).
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+ASCII = {  # signs and their twins where a terminal or a locale has no others; both one cell wide
+    "●": "*",
+    "◆": "i",
+    "▲": "!",
+    "✖": "X",
+    "·": ".",
+    "○": "o",
+    "■": "#",
+    "✔": "+",
+    "◇": "o",
+    "↑": "^",
+    "↓": "v",
+    "…": "~",
+    "–": "-",
+    "—": "-",
+    "❯": ">",
+    "→": ">",
+    "←": "<",
+    "≥": ">",
+    "≤": "<",
+    "│": "|",
+    "─": "-",
+    "┊": ":",
+    "╌": "-",
+    "━": "=",
+    "╸": "-",
+    "▓": "#",
+    "▒": "%",
+    "░": ".",
+    "×": "x",
+    "╭": "+",
+    "╮": "+",
+    "╰": "+",
+    "╯": "+",
+    "▌": "|",
+    "▐": "|",
+    "▊": "|",
+    "▎": "|",
+    "▔": "-",
+    "°": " ",
+    "²": "2",
+    "▁": "_",
+    "▂": "_",
+    "▃": ".",
+    "▄": "-",
+    "▅": "-",
+    "▆": "=",
+    "▇": "=",
+    "█": "#",
+    "★": "*",
+}
+
+TWINS = "twins"
+"""An error handler of codecs: letters that an encoding lacks become their twins, others question marks."""
+
+
+def _twins(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(TWINS, _twins)
 
 
 def clean(text: str) -> str:

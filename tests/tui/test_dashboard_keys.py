@@ -111,7 +111,7 @@ async def test_the_palette_lists_what_several_keys_do_once(make: SimpleNamespace
         await pilot.press("h")  # h, q and escape go back from there
         await pilot.pause()
         titles = [command.title for command in app.get_system_commands(app.screen)]
-        assert titles.count("Back") == 1 and sorted(titles) == sorted(set(titles))
+        assert titles.count("Back (esc)") == 1 and sorted(titles) == sorted(set(titles))
 
 
 @pytest.mark.parametrize("state", ["running", "finished"])

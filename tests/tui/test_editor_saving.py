@@ -82,10 +82,10 @@ async def test_quitting_asks_too(mine: Path) -> None:
 async def test_a_shipped_preset_is_saved_as_one_of_yours(home: Path) -> None:
     async with editor("toy-cpu", "actor.lr").run_test(size=HOME) as pilot:
         assert "shipped" in head(pilot)
-        await pilot.press("right", "w")
+        await pilot.press("right", "ctrl+s")
         await until(pilot, lambda: (home / "presets" / "toy-cpu.yaml").exists())
         assert load("toy-cpu").preset.actor.lr == 5e-4
-        await pilot.press("W")
+        await pilot.press("A")
         await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
         await pilot.press(*"other", "enter")
         await until(pilot, lambda: (home / "presets" / "other.yaml").exists())
@@ -96,7 +96,7 @@ async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
         await pilot.press("right")
         await pilot.pause()
         mine.write_text("description: theirs\n")
-        await pilot.press("w")
+        await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("r")
         await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
@@ -108,7 +108,7 @@ async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
         await until(pilot, lambda: "changed on the disk" in head(pilot))
         mine.unlink()
         await until(pilot, lambda: "removed on the disk" in head(pilot))
-        await pilot.press("w")
+        await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("o")
         await until(pilot, lambda: mine.exists() and "lr: 5e-4" in mine.read_text())
@@ -127,7 +127,7 @@ async def test_a_broken_file_shows_its_line_and_is_not_touched(mine: Path) -> No
 async def test_a_fix_made_before_the_start_comes_back_into_the_draft(mine: Path) -> None:
     mine.write_text("extends: gsm8k-0.5b-24gb\nrollout:\n  tensor_model_parallel_size: 2\n")
     async with editor().run_test(size=HOME) as pilot:
-        await pilot.press("r")
+        await pilot.press("S")
         await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen))
         launch: Any = pilot.app.screen
         findings = launch.query_one(Findings)
@@ -157,7 +157,7 @@ async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace
         await pilot.press("tab", "tab", "tab")
         await until(pilot, lambda: run.id in text_of(pilot, "#changes"))
         assert "actor.lr" in text_of(pilot, "#changes")
-        await pilot.press("r")
+        await pilot.press("S")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("y")
         await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen))
@@ -176,7 +176,7 @@ def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> N
         shown.send("o")
         shown.wait_for(lambda text: "7e-5" in text and "not saved" in text)
         assert (home / "line").read_text() == "+4\n" and mine.read_text() == MINE
-        shown.send("w")
+        shown.send("\x13")
         shown.wait_for(lambda text: "Saved" in text)
         assert mine.read_text() == MINE.replace("2e-4", "7e-5")
         shown.send("q")

@@ -42,7 +42,7 @@ async def test_a_value_is_typed_in_its_place_and_saved(mine: Path) -> None:
         await pilot.pause()
         assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-5 and "not saved" in head(pilot)
         assert mine.read_text() == MINE
-        await pilot.press("w")
+        await pilot.press("ctrl+s")
         await until(pilot, lambda: mine.read_text() == MINE.replace("2e-4 ", "5e-5 "))
         await until(pilot, lambda: "not saved" not in head(pilot))
 
@@ -117,7 +117,7 @@ async def test_a_field_is_found_by_typing(mine: Path) -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert "algorithm" in lines.keys and "actor.lr_warmup_steps" not in lines.keys
-        await pilot.press("m")
+        await pilot.press("z")
         await pilot.pause()
         assert "actor.lr_warmup_steps" in lines.keys
 
@@ -234,7 +234,7 @@ async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -
 
 async def test_watching_changes_nothing(mine: Path) -> None:
     async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
-        await pilot.press("right", "delete", "w", "enter")
+        await pilot.press("right", "delete", "ctrl+s", "enter")
         await pilot.pause()
         assert pilot.app.screen.draft.text == MINE and "Watching only" in toasts(pilot.app)
 

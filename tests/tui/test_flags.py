@@ -134,14 +134,14 @@ async def test_m_mutes_and_takes_it_back(make: SimpleNamespace, warned: Path) ->
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("enter", "m")
+        await pilot.press("enter", "M")
         sent = [json.loads(path.read_text()) for path in RunDir(warned).control.iterdir()]
         assert [(s["verb"], s["rule"], s["by"]) for s in sent] == [("mute", "KL-4", "screen")]
         state = current(RunDir(warned))
         muted = tuple(dataclasses.replace(check, muted=check.rule == "KL-4") for check in state.checks)
         make.write_state(warned, dataclasses.replace(state, checks=muted))
         await until(pilot, lambda: "muted" in head(app))
-        await pilot.press("m")
+        await pilot.press("M")
         verbs = {json.loads(path.read_text())["verb"] for path in RunDir(warned).control.iterdir()}
         assert verbs == {"mute", "unmute"}
 
@@ -151,7 +151,7 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
     RunDir(warned).control.rmdir()
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("enter", "m")
+        await pilot.press("enter", "M")
         await until(pilot, lambda: "not told to the run" in toasts(app))
 
 

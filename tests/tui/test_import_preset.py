@@ -11,6 +11,7 @@ from textual.widgets import Static, TextArea
 
 from launcher.preset.files import load, users
 from tui.dialogs.ask import AskScreen
+from tui.dialogs.choose import ChooseScreen
 from tui.dialogs.paste import PasteScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.runs import RunsScreen
@@ -26,6 +27,8 @@ async def asked(pilot: Pilot[Any], text: str) -> None:
     """Opens the question and pastes a text into it."""
     await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
     await pilot.press("i")
+    await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
+    await pilot.press("p")
     await until(pilot, lambda: isinstance(pilot.app.screen, PasteScreen))
     area = pilot.app.screen.query_one(TextArea)
     area.insert(text)

@@ -129,7 +129,7 @@ async def test_without_errors_s_starts_and_the_run_is_opened(
         await pilot.press("exclamation_mark")  # there is nothing to force
         await pilot.pause()
         assert app.screen is screen
-        await pilot.press("s", "s")
+        await pilot.press("S", "S")
         await until(pilot, lambda: answers)
         assert started == [("mine", ["actor.lr=2e-6"], False)] and answers[0].name.startswith("abc1")
 
@@ -144,7 +144,7 @@ async def test_a_run_that_started_while_the_help_was_open_is_opened_after_it(
         await pilot.pause()
         app.push_screen(screen, answers.append)
         await until(pilot, lambda: screen.plan.command and not screen.doing)
-        await pilot.press("s", "e", "question_mark")
+        await pilot.press("S", "e", "question_mark")
         await until(pilot, lambda: started and app.screen is not screen)
         await pilot.pause(0.2)
         await pilot.press("escape")
@@ -160,7 +160,7 @@ async def test_errors_refuse_and_force_asks_first(
         screen = await opened(pilot, written(home, BROKEN))
         await until(pilot, lambda: not screen.doing)
         assert screen.errors and "error" in said(screen, "#launch-title")
-        await pilot.press("s")
+        await pilot.press("S")
         await pilot.pause()
         assert "It would fail" in toasts(app) and not started
         for key, forced in (("n", False), ("y", True)):
@@ -197,7 +197,7 @@ async def test_f_makes_the_fix_a_setting_of_this_launch(make: SimpleNamespace, h
         await until(pilot, lambda: editor.draft.changed)
         (name, value), *_ = fixable[0].change.items()
         assert editor.draft.value(tuple(name.split("."))) == value
-        await pilot.press("w")
+        await pilot.press("ctrl+s")
         await until(pilot, lambda: f"{name.rpartition('.')[2]}: {value}" in Path(file).read_text())
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen and screen.plan.command and not screen.doing)
@@ -247,7 +247,7 @@ async def test_what_the_start_finds_is_shown(
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
         await until(pilot, lambda: not screen.doing)
-        await pilot.press("s")
+        await pilot.press("S")
         await until(pilot, lambda: "would fail" in toasts(app))
         assert screen.findings == [FILE, DISK] and not screen.starting
         await pilot.press("exclamation_mark", "y")
@@ -276,7 +276,7 @@ async def test_the_list_of_presets_opens_the_launch_and_the_run(
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen))
         screen: Any = app.screen
         await until(pilot, lambda: screen.plan.command and not screen.doing)
-        await pilot.press(*(["exclamation_mark", "y"] if screen.errors else ["s"]))
+        await pilot.press(*(["exclamation_mark", "y"] if screen.errors else ["S"]))
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
         assert len(started) == 1
 

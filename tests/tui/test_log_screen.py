@@ -145,26 +145,26 @@ async def test_errors_steps_and_lines(make: SimpleNamespace, run: Path) -> None:
         view = await opened(pilot, "E")
         assert chosen(view).text.startswith("RuntimeError: CUDA error")
         assert any(role == "critical" for row in view.draw(*view.size) for _, role in row)
-        await pressed(pilot, "g", *"12", "enter")
+        await pressed(pilot, "number_sign", *"12", "enter")
         assert chosen(view).text.startswith("step:12 - ")
-        await pressed(pilot, "g", *":812", "enter")
+        await pressed(pilot, "number_sign", *":812", "enter")
         assert chosen(view).text == "word 812" and "line 812" in state_line(pilot)
         for asked, told in (("5", "no step 5"), (":9999", "no line 9999"), ("x", "a step is a number")):
-            await pressed(pilot, "g", *asked, "enter")
+            await pressed(pilot, "number_sign", *asked, "enter")
             assert told in state_line(pilot) and chosen(view).text == "word 812"
 
 
 async def test_the_filter_shows_one_source(make: SimpleNamespace, run: Path) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
-        view = await opened(pilot, "s", "s", "s")
+        view = await opened(pilot, "s", "tab", "tab")
         assert "[engine]" in state_line(pilot)
         assert [entry.text for entry in view.entries] == [
             f"engine speaks {number}" for number in (500, 1000, 2000, 2500, 3000)
         ]
-        await pressed(pilot, "up", "up", "s")
+        await pressed(pilot, "up", "up", "tab")
         assert chosen(view).text == "engine speaks 2000" and len(view.entries) == view.room
-        await pressed(pilot, "s", "s")
+        await pressed(pilot, "tab", "tab")
         assert view.entries == [] and "no lines of this kind" in app.export_screenshot().replace("&#160;", " ")
 
 
@@ -176,7 +176,7 @@ async def test_copies_go_to_the_clipboard_and_to_a_file(make: SimpleNamespace, r
         assert app.clipboard == text
         copied = tmp_path / "cache" / "copied" / f"{run.name}.txt"
         assert copied.read_text() == text
-        await pressed(pilot, "g", *"3", "enter", "c")
+        await pressed(pilot, "number_sign", *"3", "enter", "y")
         assert copied.read_text() == "(TaskRunnerV1) step:3 - actor/entropy:0.5 - critic/score/mean:0.25\n"
 
 
@@ -229,7 +229,7 @@ def real(make: SimpleNamespace, name: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "keys", [("E",), ("slash", *"cache", "enter"), ("s", "s", "s")], ids=["error", "search", "engine"]
+    "keys", [("E",), ("slash", *"cache", "enter"), ("s", "tab", "tab")], ids=["error", "search", "engine"]
 )
 def test_looks(snap_compare: Compare, make: SimpleNamespace, keys: tuple[str, ...]) -> None:
     async def ready(pilot: Pilot[Any]) -> None:

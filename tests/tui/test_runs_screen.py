@@ -84,7 +84,7 @@ async def test_enter_opens_the_run_and_r_comes_back_to_it(make: SimpleNamespace)
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await opened(pilot)
         assert chosen(app) == f"run {runs['old']}"
-        await pilot.press("r")
+        await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
 
 
@@ -92,7 +92,7 @@ async def test_without_runs_it_offers_the_presets(make: SimpleNamespace) -> None
     app = make.app()
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "none yet" in options(app)[1]
+        await until(pilot, lambda: any("Next" in line for line in options(app)))
         assert chosen(app).startswith("preset ")
         assert any("toy-cpu" in line and "no GPU" in line for line in options(app))
 
@@ -180,7 +180,7 @@ async def test_a_filter_finds_by_name_state_and_verdict(make: SimpleNamespace) -
         await pilot.press("slash", *"qqqq", "enter")
         await pilot.pause()
         assert keys_of(app) == ["#runs", "#none"] and "no run fits" in options(app)[1]
-        await pilot.press("escape", "space", "d", "enter")  # q in a field is a letter, and the app lives
+        await pilot.press("escape", "space", "D", "enter")  # q in a field is a letter, and the app lives
         assert app.is_running
 
 
@@ -191,7 +191,7 @@ async def test_orders(make: SimpleNamespace) -> None:
         await opened(pilot)
         orders = {}
         for order in (*ORDERS[1:], ORDERS[0]):
-            await pilot.press("o")
+            await pilot.press("O")
             await pilot.pause()
             orders[order] = [key.removeprefix("run ") for key in keys_of(app) if key.startswith("run ")]
         best_first = [str(runs[name]) for name in ("done", "live", "old")]
@@ -225,14 +225,14 @@ async def test_delete_asks_refuses_what_goes_and_takes_the_mark_away(make: Simpl
     app = make.app()
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("d")
+        await pilot.press("D")
         await until(pilot, lambda: "is still going (running): stop it first" in toasts(app))
-        await pilot.press("home", "space", "d")
+        await pilot.press("home", "space", "D")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         assert runs["done"].exists()
-        await pilot.press("d")
+        await pilot.press("D")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
         await until(pilot, lambda: f"run {runs['done']}" not in keys_of(app))
@@ -244,7 +244,7 @@ async def test_watching_deletes_nothing(make: SimpleNamespace) -> None:
     app = make.app(read_only=True)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("home", "d")
+        await pilot.press("home", "D")
         await pilot.pause()
         assert "deletes nothing" in toasts(app) and runs["done"].exists()
 
@@ -316,7 +316,7 @@ async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, hom
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         app.screen.query_one(RunTable).move_to("preset gsm8k-0.5b-24gb")
-        await pilot.press("n")
+        await pilot.press("f2")
         await until(pilot, lambda: "comes with ppo-tui and stays" in toasts(app))
         assert isinstance(app.screen, RunsScreen), "nothing is asked that would be refused"
         await pilot.press("y")
@@ -325,18 +325,18 @@ async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, hom
         await pilot.press("enter")
         await until(pilot, lambda: "preset mine" in keys_of(app))
         await until(pilot, lambda: app.screen.query_one(RunTable).cursor == "preset mine")
-        await pilot.press("n")
+        await pilot.press("f2")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))
         app.screen.query_one(Input).value = "ours"
         await pilot.press("enter")
         await until(pilot, lambda: "preset ours" in keys_of(app) and "preset mine" not in keys_of(app))
         app.screen.query_one(RunTable).move_to("preset ours")
-        await pilot.press("d")
+        await pilot.press("D")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         assert "preset ours" in keys_of(app)
-        await pilot.press("d")
+        await pilot.press("D")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
         await until(pilot, lambda: "preset ours" not in keys_of(app))

@@ -61,7 +61,7 @@ async def test_steps_and_kinds(make: SimpleNamespace, run: Path) -> None:
         assert "rollout of step 60" in seen(pilot)
         screen = await pressed(pilot, "left")
         assert screen.dump is not None and screen.dump.step == 1 and len(shown(screen)) == 12
-        screen = await pressed(pilot, "left", "right", "v")
+        screen = await pressed(pilot, "left", "right", "tab")
         assert screen.dump is not None and screen.dump[:2] == ("validation", 10)
         assert "validation of step 10" in seen(pilot) and "acc " in seen(pilot)
 
@@ -99,7 +99,7 @@ async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, 
         (folder / "1.jsonl").write_text(json.dumps(wild) + "\n" + json.dumps({"output": "", "score": 1e400}) + "\n")
         await pilot.pause(2.2)
         await pilot.app.workers.wait_for_complete()
-        screen = await pressed(pilot, "down", "up", "pagedown", "end", "home", "o", "o")
+        screen = await pressed(pilot, "down", "up", "pagedown", "end", "home", "O", "O")
         assert len(shown(screen)) == 2 and "\x1b" not in shown(screen)[0]
 
 

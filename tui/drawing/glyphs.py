@@ -1,10 +1,12 @@
-"""Every sign the screen draws, in one table, with its ASCII twin.
+"""Every sign the screen draws.
 
-Widgets draw the signs below; `--ascii` translates them when a row is painted. Each sign and each twin is one
-cell wide, so a layout is the same in both.
+Widgets draw the signs below; `--ascii` translates them to their twins of `launcher.text.ASCII` when a row is
+painted. Each sign and each twin is one cell wide, so a layout is the same in both.
 """
 
 from rich.cells import cell_len
+
+from launcher.text import ASCII
 
 OK, NOTICE, WARN, CRITICAL, NONE = "●", "◆", "▲", "✖", "·"
 RUNNING, WAITING, STOPPED, FINISHED, FAILED, LOST, IMPORTED = "●", "○", "■", "✔", "✖", "?", "◇"
@@ -22,65 +24,13 @@ PIN = "★"
 BRAILLE = 0x2800
 _UPPER, _LOWER = 0x01 | 0x08 | 0x02 | 0x10, 0x04 | 0x20 | 0x40 | 0x80  # dots of the two upper and lower rows
 
-_ASCII = {
-    "●": "*",
-    "◆": "i",
-    "▲": "!",
-    "✖": "X",
-    "·": ".",
-    "○": "o",
-    "■": "#",
-    "✔": "+",
-    "◇": "o",
-    "↑": "^",
-    "↓": "v",
-    "…": "~",
-    "–": "-",
-    "—": "-",
-    "❯": ">",
-    "→": ">",
-    "←": "<",
-    "≥": ">",
-    "≤": "<",
-    "│": "|",
-    "─": "-",
-    "┊": ":",
-    "╌": "-",
-    "━": "=",
-    "╸": "-",
-    "▓": "#",
-    "▒": "%",
-    "░": ".",
-    "×": "x",
-    "╭": "+",
-    "╮": "+",
-    "╰": "+",
-    "╯": "+",
-    "▌": "|",
-    "▐": "|",
-    "▊": "|",
-    "▎": "|",
-    "▔": "-",
-    "°": " ",
-    "²": "2",
-    "▁": "_",
-    "▂": "_",
-    "▃": ".",
-    "▄": "-",
-    "▅": "-",
-    "▆": "=",
-    "▇": "=",
-    "█": "#",
-    "★": "*",
-}
-
 
 def _ascii_braille(dots: int) -> str:
     upper, lower = bool(dots & _UPPER), bool(dots & _LOWER)
     return ":" if upper and lower else "'" if upper else "." if lower else " "
 
 
-_TABLE = str.maketrans(_ASCII | {chr(BRAILLE + dots): _ascii_braille(dots) for dots in range(256)})
+_TABLE = str.maketrans(ASCII | {chr(BRAILLE + dots): _ascii_braille(dots) for dots in range(256)})
 
 
 def to_ascii(text: str) -> str:
