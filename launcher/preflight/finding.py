@@ -56,17 +56,19 @@ class Findings:
 
     group: Group
 
-    def error(self, id: str, keys: Sequence[str], message: str, fix: str, change: Change | None = None) -> Finding:
+    def error(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
         """What stops the run."""
         return Finding(id, self.group, "error", tuple(keys), message, fix, change)
 
-    def warning(self, id: str, keys: Sequence[str], message: str, fix: str, change: Change | None = None) -> Finding:
+    def warning(
+        self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None
+    ) -> Finding:
         """What harms the run, or may."""
         return Finding(id, self.group, "warning", tuple(keys), message, fix, change)
 
-    def info(self, id: str, keys: Sequence[str], message: str, fix: str) -> Finding:
+    def info(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
         """What a person should know of."""
-        return Finding(id, self.group, "info", tuple(keys), message, fix)
+        return Finding(id, self.group, "info", tuple(keys), message, fix, change)
 
 
 of_config, of_data, of_model, of_hardware, of_software = map(Findings, GROUPS)

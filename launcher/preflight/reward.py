@@ -80,13 +80,12 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
         each_step = trial.seconds * prompts * n / max(1, workers)
         if each_step > SLOW and not trial.is_async:
-            yield of_data.warning(
-                "REWARD-4",
-                (REWARD, "reward.num_workers"),
-                f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} "
-                f"with {workers} workers",
-                "make the function quicker, or give more reward.workers",
+            message = (
+                f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} with "
+                f"{workers} workers"
             )
+            fix = "make the function quicker, or give more reward.workers"
+            yield of_data.warning("REWARD-4", message, fix, (REWARD, "reward.num_workers"))
 
 
 def try_out(
@@ -163,20 +162,15 @@ def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
 def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= KINDS:
-        yield of_data.warning(
-            "REWARD-3",
-            (REWARD,),
-            f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: "
-            "nothing can be learned from it",
-            "see with 'ppo-tui reward test' what it expects of an answer",
+        message = (
+            f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: nothing can be learned "
+            "from it"
         )
+        fix = "see with 'ppo-tui reward test' what it expects of an answer"
+        yield of_data.warning("REWARD-3", message, fix, (REWARD,))
     elif max(abs(low), abs(high)) > 100:
-        yield of_data.warning(
-            "REWARD-5",
-            (REWARD,),
-            f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1",
-            "divide the scores",
-        )
+        message = f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1"
+        yield of_data.warning("REWARD-5", message, "divide the scores", (REWARD,))
 
 
 def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
@@ -186,31 +180,25 @@ def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
     if error["stage"] == "find":
         names = error.get("names") or []
         there = f": it has {', '.join(names)}" if names else ": it has no function"
-        return _failed(
-            f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}",
-            f"set reward.function to {names[0]}" if names else f"write one: {SIGNATURE}",
-            (NAME,),
-            {"reward.function": names[0]} if len(names) == 1 else None,
-        )
+        message = f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}"
+        fix = f"set reward.function to {names[0]}" if names else f"write one: {SIGNATURE}"
+        return _failed(message, fix, (NAME,), {"reward.function": names[0]} if len(names) == 1 else None)
     if error["stage"] == "load":
         return _failed(f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, alone")
     if error["stage"] == "value":
         return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
-    signature = error["type"] == "TypeError" and "argument" in what
+    message = f"{name} fails at {where}: {what}"
     if "signal only works in main thread" in what:
         return _failed(
-            f"{name} fails at {where}: {what}",
+            message,
             "do without signal.alarm, for example with math_verify's timeouts off: veRL calls the function in a thread",
         )
-    return _failed(
-        f"{name} fails at {where}: {what}",
-        f"veRL calls it by names: {SIGNATURE}"
-        if signature
-        else "correct it: an answer whose score fails is dropped from the batch without a word",
-    )
+    if error["type"] == "TypeError" and "argument" in what:
+        return _failed(message, f"veRL calls it by names: {SIGNATURE}")
+    return _failed(message, "correct it: an answer whose score fails is dropped from the batch without a word")
 
 
 def _failed(
     message: str, fix: str, keys: tuple[str, ...] = (REWARD,), change: Mapping[str, Any] | None = None
 ) -> Trial:
-    return Trial((of_data.error("P30", keys, message, fix, change),))
+    return Trial((of_data.error("P30", message, fix, keys, change),))

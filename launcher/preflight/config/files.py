@@ -25,19 +25,11 @@ def named_files(subject: Subject) -> Findings:
         path = subject.get(key)
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
-        yield error(
-            "FILE-1",
-            [key],
-            f"there is no file {path}{did_you_mean(Path(path).name, beside(Path(path)))}, which {key} names",
-            f"correct {key}, or leave it out",
-        )
+        message = f"there is no file {path}{did_you_mean(Path(path).name, beside(Path(path)))}, which {key} names"
+        yield error("FILE-1", message, f"correct {key}, or leave it out", [key])
     if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
-        yield error(
-            "FILE-1",
-            [f"{CLASS}.name", f"{CLASS}.path"],
-            "a file with a data set class is given, and the class has no name",
-            f"set {CLASS}.name to the class",
-        )
+        message = "a file with a data set class is given, and the class has no name"
+        yield error("FILE-1", message, f"set {CLASS}.name to the class", [f"{CLASS}.name", f"{CLASS}.path"])
 
 
 RULES = (named_files,)

@@ -30,19 +30,15 @@ def unknown(subject: Subject) -> Findings:
             continue
         near = _nearest_key(subject, key)
         fix = f"write {near}" if near else f"write +{key} if veRL is to take it all the same"
-        yield error("KEY-1", [key], f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix)
+        yield error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix, [key])
 
 
 def appended(subject: Subject) -> Findings:
     """KEY-2: `+` is for keys that are not there."""
     for prefix, key in _free(subject):
         if prefix == "+" and _has(subject, key):
-            yield error(
-                "KEY-2",
-                [key],
-                f"{key} is there already, and '+' only adds: Hydra refuses it",
-                f"write {key} without '+'",
-            )
+            message = f"{key} is there already, and '+' only adds: Hydra refuses it"
+            yield error("KEY-2", message, f"write {key} without '+'", [key])
 
 
 def strange(subject: Subject) -> Findings:
@@ -62,19 +58,11 @@ def strange(subject: Subject) -> Findings:
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not subject.has_critic:
                 continue
-            yield error(
-                "V18",
-                [key],
-                f"{block} has no '{name}'{perhaps(near)}: veRL refuses it in a TypeError",
-                f"take +{key} out" + (f", or write {block}.{near} if that is meant" if near else ""),
-            )
+            fix = f"take +{key} out" + (f", or write {block}.{near} if that is meant" if near else "")
+            yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL refuses it in a TypeError", fix, [key])
         elif near:
-            yield warning(
-                "KEY-3",
-                [key],
-                f"nothing in veRL is called {key}{perhaps(near)}: it would do nothing",
-                f"write {block}.{near}",
-            )
+            message = f"nothing in veRL is called {key}{perhaps(near)}: it would do nothing"
+            yield warning("KEY-3", message, f"write {block}.{near}", [key])
 
 
 def unused(subject: Subject) -> Findings:
@@ -84,7 +72,7 @@ def unused(subject: Subject) -> Findings:
         if subject.settings[key].source in ("ppo-tui", "derived") or key in DEMANDED:
             continue
         make = warning if key.startswith(REWARDS) else info
-        yield make("KEY-4", [key], f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out")
+        yield make("KEY-4", f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out", [key])
 
 
 def _free(subject: Subject) -> Iterator[tuple[str, str]]:
