@@ -1,16 +1,19 @@
-"""Keys that veRL does not know, does not use, or would not take: Hydra's refusals and V18.
+"""Keys that veRL does not know, does not use, or would not take (Hydra's refusals and V18), and files they name.
 
 veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from launcher.files import beside
 from launcher.preflight.config.base import Findings, error, info, warning
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults, versions
 from launcher.preset.ignored import ignored
 from launcher.preset.schema import FIELDS
-from launcher.text import nearest, perhaps
+from launcher.text import did_you_mean, nearest, perhaps
+from launcher.verl_config import DATA, ROLLOUT
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
 """Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
@@ -21,6 +24,27 @@ KWARGS = "reward.reward_kwargs."
 
 DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
 """Not used, but a run does not start without."""
+
+CLASS, MULTI_TURN, MANAGER = f"{DATA}.custom_cls", f"{ROLLOUT}.multi_turn", "reward.reward_manager"
+
+
+def named_files(subject: Subject) -> Findings:
+    """FILE-1: a file that a key names is there; a class of one's own has a name."""
+    used = {
+        f"{CLASS}.path": True,
+        f"{MULTI_TURN}.tool_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MULTI_TURN}.interaction_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MANAGER}.module.path": subject.get(f"{MANAGER}.source") == "importlib",
+    }
+    for key, needed in used.items():
+        path = subject.get(key)
+        if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
+            continue
+        message = f"there is no file {path}{did_you_mean(Path(path).name, beside(Path(path)))}, which {key} names"
+        yield error("FILE-1", message, f"correct {key}, or leave it out", [key])
+    if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
+        message = "a file with a data set class is given, and the class has no name"
+        yield error("FILE-1", message, f"set {CLASS}.name to the class", [f"{CLASS}.name", f"{CLASS}.path"])
 
 
 def unknown(subject: Subject) -> Findings:
@@ -111,4 +135,4 @@ def _nearest_key(subject: Subject, key: str) -> str | None:
     return None
 
 
-RULES = (unknown, appended, strange, unused)
+RULES = (named_files, unknown, appended, strange, unused)
