@@ -11,7 +11,6 @@ from launcher.preset.files import restore
 from launcher.record import control
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir
-from launcher.record.lock import alone
 from launcher.record.state import RunState, current
 from launcher.run.actions.catch_up import catch_up
 from launcher.run.actions.start import Narrate, build_launch, note_force, silent
@@ -24,7 +23,7 @@ def resume(run: RunDir, settings: Sequence[str] = (), narrate: Narrate = silent,
 
     Raises Refused as `start` does.
     """
-    with alone(run):
+    with control.alone(run):
         return _resume(run, settings, narrate, force=force)
 
 

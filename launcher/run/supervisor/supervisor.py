@@ -29,8 +29,7 @@ from launcher.run.reading.monitor import DiskSink, Monitor
 from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
-from launcher.run.supervisor.machine_log import MachineLog
-from launcher.run.supervisor.reserve import Reserve
+from launcher.run.supervisor.disk import MachineLog, Reserve
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
