@@ -33,16 +33,10 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """One object of `check --json`; `change` only where there is one."""
-        change = {"change": dict(self.change)} if self.change else {}
-        return {
-            "id": self.id,
-            "group": self.group,
-            "level": self.level,
-            "keys": list(self.keys),
-            "message": self.message,
-            "fix": self.fix,
-            **change,
-        }
+        found = {**vars(self), "keys": list(self.keys)}
+        if not self.change:
+            del found["change"]
+        return found
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

@@ -129,14 +129,8 @@ def _user() -> str:
 
 def _tmux_option(name: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["tmux", "show", "-sv", name],
-            capture_output=True,
-            text=True,
-            timeout=2,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        asked = ["tmux", "show", "-sv", name]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=2, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
