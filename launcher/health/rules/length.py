@@ -25,10 +25,7 @@ class ResponseLength(Rule):
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.LENGTH)
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         if len(self._usual) < 8:
             self._usual.add(x)
             return warming(9 - len(self._usual))
@@ -115,6 +112,5 @@ class EmptyResponses(Rule):
     on_chart = True
     limit = ("share", ">=")
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.EMPTY)
-        return None if x is None else self.compare(x, f"{number(100 * x)} % of responses are empty")
+    def weigh(self, x: float, frame: Frame) -> Reading:
+        return self.compare(x, f"{number(100 * x)} % of responses are empty")
