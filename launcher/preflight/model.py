@@ -120,13 +120,8 @@ def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> F
 def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     """A model on disk: configuration and weights."""
     if not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file():
-        yield _broken(
-            name,
-            key,
-            folder,
-            "this is a LoRA adapter and no model",
-            "give the model that it was made for, and this folder as model.lora_adapter_path",
-        )
+        fix = "give the model that it was made for, and this folder as model.lora_adapter_path"
+        yield _broken(name, key, folder, "this is a LoRA adapter and no model", fix)
         return
     wrong = list(_config(subject, name, key, folder))
     if wrong:
@@ -138,9 +133,8 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
         text = f"{len(missing)} of {len(files) + len(missing)} weight files are missing: {missing[0]}"
         yield _broken(name, key, folder, text)
     elif cut and (folder / cut[0]).open("rb").read(8) == b"version ":
-        yield _broken(
-            name, key, folder, f"{cut[0]} is only the pointer of git-lfs", f"git -C {folder} lfs pull fetches it"
-        )
+        fix = f"git -C {folder} lfs pull fetches it"
+        yield _broken(name, key, folder, f"{cut[0]} is only the pointer of git-lfs", fix)
     elif cut:
         yield _broken(name, key, folder, f"{cut[0]} is cut off or no safetensors file")
     elif not files and not list(folder.glob("pytorch_model*.bin")):
@@ -160,13 +154,8 @@ def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
         return
     kinds = config.get("architectures") if isinstance(config, dict) else None
     if subject.at_least("0.9.0") and not (isinstance(kinds, list) and len(kinds) == 1):
-        yield _broken(
-            name,
-            key,
-            folder,
-            "its config.json names not one architecture, which veRL demands",
-            'architectures: ["Qwen2ForCausalLM"], for example, stands in the config.json of a whole model',
-        )
+        fix = 'architectures: ["Qwen2ForCausalLM"], for example, stands in the config.json of a whole model'
+        yield _broken(name, key, folder, "its config.json names not one architecture, which veRL demands", fix)
 
 
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:

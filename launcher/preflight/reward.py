@@ -66,14 +66,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     for file in data.files(subject, data.FILES["train"])[:1]:
         if Path(file).is_file():
             rows = data.look(subject, file, measured=True).get("examples", [])
-    trial = try_out(
-        subject.python,
-        str(path),
-        str(subject.get(NAME) or DEFAULT_NAME),
-        rows or MADE_UP,
-        kwargs=subject.get(KWARGS, {}) or {},
-        env=subject.loaded.preset.env,
-    )
+    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), subject.get(KWARGS, {}) or {}
+    env = subject.loaded.preset.env
+    trial = try_out(subject.python, str(path), name, rows or MADE_UP, kwargs=kwargs, env=env)
     yield from trial.findings
     workers = subject.get("reward.num_workers", 8)
     prompts, n = subject.get(BATCH, 0), subject.get(N, 1)
@@ -104,31 +99,18 @@ def try_out(
     if not Path(file).is_file():
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
-        return _failed(
-            f"there is no file {file}{hint}: veRL would find out in its first step",
-            "give the path of the Python file, from the folder of the preset or from /",
-        )
+        message = f"there is no file {file}{hint}: veRL would find out in its first step"
+        return _failed(message, "give the path of the Python file, from the folder of the preset or from /")
     kinds, calls = [], []
     for row in rows:
-        truth = (row.get("reward_model") or {}).get("ground_truth")
+        source, truth = row.get("data_source") or "", (row.get("reward_model") or {}).get("ground_truth")
         extra = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
         for kind, response in _responses(truth, extra).items():
             kinds.append(kind)
-            calls.append(
-                {
-                    "data_source": row.get("data_source") or "",
-                    "solution_str": response,
-                    "ground_truth": truth,
-                    "extra_info": extra,
-                }
-            )
-    request = {
-        "file": file,
-        "name": name,
-        "calls": calls,
-        "kwargs": dict(kwargs or {}),
-        "enough": min(ENOUGH, timeout / 3),
-    }
+            call = {"data_source": source, "solution_str": response, "ground_truth": truth, "extra_info": extra}
+            calls.append(call)
+    enough = min(ENOUGH, timeout / 3)
+    request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {}), "enough": enough}
     found = worker.ask(python, "score_rows.py", request, timeout=timeout, env=env)
     if "failed" in found:
         late = " for its scores: veRL would wait" if found.get("timeout") else ""

@@ -79,14 +79,11 @@ class TruncatedResponses(Rule):
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         usual, noise = self._usual.median, sigma(self._usual.values)
-        return [
-            Bound(
-                level,
-                ">",
-                max(limits[f"{name}.share"], usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)),
-            )
-            for level, name in FLAGS
-        ]
+        found = []
+        for level, name in FLAGS:
+            distance = max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)
+            found.append(Bound(level, ">", max(limits[f"{name}.share"], usual + distance)))
+        return found
 
     def _share(self, frame: Frame) -> float | None:
         """The share of responses at the limit.
