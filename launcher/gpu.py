@@ -189,14 +189,8 @@ def host_memory() -> tuple[int, int]:
     with contextlib.suppress(OSError, ValueError):
         limit = int(_CGROUP_LIMIT.read_text())
         if limit < total:
-            cache = next(
-                (
-                    int(line.split()[1])
-                    for line in _CGROUP_STAT.read_text().splitlines()
-                    if line.startswith("inactive_file ")
-                ),
-                0,
-            )
+            lines = _CGROUP_STAT.read_text().splitlines()
+            cache = next((int(line.split()[1]) for line in lines if line.startswith("inactive_file ")), 0)
             return int(_CGROUP_USED.read_text()) - cache, limit
     return used, total
 

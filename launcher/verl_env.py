@@ -110,14 +110,8 @@ def probe(python: str) -> VerlEnv:
             "must name the Python that has veRL"
         ) from None
     packages = {name: version for name, version in found["packages"].items() if version}
-    return VerlEnv(
-        path,
-        found["python"],
-        packages,
-        Path(found["verl"]) if found["verl"] else None,
-        tuple(found["requires"]),
-        found["cuda"],
-    )
+    verl = Path(found["verl"]) if found["verl"] else None
+    return VerlEnv(path, found["python"], packages, verl, tuple(found["requires"]), found["cuda"])
 
 
 def require(python: str | None) -> VerlEnv:

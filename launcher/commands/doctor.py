@@ -24,21 +24,11 @@ def doctor(json: Json = False) -> None:
     from launcher.preflight.machine import here
 
     python, machine = verl_env.interpreter(None), here()
-    found = in_order(
-        [
-            *hardware.of_machine(machine, python),
-            *login.of_login(os.environ),
-            *software.check_packages(python, software.usual(machine)),
-        ]
-    )
+    packages = software.check_packages(python, software.usual(machine))
+    found = in_order([*hardware.of_machine(machine, python), *login.of_login(os.environ), *packages])
     if json:
-        put_json(
-            {
-                "ok": not any(finding.level == "error" for finding in found),
-                "findings": [finding.as_json() for finding in found],
-                "packages": _packages(python),
-            }
-        )
+        ok = not any(finding.level == "error" for finding in found)
+        put_json({"ok": ok, "findings": [each.as_json() for each in found], "packages": _packages(python)})
         return
     for line in finding_lines(found):
         put(line)

@@ -51,12 +51,8 @@ def compare(
     facts, infos = [each.facts() for each in compared], [each.info for each in compared]
     differences = core.differences(infos)
     if json:
-        put_json(
-            {
-                "runs": [fact.to_json() for fact in facts],
-                "differences": [{"key": entry.key, "values": entry.values} for entry in differences],
-            }
-        )
+        changed = [{"key": entry.key, "values": entry.values} for entry in differences]
+        put_json({"runs": [fact.to_json() for fact in facts], "differences": changed})
         return
     put_table(core.fact_rows(facts))
     for note in core.notes(compared):

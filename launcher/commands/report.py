@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
     from launcher.metrics.records import jsonable
-    from launcher.run.reading.elapsed import elapsed
+    from launcher.run.reading.attempts import elapsed
     from launcher.run.reading.scores import Scores
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]

@@ -35,17 +35,11 @@ def csv_rows(table: Table) -> bytes:
 
 def json_lines(table: Table) -> bytes:
     """One object a step, as `ppo-tui metrics --json` prints them, without the figures that the step lacks."""
-    return b"".join(
-        orjson.dumps(
-            {
-                "step": record.step,
-                "attempt": attempt,
-                **jsonable({key: record.data[key] for key in table.keys if key in record.data}),
-            },
-            option=orjson.OPT_APPEND_NEWLINE,
-        )
-        for attempt, record in table.rows
-    )
+    lines = []
+    for attempt, record in table.rows:
+        figures = jsonable({key: record.data[key] for key in table.keys if key in record.data})
+        lines.append(orjson.dumps({"step": record.step, "attempt": attempt, **figures}))
+    return b"".join(line + b"\n" for line in lines)
 
 
 def parquet(table: Table) -> bytes:

@@ -8,7 +8,24 @@ from launcher.health import keys
 from launcher.health.series import Ema, median, sigma
 
 
-class Reward:
+class _Smoothed:
+    """A figure of each step, and its EMA5."""
+
+    def __init__(self) -> None:
+        self._ema = Ema()
+
+    @property
+    def count(self) -> int:
+        """Values seen so far."""
+        return self._ema.count
+
+    @property
+    def ema(self) -> float:
+        """EMA5; nan before the first value."""
+        return self._ema.value
+
+
+class Reward(_Smoothed):
     """The score, its noise, its range and its best so far.
 
     `span` is the usual distance between the best and the worst response of a step: the unit in which the
@@ -17,7 +34,7 @@ class Reward:
     """
 
     def __init__(self) -> None:
-        self._ema = Ema()
+        super().__init__()
         self._scores: deque[float] = deque(maxlen=40)
         self._ranges: deque[float] = deque(maxlen=20)
         self._tops: deque[float] = deque(maxlen=20)
@@ -27,16 +44,6 @@ class Reward:
         self.best: float | None = None
         self.best_step = 0
         self.steps_since_best = 0
-
-    @property
-    def count(self) -> int:
-        """Scores seen so far."""
-        return self._ema.count
-
-    @property
-    def ema(self) -> float:
-        """EMA5 of the score; nan before the first."""
-        return self._ema.value
 
     @property
     def med3(self) -> float:
@@ -75,25 +82,15 @@ class Reward:
         return max(max(self._ranges, default=0.0), max(self._scores) - min(self._scores))
 
 
-class Entropy:
+class Entropy(_Smoothed):
     """The entropy of the policy, smoothed, and where it started."""
 
     def __init__(self) -> None:
-        self._ema = Ema()
+        super().__init__()
         self._recent: deque[float] = deque(maxlen=23)
         self._first: list[float] = []
         self.value: float | None = None  # at this step
         self.start: float | None = None  # median of the first 10 values
-
-    @property
-    def count(self) -> int:
-        """Values seen so far."""
-        return self._ema.count
-
-    @property
-    def ema(self) -> float:
-        """EMA5; nan before the first value."""
-        return self._ema.value
 
     def update(self, value: float | None) -> None:
         """Takes in one step; without a value nothing moves."""

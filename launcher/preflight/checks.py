@@ -7,7 +7,7 @@ from typing import Any
 from launcher.errors import UserError
 from launcher.preflight import config, data, fitting, hardware, login, machine, memory, model, reward, software
 from launcher.preflight.changes import tested
-from launcher.preflight.finding import Finding, in_order
+from launcher.preflight.finding import Finding, in_order, of_config, of_software
 from launcher.preflight.subject import Subject, subject
 from launcher.preflight.suggestion import suggested_value
 from launcher.preset import hydra
@@ -105,7 +105,7 @@ def refused(wrong: UserError, key: str | None = None) -> Finding:
         value = suggested_value(spec, wrong.value)
         if value is not None:
             fix = f"set {spec.name} to {hydra.quote(value)}, or take it out"
-    return Finding("PRESET", "config", "error", (key,) if key else (), str(wrong), fix)
+    return of_config.error("PRESET", str(wrong), fix, (key,) if key else ())
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
@@ -114,14 +114,8 @@ def _run(check: Check, subject: Subject) -> Iterator[Finding]:
         yield from check(subject)
     except Exception as error:
         name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
-        yield Finding(
-            "CHECK",
-            "software",
-            "warning",
-            (),
-            f"the check {name} failed and says nothing ({type(error).__name__}: {error})",
-            "please report it with the preset",
-        )
+        message = f"the check {name} failed and says nothing ({type(error).__name__}: {error})"
+        yield of_software.warning("CHECK", message, "please report it with the preset")
 
 
 def _wrong_without(preset: str) -> UserError | None:

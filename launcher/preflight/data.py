@@ -78,13 +78,8 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     cache = paths.cache_dir() / "preflight" / f"rows-{mark}.json"
     found = read_json(cache)
     if not found:
-        found = worker.ask(
-            subject.python,
-            "read_rows.py",
-            request,
-            timeout=TIMEOUT,
-            env={"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "TOKENIZERS_PARALLELISM": "false"},
-        )
+        env = {"HF_HUB_OFFLINE": "1", "USE_TORCH": "0", "TOKENIZERS_PARALLELISM": "false"}
+        found = worker.ask(subject.python, "read_rows.py", request, timeout=TIMEOUT, env=env)
         if "rows" in found:
             cache.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(cache, orjson.dumps(found))
@@ -102,9 +97,9 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
     path = Path(file)
     if models.is_toy(file) and not path.exists():
         made = f"{path.name} of the toy task is made on the first start"
-        return of_data.info("DATA-0", (key,), made, "ppo-tui data toy makes it now")
+        return of_data.info("DATA-0", made, "ppo-tui data toy makes it now", (key,))
     problem = _unreadable(subject, key, file, path)
-    return of_data.error("P28", (key,), *problem) if problem else None
+    return of_data.error("P28", *problem, (key,)) if problem else None
 
 
 def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str, str] | None:
@@ -137,57 +132,38 @@ def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> It
     """P29: columns and shapes."""
     prompt = subject.get("data.prompt_key", "prompt")
     if "missing" in found:
-        yield of_data.info(
-            "DATA-1",
-            (key,),
-            f"{file} was not looked into: {subject.python} has no package {found['missing']}",
-            f"{subject.python} -m pip install {found['missing']}, or install veRL there",
-        )
+        message = f"{file} was not looked into: {subject.python} has no package {found['missing']}"
+        fix = f"{subject.python} -m pip install {found['missing']}, or install veRL there"
+        yield of_data.info("DATA-1", message, fix, (key,))
         return
     if "failed" in found:
-        yield of_data.warning(
-            "DATA-1",
-            (key,),
-            f"{file} was not looked into: {clean(found['failed'])}",
-            "try again, or see what the interpreter of veRL lacks with ppo-tui doctor",
-        )
+        fix = "try again, or see what the interpreter of veRL lacks with ppo-tui doctor"
+        yield of_data.warning("DATA-1", f"{file} was not looked into: {clean(found['failed'])}", fix, (key,))
         return
     if "problem" in found:
-        yield of_data.error(
-            "P28",
-            (key,),
-            f"{file} cannot be read: {clean(found['problem'])}",
-            "write it anew, for example with ppo-tui data",
-        )
+        message = f"{file} cannot be read: {clean(found['problem'])}"
+        yield of_data.error("P28", message, "write it anew, for example with ppo-tui data", (key,))
         return
     if not found["rows"]:
-        yield of_data.error("P6", (key,), f"{file} has no rows", "write it anew, or name another file")
+        yield of_data.error("P6", f"{file} has no rows", "write it anew, or name another file", (key,))
         return
     columns: dict[str, str] = found["columns"]
     for name in (prompt, "data_source", "reward_model"):
         if name not in columns:
             hint = did_you_mean(name, columns) or f": it has {', '.join(columns)}"
-            yield of_data.error(
-                "P29",
-                ("data.prompt_key",) if name == prompt else (key,),
-                f"{file} has no column '{name}'{clean(hint)}",
-                "ppo-tui data writes the columns that veRL reads: prompt, data_source, reward_model",
-            )
+            message = f"{file} has no column '{name}'{clean(hint)}"
+            fix = "ppo-tui data writes the columns that veRL reads: prompt, data_source, reward_model"
+            yield of_data.error("P29", message, fix, ("data.prompt_key",) if name == prompt else (key,))
     if prompt in columns and found["unshaped"]:
-        yield of_data.error(
-            "P29",
-            ("data.prompt_key",),
-            f"{file}: in {found['unshaped']} of {found['measured']} rows '{prompt}' is no list of messages "
-            f"with role and content (its type is {clean(columns[prompt])})",
-            'write prompts as [{"role": "user", "content": "..."}]; ppo-tui data jsonl does so',
+        message = (
+            f"{file}: in {found['unshaped']} of {found['measured']} rows '{prompt}' is no list of messages with role "
+            f"and content (its type is {clean(columns[prompt])})"
         )
+        fix = 'write prompts as [{"role": "user", "content": "..."}]; ppo-tui data jsonl does so'
+        yield of_data.error("P29", message, fix, ("data.prompt_key",))
     if "reward_model" in columns and found["untrue"]:
-        yield of_data.error(
-            "P29",
-            (key,),
-            f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth",
-            'write reward_model as {"style": "rule", "ground_truth": "..."}',
-        )
+        message = f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth"
+        yield of_data.error("P29", message, 'write reward_model as {"style": "rule", "ground_truth": "..."}', (key,))
     yield from row_rules.truths(subject, key, file, found)
 
 

@@ -23,13 +23,12 @@ def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
         wanted = trained + rollout_memory.asked(plan, gpu.usable)
         if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
             holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
-            yield of_hardware.error(
-                "FIT-3",
-                (UTILISATION,),
+            message = (
                 f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
-                f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there",
-                "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES",
+                f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there"
             )
+            fix = "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES"
+            yield of_hardware.error("FIT-3", message, fix, (UTILISATION,))
 
 
 def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
@@ -52,15 +51,10 @@ def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
     elif share:
         fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
     row = f"one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
-    yield Finding(
-        "FIT-4",
-        "hardware",
-        "error" if room < wanted else "warning",
-        (UTILISATION if plan.kv_cache is None else KV_CACHE, "actor_rollout_ref.rollout.max_model_len"),
-        _short(plan, total, room, row),
-        fix,
-        change,
-    )
+    finding = of_hardware.error if room < wanted else of_hardware.warning
+    message = _short(plan, total, room, row)
+    keys = (UTILISATION if plan.kv_cache is None else KV_CACHE, "actor_rollout_ref.rollout.max_model_len")
+    yield finding("FIT-4", message, fix, keys, change)
 
 
 def _short(plan: Plan, total: int, room: int, row: str) -> str:

@@ -33,16 +33,10 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """One object of `check --json`; `change` only where there is one."""
-        change = {"change": dict(self.change)} if self.change else {}
-        return {
-            "id": self.id,
-            "group": self.group,
-            "level": self.level,
-            "keys": list(self.keys),
-            "message": self.message,
-            "fix": self.fix,
-            **change,
-        }
+        found = {**vars(self), "keys": list(self.keys)}
+        if not self.change:
+            del found["change"]
+        return found
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -56,17 +50,19 @@ class Findings:
 
     group: Group
 
-    def error(self, id: str, keys: Sequence[str], message: str, fix: str, change: Change | None = None) -> Finding:
+    def error(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
         """What stops the run."""
         return Finding(id, self.group, "error", tuple(keys), message, fix, change)
 
-    def warning(self, id: str, keys: Sequence[str], message: str, fix: str, change: Change | None = None) -> Finding:
+    def warning(
+        self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None
+    ) -> Finding:
         """What harms the run, or may."""
         return Finding(id, self.group, "warning", tuple(keys), message, fix, change)
 
-    def info(self, id: str, keys: Sequence[str], message: str, fix: str) -> Finding:
+    def info(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
         """What a person should know of."""
-        return Finding(id, self.group, "info", tuple(keys), message, fix)
+        return Finding(id, self.group, "info", tuple(keys), message, fix, change)
 
 
 of_config, of_data, of_model, of_hardware, of_software = map(Findings, GROUPS)

@@ -28,12 +28,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if found is None and models.is_toy(str(subject.get(MODEL_PATH))):
         return  # not made yet, and small
     if found is None and not subject.is_fsdp:
-        yield of_hardware.info(
-            "FIT-0",
-            ("model_engine",),
-            f"the memory of model_engine={subject.get('model_engine')} cannot be estimated, only FSDP's",
-            "start with small micro-batches, and watch the GPU's memory in the first steps",
-        )
+        message = f"the memory of model_engine={subject.get('model_engine')} cannot be estimated, only FSDP's"
+        fix = "start with small micro-batches, and watch the GPU's memory in the first steps"
+        yield of_hardware.info("FIT-0", message, fix, ("model_engine",))
         return
     if found is None:
         yield _unknown(MODEL_PATH, f"{subject.get(MODEL_PATH)}: its memory cannot be estimated")
@@ -48,12 +45,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _unknown(key: str, what: str) -> Finding:
-    return of_hardware.info(
-        "FIT-0",
-        (key,),
-        f"nothing is known about the size of {what}",
-        "download the model first, or give the folder that holds it",
-    )
+    message = f"nothing is known about the size of {what}"
+    return of_hardware.info("FIT-0", message, "download the model first, or give the folder that holds it", (key,))
 
 
 def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
@@ -63,24 +56,18 @@ def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
     likely = max(found.phases, key=lambda phase: (phase.gpu_fresh > total, phase.gpu_high))
     if surely.gpu > total:
         change, fix = _what_helps(subject, found, surely, certain=True)
-        yield of_hardware.error(
-            "FIT-1",
-            _keys(surely),
-            f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the GPU's usable {gib(total)} "
-            f"GiB: {_sum(surely, certain=True)}",
-            fix,
-            change,
+        message = (
+            f"phase '{surely.name}' needs at least {gib(surely.gpu)} GiB of the GPU's usable {gib(total)} GiB: "
+            f"{_sum(surely, certain=True)}"
         )
+        yield of_hardware.error("FIT-1", message, fix, _keys(surely), change)
     elif likely.gpu_high > total:
         change, fix = _what_helps(subject, found, likely, certain=False)
-        yield of_hardware.warning(
-            "FIT-2",
-            _keys(likely),
-            f"{_supposed(likely)}phase '{likely.name}' may need {_ends(likely)} of the GPU's usable "
-            f"{gib(total)} GiB: {_sum(likely, certain=False)}",
-            fix,
-            change,
+        message = (
+            f"{_supposed(likely)}phase '{likely.name}' may need {_ends(likely)} of the GPU's usable {gib(total)} GiB: "
+            f"{_sum(likely, certain=False)}"
         )
+        yield of_hardware.warning("FIT-2", message, fix, _keys(likely), change)
 
 
 def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
@@ -91,21 +78,17 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
     parts = ", ".join(f"{part.label} {gib(part.bytes)}" for part in found.host_parts)
     keys = ("actor_rollout_ref.actor.fsdp_config.param_offload", "actor_rollout_ref.rollout.agent.num_workers")
     if _beyond_host(subject, found):
-        yield of_hardware.error(
-            "FIT-5",
-            keys,
-            f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})",
-            "offload less (param_offload, optimizer_offload, offload_policy), or use a smaller model",
-        )
+        message = f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})"
+        fix = "offload less (param_offload, optimizer_offload, offload_policy), or use a smaller model"
+        yield of_hardware.error("FIT-5", message, fix, keys)
     elif found.host_high > machine.host_available:
-        yield of_hardware.warning(
-            "FIT-6",
-            keys,
-            f"host memory: up to {gib(found.host_high)} GiB may be needed, {gib(machine.host_available)} are "
-            f"available ({parts})",
-            "fewer processes: rollout.agent_workers=1, reward.workers=1, data.dataloader_num_workers=0",
-            {"rollout.agent_workers": 1, "reward.workers": 1, "data.dataloader_num_workers": 0},
+        message = (
+            f"host memory: up to {gib(found.host_high)} GiB may be needed, {gib(machine.host_available)} are available "
+            f"({parts})"
         )
+        fix = "fewer processes: rollout.agent_workers=1, reward.workers=1, data.dataloader_num_workers=0"
+        change = {"rollout.agent_workers": 1, "reward.workers": 1, "data.dataloader_num_workers": 0}
+        yield of_hardware.warning("FIT-6", message, fix, keys, change)
 
 
 def _beyond_host(subject: Subject, found: Estimate) -> bool:

@@ -13,7 +13,7 @@ from launcher import paths, verl_env
 from launcher.errors import UserError
 from launcher.format import GIB, gib
 from launcher.gpu import Sampler
-from launcher.preflight.finding import Finding, Level
+from launcher.preflight.finding import Finding, of_hardware
 from launcher.preflight.machine import Machine
 from launcher.preflight.memory import estimate
 from launcher.preflight.subject import Subject
@@ -42,22 +42,20 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
         cards = ", ".join(f"{gpu.name} {gib(gpu.total)} GiB" for gpu in machine.gpus)
         found = _nvml()
         words = f"; driver {found[0]}, CUDA {_dotted(found[1])}" if found else ""
-        yield _finding("HW-0", "info", cards + words, "")
+        yield of_hardware.info("HW-0", cards + words, "")
         yield from gpus(machine, len(machine.gpus))
         yield from driver(python)
     else:
         sampler = Sampler()
         sampler.close()
         why = (sampler.missing or "NVML finds none").removeprefix("no GPU figures: ")
-        yield _finding("HW-1", "info", f"no GPU: {why}", "the preset toy-cpu runs without one")
+        yield of_hardware.info("HW-1", f"no GPU: {why}", "the preset toy-cpu runs without one")
     yield from disk(paths.runs_dir(), 50 * GIB, "a run with checkpoints of a 0.5B model")
     if machine.host_available < 16 * GIB and machine.gpus:
-        yield _finding(
-            "HW-6",
-            "warning",
-            f"{gib(machine.host_available)} GiB of host memory are available; veRL's processes alone take 10 to 25 GiB",
-            "end what holds it, or give fewer workers",
+        message = (
+            f"{gib(machine.host_available)} GiB of host memory are available; veRL's processes alone take 10 to 25 GiB"
         )
+        yield of_hardware.warning("HW-6", message, "end what holds it, or give fewer workers")
     yield from limits(len(machine.gpus) > 1)
     yield from ray_folder(os.environ)
 
@@ -67,12 +65,8 @@ def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
     for index, gpu in enumerate(machine.gpus[:wanted]):
         if gpu.used * 20 > gpu.total or gpu.others:
             holders = ", ".join(gpu.others) or "nobody that can be seen from here"
-            yield _finding(
-                "HW-2",
-                "warning",
-                f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB are held by {holders}",
-                "end it, or choose other GPUs with CUDA_VISIBLE_DEVICES",
-            )
+            message = f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB are held by {holders}"
+            yield of_hardware.warning("HW-2", message, "end it, or choose other GPUs with CUDA_VISIBLE_DEVICES")
 
 
 def driver(python: str) -> Iterator[Finding]:
@@ -104,22 +98,15 @@ def check_driver(cuda: str | None, driver: str, number: int, powers: Iterable[tu
     """`cuda` of torch ("13.0"), `number` of the driver (13000), compute capabilities of the GPUs."""
     reaches = _dotted(number)
     if cuda is not None and int(cuda.partition(".")[0]) > number // 1000:
-        yield _finding(
-            "HW-3",
-            "error",
-            f"torch was built for CUDA {cuda}, and driver {driver} reaches {reaches}",
-            f"a newer driver, or a torch for CUDA {number // 1000}.x",
-        )
+        message = f"torch was built for CUDA {cuda}, and driver {driver} reaches {reaches}"
+        yield of_hardware.error("HW-3", message, f"a newer driver, or a torch for CUDA {number // 1000}.x")
     for index, power in enumerate(powers):
         if tuple(power) < (8, 0):
-            yield _finding(
-                "HW-4",
-                "error",
-                f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and "
-                f"flash-attn "
-                "need 8.0 (Ampere) or newer",
-                "use a newer GPU",
+            message = (
+                f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and flash-attn need 8.0 (Ampere) or "
+                "newer"
             )
+            yield of_hardware.error("HW-4", message, "use a newer GPU")
 
 
 def _dotted(number: int) -> str:
@@ -140,25 +127,19 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
     if free is None or free > count * one:
         return
     keeps = f"{count - 1} are kept, and one more is written" if isinstance(kept, int) else "all of them are kept"
-    yield _finding(
-        "HW-5",
-        "error" if free < one else "warning",
-        f"a checkpoint takes {gib(one)} GiB and {keeps}; {gib(free)} GiB are free below {paths.runs_dir()}",
-        "make room, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)",
-        ("trainer.save_freq", "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep"),
-    )
+    finding = of_hardware.error if free < one else of_hardware.warning
+    message = f"a checkpoint takes {gib(one)} GiB and {keeps}; {gib(free)} GiB are free below {paths.runs_dir()}"
+    fix = "make room, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)"
+    keys = ("trainer.save_freq", "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
+    yield finding("HW-5", message, fix, keys)
 
 
 def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
     """Free space where runs are kept."""
     free = _free(folder)
     if free is not None and free < wanted:
-        yield _finding(
-            "HW-5",
-            "warning",
-            f"{gib(free)} GiB are free below {folder}; {what} takes {gib(wanted)}",
-            "make room, or set PPO_TUI_HOME to a larger disk",
-        )
+        message = f"{gib(free)} GiB are free below {folder}; {what} takes {gib(wanted)}"
+        yield of_hardware.warning("HW-5", message, "make room, or set PPO_TUI_HOME to a larger disk")
 
 
 def limits(several: bool) -> Iterator[Finding]:
@@ -166,29 +147,18 @@ def limits(several: bool) -> Iterator[Finding]:
     shm = _free(SHM)
     if shm is None or shm < GIB:
         have = "missing" if shm is None else f"{gib(shm)} GiB free"
-        yield _finding(
-            "HW-7",
-            "error" if several else "warning",
-            f"/dev/shm is {have}: Ray falls back to /tmp, and GPUs cannot talk to each other through it",
-            "in Docker: --shm-size=16g; else mount -o remount,size=16G /dev/shm",
-        )
+        finding = of_hardware.error if several else of_hardware.warning
+        message = f"/dev/shm is {have}: Ray falls back to /tmp, and GPUs cannot talk to each other through it"
+        yield finding("HW-7", message, "in Docker: --shm-size=16g; else mount -o remount,size=16G /dev/shm")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FILES_NEEDED:
         most = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
-        yield _finding(
-            "HW-8",
-            "warning",
-            f"a process may open {soft} files (ulimit -n); Ray wants {FILES_WANTED}",
-            f"ulimit -n {most} before the start" + ("" if most > soft else ", which an administrator must allow"),
-        )
+        fix = f"ulimit -n {most} before the start" + ("" if most > soft else ", which an administrator must allow")
+        yield of_hardware.warning("HW-8", f"a process may open {soft} files (ulimit -n); Ray wants {FILES_WANTED}", fix)
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if several and locked != resource.RLIM_INFINITY and locked < GIB:
-        yield _finding(
-            "HW-8",
-            "info",
-            f"{locked // 1024} KiB may be locked in memory (ulimit -l); InfiniBand wants all",
-            "ulimit -l unlimited, where there is InfiniBand",
-        )
+        message = f"{locked // 1024} KiB may be locked in memory (ulimit -l); InfiniBand wants all"
+        yield of_hardware.info("HW-8", message, "ulimit -l unlimited, where there is InfiniBand")
 
 
 def ray_folder(env: Any) -> Iterator[Finding]:
@@ -196,23 +166,16 @@ def ray_folder(env: Any) -> Iterator[Finding]:
     folder = env.get("RAY_TMPDIR") or "/tmp"
     length = len((folder.rstrip("/") + SOCKET).encode())
     if length > SOCKET_PATH:
-        yield _finding(
-            "HW-9",
-            "error",
-            f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and "
-            f"{SOCKET_PATH} are "
-            "possible: Ray cannot start",
-            "export RAY_TMPDIR=/tmp, or another short folder",
+        message = (
+            f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and {SOCKET_PATH} are possible: Ray cannot "
+            "start"
         )
+        yield of_hardware.error("HW-9", message, "export RAY_TMPDIR=/tmp, or another short folder")
     with contextlib.suppress(OSError):
         usage = shutil.disk_usage(_existing(Path(folder)))
         if usage.free * 20 < usage.total:
-            yield _finding(
-                "HW-9",
-                "warning",
-                f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray refuses to spill objects there",
-                "rm -r /tmp/ray/session_* of runs that ended, or set RAY_TMPDIR",
-            )
+            message = f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray refuses to spill objects there"
+            yield of_hardware.warning("HW-9", message, "rm -r /tmp/ray/session_* of runs that ended, or set RAY_TMPDIR")
 
 
 def _cuda(python: str) -> str | None:
@@ -231,7 +194,3 @@ def _free(folder: Path) -> int | None:
 
 def _existing(folder: Path) -> Path:
     return next((each for each in (folder, *folder.parents) if each.exists()), Path("/"))
-
-
-def _finding(rule: str, level: Level, message: str, fix: str, keys: tuple[str, ...] = ()) -> Finding:
-    return Finding(rule, "hardware", level, keys, message, fix)

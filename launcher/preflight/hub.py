@@ -10,7 +10,7 @@ from pathlib import Path
 from launcher.files import beside
 from launcher.format import gib
 from launcher.preflight import models
-from launcher.preflight.finding import Finding, Level, of_model
+from launcher.preflight.finding import Finding, of_model
 from launcher.text import clean, did_you_mean
 
 TIMEOUT = 5.0  # seconds for the hub's answer
@@ -22,55 +22,42 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
     """What becomes of a name that is no folder here."""
-
-    def finding(rule: str, level: Level, message: str, fix: str) -> Finding:
-        return Finding(rule, "model", level, (key,), message, fix)
-
+    keys = (key,)
     if models.is_toy(name):
-        yield finding("MODEL-0", "info", "the toy model is made on the first start", "ppo-tui data toy makes it now")
+        message = "the toy model is made on the first start"
+        yield of_model.info("MODEL-0", message, "ppo-tui data toy makes it now", keys)
         return
     if name.startswith(SITE):
         short = "/".join(name.removeprefix(SITE).split("/")[:2])
-        yield finding("MODEL-4", "error", f"{name} is an address, and veRL wants a name", f"write {short}")
+        yield of_model.error("MODEL-4", f"{name} is an address, and veRL wants a name", f"write {short}", keys)
         return
     if name.startswith(("/", "~", ".")) or name.count("/") > 1 or not _NAME.fullmatch(name):
         yield _nowhere(name, key)
         return
+    cache, near = models.hub_cache(env), _near(name, env)
     if offline(env):
-        yield finding(
-            "MODEL-4",
-            "error",
-            f"{name} is not in the cache {models.hub_cache(env)}{_near(name, env)}, and HF_HUB_OFFLINE "
-            "forbids to fetch it",
-            f"HF_HUB_OFFLINE=0 hf download {name}",
-        )
+        message = f"{name} is not in the cache {cache}{near}, and HF_HUB_OFFLINE forbids to fetch it"
+        yield of_model.error("MODEL-4", message, f"HF_HUB_OFFLINE=0 hf download {name}", keys)
         return
     status = ask(name, env)
     if status == 200:
         facts = models.facts(name, env)
         size = f", about {gib(2 * facts.parameters)} GiB" if facts else ""
-        yield finding(
-            "MODEL-5", "info", f"{name} will be downloaded on the first start{size}", f"hf download {name} does so now"
-        )
+        message = f"{name} will be downloaded on the first start{size}"
+        yield of_model.info("MODEL-5", message, f"hf download {name} does so now", keys)
     elif status in (401, 403):
-        known = logged_in(env)
-        yield finding(
-            "MODEL-6",
-            "warning" if known else "error",
-            f"{name} is gated or does not exist: the hub answers {status} without a login{_near(name, env)}",
-            "see that your token may read it"
-            if known
-            else f"accept its conditions on huggingface.co/{name}, then 'hf auth login' or export HF_TOKEN",
-        )
+        message = f"{name} is gated or does not exist: the hub answers {status} without a login{near}"
+        fix = f"accept its conditions on huggingface.co/{name}, then 'hf auth login' or export HF_TOKEN"
+        if logged_in(env):
+            yield of_model.warning("MODEL-6", message, "see that your token may read it", keys)
+        else:
+            yield of_model.error("MODEL-6", message, fix, keys)
     elif status == 404:
-        yield finding("MODEL-4", "error", f"the hub has no model {name}{_near(name, env)}", "correct the name")
+        yield of_model.error("MODEL-4", f"the hub has no model {name}{near}", "correct the name", keys)
     else:
-        yield finding(
-            "MODEL-7",
-            "error",
-            f"{name} is not on this machine{_near(name, env)}, and the hub cannot be reached ({clean(str(status))})",
-            f"copy the model here and give its folder, or set HF_ENDPOINT to a mirror; cache: {models.hub_cache(env)}",
-        )
+        message = f"{name} is not on this machine{near}, and the hub cannot be reached ({clean(str(status))})"
+        fix = f"copy the model here and give its folder, or set HF_ENDPOINT to a mirror; cache: {cache}"
+        yield of_model.error("MODEL-7", message, fix, keys)
 
 
 def _nowhere(name: str, key: str) -> Finding:
@@ -83,9 +70,8 @@ def _nowhere(name: str, key: str) -> Finding:
         message = f"there is no folder {name}{near}"
     else:
         message = f"'{name}' is no folder, and no name that a model can have"
-    return of_model.error(
-        "MODEL-4", (key,), message, "name the folder with config.json, or a model on the Hugging Face hub"
-    )
+    fix = "name the folder with config.json, or a model on the Hugging Face hub"
+    return of_model.error("MODEL-4", message, fix, (key,))
 
 
 def _near(name: str, env: Mapping[str, str]) -> str:

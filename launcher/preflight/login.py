@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from launcher.format import GIB, duration, gib
-from launcher.preflight.finding import Finding, Group, Level
+from launcher.preflight.finding import Finding, of_hardware, of_software
 from launcher.preflight.subject import Subject
 from launcher.text import without_login
 
@@ -34,13 +34,11 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
     yield from ray_left()
     yield from ray_sessions(RAY_SESSIONS)
     if env.get("RAY_ADDRESS") and not joins:
-        yield _finding(
-            "LOGIN-2",
-            "info",
-            f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui takes it "
-            "out for its runs, other commands would join that cluster",
-            "unset RAY_ADDRESS, or name it in cluster.address",
+        message = (
+            f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui takes it out for its runs, other "
+            "commands would join that cluster"
         )
+        yield of_hardware.info("LOGIN-2", message, "unset RAY_ADDRESS, or name it in cluster.address")
     yield from ports(PORTS)
     yield from at_logout(LOGIND, LINGER)
     if env.get("TMUX"):
@@ -60,21 +58,14 @@ def ray_left() -> Iterator[Finding]:
     if left:
         age = time.time() - min(process.create_time() for process in left)
         pids = " ".join(str(process.pid) for process in left)
-        yield _finding(
-            "LOGIN-1",
-            "warning",
-            f"{len(left)} Ray processes of yours were left by a run that is gone, "
-            f"the oldest "
-            f"{duration(age)} ago: they hold memory and perhaps a GPU",
-            f"kill {pids}",
+        message = (
+            f"{len(left)} Ray processes of yours were left by a run that is gone, the oldest {duration(age)} ago: they "
+            "hold memory and perhaps a GPU"
         )
+        yield of_hardware.warning("LOGIN-1", message, f"kill {pids}")
     if running:
-        yield _finding(
-            "LOGIN-1",
-            "info",
-            f"{running} Ray instance{'s' * (running > 1)} of yours run here: GPUs, memory and CPUs are shared",
-            "ppo-tui runs shows which are its own",
-        )
+        message = f"{running} Ray instance{'s' * (running > 1)} of yours run here: GPUs, memory and CPUs are shared"
+        yield of_hardware.info("LOGIN-1", message, "ppo-tui runs shows which are its own")
 
 
 def ray_sessions(folder: Path) -> Iterator[Finding]:
@@ -91,12 +82,8 @@ def ray_sessions(folder: Path) -> Iterator[Finding]:
             if time.monotonic() > deadline:
                 break
     if size > 10 * GIB:
-        yield _finding(
-            "LOGIN-3",
-            "warning",
-            f"{len(sessions)} Ray sessions in {folder} hold {gib(size)} GiB or more",
-            f"rm -r {folder}/session_2* when no Ray runs",
-        )
+        message = f"{len(sessions)} Ray sessions in {folder} hold {gib(size)} GiB or more"
+        yield of_hardware.warning("LOGIN-3", message, f"rm -r {folder}/session_2* when no Ray runs")
 
 
 def ports(file: Path) -> Iterator[Finding]:
@@ -104,12 +91,8 @@ def ports(file: Path) -> Iterator[Finding]:
     with contextlib.suppress(OSError, ValueError):
         first, last = map(int, file.read_text().split())
         if last - first < 1000:
-            yield _finding(
-                "LOGIN-4",
-                "warning",
-                f"only the ports {first} to {last} are handed out here; a run takes some tens",
-                "sysctl net.ipv4.ip_local_port_range='32768 60999'",
-            )
+            message = f"only the ports {first} to {last} are handed out here; a run takes some tens"
+            yield of_hardware.warning("LOGIN-4", message, "sysctl net.ipv4.ip_local_port_range='32768 60999'")
 
 
 def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
@@ -123,32 +106,18 @@ def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
                 if name.strip() == "KillUserProcesses":
                     kills = value.strip().lower() in ("yes", "true", "1", "on")
     if kills and not (linger / _user()).exists():
-        yield _finding(
-            "LOGIN-5",
-            "warning",
-            "this system kills your processes when you log out (KillUserProcesses=yes), runs too",
-            "loginctl enable-linger",
-        )
+        message = "this system kills your processes when you log out (KillUserProcesses=yes), runs too"
+        yield of_hardware.warning("LOGIN-5", message, "loginctl enable-linger")
 
 
 def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
     """Settings of tmux that the screen feels."""
     if escape_time and escape_time.isdigit() and int(escape_time) > ESCAPE_TIME:
-        yield _finding(
-            "LOGIN-6",
-            "info",
-            f"tmux waits {escape_time} ms after Escape before it passes the key on",
-            "set -sg escape-time 10 in ~/.tmux.conf",
-            "software",
-        )
+        message = f"tmux waits {escape_time} ms after Escape before it passes the key on"
+        yield of_software.info("LOGIN-6", message, "set -sg escape-time 10 in ~/.tmux.conf")
     if clipboard == "off":
-        yield _finding(
-            "LOGIN-6",
-            "info",
-            "tmux keeps what is copied from your clipboard (set-clipboard is off)",
-            "set -g set-clipboard on in ~/.tmux.conf",
-            "software",
-        )
+        message = "tmux keeps what is copied from your clipboard (set-clipboard is off)"
+        yield of_software.info("LOGIN-6", message, "set -g set-clipboard on in ~/.tmux.conf")
 
 
 def _user() -> str:
@@ -160,18 +129,8 @@ def _user() -> str:
 
 def _tmux_option(name: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["tmux", "show", "-sv", name],
-            capture_output=True,
-            text=True,
-            timeout=2,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        asked = ["tmux", "show", "-sv", name]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=2, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _finding(rule: str, level: Level, message: str, fix: str, group: Group = "hardware") -> Finding:
-    return Finding(rule, group, level, (), message, fix)

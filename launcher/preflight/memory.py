@@ -158,31 +158,16 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
     start.append(Part("reference, not yet moved off", first, True))
     loaded = Part("actor weights back", actor.back, True)
+    tokens = sizes.log_prob_tokens
+    passed = max(logits(shape, tokens, sizes.log_prob_logit), tokens * layer_bytes(shape))
+    passing = [Part(RESUMED, first, False), Part("logits and layers", passed, False)]
     # one after the other
     saved = Part("weights of the model that is saved", max(model.back for model in models), True)
     phases = [
         Phase("engine start", (*start, *awake, *waiting, Part("CUDA context", FRESH, False))),
         Phase("rollout", (*idle, *awake, *waiting, resumed, context)),
         *([Phase("reward model", (*idle, *scoring, *asleep, context))] if scoring else []),
-        Phase(
-            "log-probabilities",
-            (
-                *idle,
-                loaded,
-                Part(RESUMED, first, False),
-                Part(
-                    "logits and layers",
-                    max(
-                        logits(shape, sizes.log_prob_tokens, sizes.log_prob_logit),
-                        sizes.log_prob_tokens * layer_bytes(shape),
-                    ),
-                    False,
-                ),
-                *asleep,
-                *waiting,
-                context,
-            ),
-        ),
+        Phase("log-probabilities", (*idle, loaded, *passing, *asleep, *waiting, context)),
     ]
     if critic and sizes.critic_facts:
         kept = activations(sizes.critic_facts.sizes, sizes.critic_tokens, sizes)

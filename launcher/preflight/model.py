@@ -68,26 +68,19 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
         fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
-        yield of_model.error(
-            "MODEL-1",
-            (TENSOR,),
-            f"{facts.name} has {_counted(heads, kv)}, which {tensor} GPUs cannot share",
-            f"set rollout.tensor_model_parallel_size to {fitting}",
-            {"rollout.tensor_model_parallel_size": fitting},
-        )
+        message = f"{facts.name} has {_counted(heads, kv)}, which {tensor} GPUs cannot share"
+        fix = f"set rollout.tensor_model_parallel_size to {fitting}"
+        yield of_model.error("MODEL-1", message, fix, (TENSOR,), {"rollout.tensor_model_parallel_size": fitting})
     places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
     if subject.has_critic:
         places.append((CRITIC_ULYSSES, ""))
     for key, field in places:
         sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
-            yield of_model.error(
-                "P26",
-                (key,),
-                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs cannot share",
-                f"set {field or key} to 1",
-                {field: 1} if field else None,
+            message = (
+                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs cannot share"
             )
+            yield of_model.error("P26", message, f"set {field or key} to 1", (key,), {field: 1} if field else None)
 
 
 def _shared(heads: int, kv: int, gpus: int) -> bool:
@@ -104,39 +97,31 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     longest, limit = subject.get(MODEL_LENGTH), context
     lengths = subject.get("data.max_prompt_length", 512), subject.get("data.max_response_length", 512)
     if isinstance(longest, int) and context and longest > context:
-        yield of_model.error(
-            "P17",
-            (MODEL_LENGTH,),
-            f"rollout.max_model_len is {longest}, and {facts.name} reaches {context} tokens",
-            f"set rollout.max_model_len to {context}",
-            {"rollout.max_model_len": context},
-        )
+        message = f"rollout.max_model_len is {longest}, and {facts.name} reaches {context} tokens"
+        fix = f"set rollout.max_model_len to {context}"
+        yield of_model.error("P17", message, fix, (MODEL_LENGTH,), {"rollout.max_model_len": context})
     if context and all(isinstance(each, int) for each in lengths) and sum(lengths) > limit:
-        yield of_model.error(
-            "MODEL-2",
-            ("data.max_prompt_length", "data.max_response_length"),
-            f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens, and {facts.name} reaches {context}",
+        message = (
+            f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens, and {facts.name} reaches {context}"
+        )
+        fix = (
             f"set data.max_response_length to {context - lengths[0]}"
             if lengths[0] < context
-            else f"shorten both to {context} tokens together",
+            else f"shorten both to {context} tokens together"
         )
+        yield of_model.error("MODEL-2", message, fix, ("data.max_prompt_length", "data.max_response_length"))
 
 
 def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:
     again = "download or copy it again, whole" if str(folder) == name else f"hf download {name} fetches it"
-    return of_model.error("MODEL-3", (key,), f"{name}: {message}", fix or again)
+    return of_model.error("MODEL-3", f"{name}: {message}", fix or again, (key,))
 
 
 def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     """A model on disk: configuration and weights."""
     if not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file():
-        yield _broken(
-            name,
-            key,
-            folder,
-            "this is a LoRA adapter and no model",
-            "give the model that it was made for, and this folder as model.lora_adapter_path",
-        )
+        fix = "give the model that it was made for, and this folder as model.lora_adapter_path"
+        yield _broken(name, key, folder, "this is a LoRA adapter and no model", fix)
         return
     wrong = list(_config(subject, name, key, folder))
     if wrong:
@@ -148,9 +133,8 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
         text = f"{len(missing)} of {len(files) + len(missing)} weight files are missing: {missing[0]}"
         yield _broken(name, key, folder, text)
     elif cut and (folder / cut[0]).open("rb").read(8) == b"version ":
-        yield _broken(
-            name, key, folder, f"{cut[0]} is only the pointer of git-lfs", f"git -C {folder} lfs pull fetches it"
-        )
+        fix = f"git -C {folder} lfs pull fetches it"
+        yield _broken(name, key, folder, f"{cut[0]} is only the pointer of git-lfs", fix)
     elif cut:
         yield _broken(name, key, folder, f"{cut[0]} is cut off or no safetensors file")
     elif not files and not list(folder.glob("pytorch_model*.bin")):
@@ -170,13 +154,8 @@ def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
         return
     kinds = config.get("architectures") if isinstance(config, dict) else None
     if subject.at_least("0.9.0") and not (isinstance(kinds, list) and len(kinds) == 1):
-        yield _broken(
-            name,
-            key,
-            folder,
-            "its config.json names not one architecture, which veRL demands",
-            'architectures: ["Qwen2ForCausalLM"], for example, stands in the config.json of a whole model',
-        )
+        fix = 'architectures: ["Qwen2ForCausalLM"], for example, stands in the config.json of a whole model'
+        yield _broken(name, key, folder, "its config.json names not one architecture, which veRL demands", fix)
 
 
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
@@ -184,19 +163,13 @@ def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[
     yield from _any_tokenizer(subject, name, key, folder)
     own = subject.get(TEMPLATE)
     if own and "{" not in str(own):
-        yield of_model.error(
-            "P27",
-            (TEMPLATE,),
-            f"{TEMPLATE} holds no place for a message ({str(own)[:60]!r}): it is a template's text, no path",
-            "put the template's text there, or beside the tokenizer as chat_template.jinja",
-        )
+        message = f"{TEMPLATE} holds no place for a message ({str(own)[:60]!r}): it is a template's text, no path"
+        fix = "put the template's text there, or beside the tokenizer as chat_template.jinja"
+        yield of_model.error("P27", message, fix, (TEMPLATE,))
     if has_tokenizer(folder) and not own and not has_chat_template(folder):
-        yield of_model.error(
-            "P27",
-            (MODEL_PATH, TEMPLATE),
-            f"{name} has no chat template: every prompt would fail in the first step",
-            "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template",
-        )
+        message = f"{name} has no chat template: every prompt would fail in the first step"
+        fix = "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template"
+        yield of_model.error("P27", message, fix, (MODEL_PATH, TEMPLATE))
 
 
 def _any_tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:

@@ -66,27 +66,21 @@ def checks(subject: Subject) -> Iterable[Finding]:
     for file in data.files(subject, data.FILES["train"])[:1]:
         if Path(file).is_file():
             rows = data.look(subject, file, measured=True).get("examples", [])
-    trial = try_out(
-        subject.python,
-        str(path),
-        str(subject.get(NAME) or DEFAULT_NAME),
-        rows or MADE_UP,
-        kwargs=subject.get(KWARGS, {}) or {},
-        env=subject.loaded.preset.env,
-    )
+    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), subject.get(KWARGS, {}) or {}
+    env = subject.loaded.preset.env
+    trial = try_out(subject.python, str(path), name, rows or MADE_UP, kwargs=kwargs, env=env)
     yield from trial.findings
     workers = subject.get("reward.num_workers", 8)
     prompts, n = subject.get(BATCH, 0), subject.get(N, 1)
     if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
         each_step = trial.seconds * prompts * n / max(1, workers)
         if each_step > SLOW and not trial.is_async:
-            yield of_data.warning(
-                "REWARD-4",
-                (REWARD, "reward.num_workers"),
-                f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} "
-                f"with {workers} workers",
-                "make the function quicker, or give more reward.workers",
+            message = (
+                f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} with "
+                f"{workers} workers"
             )
+            fix = "make the function quicker, or give more reward.workers"
+            yield of_data.warning("REWARD-4", message, fix, (REWARD, "reward.num_workers"))
 
 
 def try_out(
@@ -105,31 +99,18 @@ def try_out(
     if not Path(file).is_file():
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
-        return _failed(
-            f"there is no file {file}{hint}: veRL would find out in its first step",
-            "give the path of the Python file, from the folder of the preset or from /",
-        )
+        message = f"there is no file {file}{hint}: veRL would find out in its first step"
+        return _failed(message, "give the path of the Python file, from the folder of the preset or from /")
     kinds, calls = [], []
     for row in rows:
-        truth = (row.get("reward_model") or {}).get("ground_truth")
+        source, truth = row.get("data_source") or "", (row.get("reward_model") or {}).get("ground_truth")
         extra = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
         for kind, response in _responses(truth, extra).items():
             kinds.append(kind)
-            calls.append(
-                {
-                    "data_source": row.get("data_source") or "",
-                    "solution_str": response,
-                    "ground_truth": truth,
-                    "extra_info": extra,
-                }
-            )
-    request = {
-        "file": file,
-        "name": name,
-        "calls": calls,
-        "kwargs": dict(kwargs or {}),
-        "enough": min(ENOUGH, timeout / 3),
-    }
+            call = {"data_source": source, "solution_str": response, "ground_truth": truth, "extra_info": extra}
+            calls.append(call)
+    enough = min(ENOUGH, timeout / 3)
+    request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {}), "enough": enough}
     found = worker.ask(python, "score_rows.py", request, timeout=timeout, env=env)
     if "failed" in found:
         late = " for its scores: veRL would wait" if found.get("timeout") else ""
@@ -163,20 +144,15 @@ def _responses(truth: Any, extra: Mapping[str, Any]) -> dict[str, str]:
 def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Finding]:
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= KINDS:
-        yield of_data.warning(
-            "REWARD-3",
-            (REWARD,),
-            f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: "
-            "nothing can be learned from it",
-            "see with 'ppo-tui reward test' what it expects of an answer",
+        message = (
+            f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: nothing can be learned "
+            "from it"
         )
+        fix = "see with 'ppo-tui reward test' what it expects of an answer"
+        yield of_data.warning("REWARD-3", message, fix, (REWARD,))
     elif max(abs(low), abs(high)) > 100:
-        yield of_data.warning(
-            "REWARD-5",
-            (REWARD,),
-            f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1",
-            "divide the scores",
-        )
+        message = f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1"
+        yield of_data.warning("REWARD-5", message, "divide the scores", (REWARD,))
 
 
 def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
@@ -186,31 +162,25 @@ def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
     if error["stage"] == "find":
         names = error.get("names") or []
         there = f": it has {', '.join(names)}" if names else ": it has no function"
-        return _failed(
-            f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}",
-            f"set reward.function to {names[0]}" if names else f"write one: {SIGNATURE}",
-            (NAME,),
-            {"reward.function": names[0]} if len(names) == 1 else None,
-        )
+        message = f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}"
+        fix = f"set reward.function to {names[0]}" if names else f"write one: {SIGNATURE}"
+        return _failed(message, fix, (NAME,), {"reward.function": names[0]} if len(names) == 1 else None)
     if error["stage"] == "load":
         return _failed(f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, alone")
     if error["stage"] == "value":
         return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
-    signature = error["type"] == "TypeError" and "argument" in what
+    message = f"{name} fails at {where}: {what}"
     if "signal only works in main thread" in what:
         return _failed(
-            f"{name} fails at {where}: {what}",
+            message,
             "do without signal.alarm, for example with math_verify's timeouts off: veRL calls the function in a thread",
         )
-    return _failed(
-        f"{name} fails at {where}: {what}",
-        f"veRL calls it by names: {SIGNATURE}"
-        if signature
-        else "correct it: an answer whose score fails is dropped from the batch without a word",
-    )
+    if error["type"] == "TypeError" and "argument" in what:
+        return _failed(message, f"veRL calls it by names: {SIGNATURE}")
+    return _failed(message, "correct it: an answer whose score fails is dropped from the batch without a word")
 
 
 def _failed(
     message: str, fix: str, keys: tuple[str, ...] = (REWARD,), change: Mapping[str, Any] | None = None
 ) -> Trial:
-    return Trial((of_data.error("P30", keys, message, fix, change),))
+    return Trial((of_data.error("P30", message, fix, keys, change),))

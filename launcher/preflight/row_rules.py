@@ -74,14 +74,12 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     names = ", ".join(repr(clean(source)) for source in unknown[:3]) + (" ..." if len(unknown) > 3 else "")
     named = {source.rpartition("/")[2].lower(): source for source in SOURCES}
     near = named.get(unknown[0].lower()) or nearest(unknown[0], SOURCES)
-    yield Finding(
-        "P31",
-        "data",
-        "error" if lost_all else "warning",
-        (REWARD,),
-        f"veRL has no reward function for data_source {names}{perhaps(near)}: {' and '.join(parts)} cannot be scored",
-        "give reward.path, a Python file with compute_score, or rows with a data_source that veRL knows",
+    finding = of_data.error if lost_all else of_data.warning
+    message = (
+        f"veRL has no reward function for data_source {names}{perhaps(near)}: {' and '.join(parts)} cannot be scored"
     )
+    fix = "give reward.path, a Python file with compute_score, or rows with a data_source that veRL knows"
+    yield finding("P31", message, fix, (REWARD,))
 
 
 def validates(subject: Subject) -> bool:
@@ -95,22 +93,20 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
     if not scored_by_verl(subject):
         return
     if found["null"]:
-        yield of_data.warning(
-            "REWARD-6",
-            (key,),
-            f"{file}: in {found['null']} of {found['measured']} rows reward_model.ground_truth is null: no "
-            "answer to them is ever right",
-            "write the right answer there, or give a reward function of your own with reward.path",
+        message = (
+            f"{file}: in {found['null']} of {found['measured']} rows reward_model.ground_truth is null: no answer to "
+            "them is ever right"
         )
+        fix = "write the right answer there, or give a reward function of your own with reward.path"
+        yield of_data.warning("REWARD-6", message, fix, (key,))
     if found["unlike"]:
-        yield of_data.warning(
-            "REWARD-6",
-            (key,),
+        message = (
             f"{file}: in {found['unlike']} of {found['measured']} rows the ground truth is like "
-            f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k finds in no answer: it "
-            "compares the text of the number after ####",
-            "write the bare number as text, such as '1234', without commas and units",
+            f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k finds in no answer: it compares "
+            "the text of the number after ####"
         )
+        fix = "write the bare number as text, such as '1234', without commas and units"
+        yield of_data.warning("REWARD-6", message, fix, (key,))
 
 
 def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding]:
@@ -118,20 +114,14 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
     limit = subject.get("data.max_prompt_length", 512)
     problem = next((each["template_problem"] for each in found if "template_problem" in each), None)
     if problem is not None:
-        yield of_model.error(
-            "P27",
-            ("actor_rollout_ref.model.path",),
-            f"the chat template cannot be applied to the prompts: {clean(problem)}",
-            "use an -Instruct model, or give actor_rollout_ref.model.custom_chat_template",
-        )
+        message = f"the chat template cannot be applied to the prompts: {clean(problem)}"
+        fix = "use an -Instruct model, or give actor_rollout_ref.model.custom_chat_template"
+        yield of_model.error("P27", message, fix, ("actor_rollout_ref.model.path",))
         return
     if found and not tokenizer and any(each["measured"] > each["unshaped"] for each in found):
-        yield of_data.info(
-            "DATA-3",
-            ("actor_rollout_ref.model.path",),
-            "the lengths of the prompts were not measured: the model's tokenizer is not here",
-            "download the model first to know them",
-        )
+        message = "the lengths of the prompts were not measured: the model's tokenizer is not here"
+        fix = "download the model first to know them"
+        yield of_data.info("DATA-3", message, fix, ("actor_rollout_ref.model.path",))
     total, long, longest = _measured(found, limit)
     if not long:
         return
@@ -139,18 +129,17 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
     batch, dropped = subject.get("data.train_batch_size", 1024), drops(subject)
     fate = "will be dropped" if dropped else "lose their beginning, which veRL only warns of"
     enough = long * 2 <= total and rows * (total - long) // total >= batch
-    longer = {"data.max_prompt_length": longest}
-    yield Finding(
-        "DATA-2",
-        "data",
-        "error" if dropped and long == total else "warning" if long * 100 >= total else "info",
-        ("data.max_prompt_length", "data.filter_overlong_prompts"),
-        f"{100 * long / total:.3g} % of the training prompts are longer than {limit} tokens and {fate}; "
-        f"the longest has {longest}",
-        f"set data.max_prompt_length to {longest}"
-        + (", or data.filter_overlong_prompts to true" if enough and not dropped else ""),
-        {"data.filter_overlong_prompts": True} if enough and not dropped else longer if not enough else None,
+    fix, change = f"set data.max_prompt_length to {longest}", None if enough else {"data.max_prompt_length": longest}
+    if enough and not dropped:
+        fix, change = f"{fix}, or data.filter_overlong_prompts to true", {"data.filter_overlong_prompts": True}
+    message = (
+        f"{100 * long / total:.3g} % of the training prompts are longer than {limit} tokens and {fate}; the longest "
+        f"has {longest}"
     )
+    finding = of_data.warning if long * 100 >= total else of_data.info
+    if dropped and long == total:
+        finding = of_data.error
+    yield finding("DATA-2", message, fix, ("data.max_prompt_length", "data.filter_overlong_prompts"), change)
 
 
 def validation(subject: Subject, found: Found) -> Iterator[Finding]:
@@ -158,14 +147,13 @@ def validation(subject: Subject, found: Found) -> Iterator[Finding]:
     limit = subject.get("data.max_prompt_length", 512)
     total, long, longest = _measured(found, limit)
     if drops(subject) and total and long == total:
-        yield of_data.error(
-            "DATA-2",
-            ("data.val_files", "data.max_prompt_length"),
-            f"all validation prompts are longer than {limit} tokens and will be dropped, and veRL cannot "
-            "open an empty set",
-            f"set data.max_prompt_length to {longest}",
-            {"data.max_prompt_length": longest},
+        message = (
+            f"all validation prompts are longer than {limit} tokens and will be dropped, and veRL cannot open an empty "
+            "set"
         )
+        fix = f"set data.max_prompt_length to {longest}"
+        change = {"data.max_prompt_length": longest}
+        yield of_data.error("DATA-2", message, fix, ("data.val_files", "data.max_prompt_length"), change)
 
 
 def drops(subject: Subject) -> bool:
@@ -194,34 +182,28 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     keys = ("data.train_batch_size", "data.train_files")
     if usable < batch:
         short = f", of which about {usable} are short enough" if usable < rows else ""
-        yield of_config.error(
-            "P6",
-            keys,
-            f"{rows} training rows{short} make no batch of {batch}: veRL loads all models, then divides by 0",
+        message = f"{rows} training rows{short} make no batch of {batch}: veRL loads all models, then divides by 0"
+        fix = (
             f"set data.train_batch_size (and the mini-batch) to {_power(usable)} or less"
             if usable
-            else "name another training file",
+            else "name another training file"
         )
+        yield of_config.error("P6", message, fix, keys)
         return
     unused = usable % batch
     if unused * 10 > usable:
-        yield of_config.info(
-            "P7",
-            keys,
-            f"{unused} of {usable} training rows are left over by batches of {batch} in each epoch",
-            "a smaller data.train_batch_size leaves fewer",
-        )
+        message = f"{unused} of {usable} training rows are left over by batches of {batch} in each epoch"
+        yield of_config.info("P7", message, "a smaller data.train_batch_size leaves fewer", keys)
     steps, epochs = subject.get("trainer.total_training_steps"), subject.get("trainer.total_epochs", 30)
     if isinstance(steps, int) and isinstance(epochs, int) and steps > usable // batch * epochs:
         wanted = -(-steps // (usable // batch))
-        yield of_config.warning(
-            "P34b",
-            ("trainer.total_training_steps", "trainer.total_epochs"),
+        message = (
             f"{steps} steps are asked for, and {epochs} epochs of {usable // batch} steps end after "
-            f"{usable // batch * epochs}: without a last validation or checkpoint",
-            f"set trainer.epochs to {wanted}",
-            {"trainer.epochs": wanted},
+            f"{usable // batch * epochs}: without a last validation or checkpoint"
         )
+        fix = f"set trainer.epochs to {wanted}"
+        change = {"trainer.epochs": wanted}
+        yield of_config.warning("P34b", message, fix, ("trainer.total_training_steps", "trainer.total_epochs"), change)
 
 
 def _usable(subject: Subject, found: Found, rows: int) -> int:

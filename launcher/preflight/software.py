@@ -13,7 +13,7 @@ from pathlib import Path
 from launcher import verl_env
 from launcher.errors import UserError
 from launcher.preflight.config.cpu import SUPPORTED
-from launcher.preflight.finding import Finding, Level
+from launcher.preflight.finding import Finding, of_software
 from launcher.preflight.machine import Machine
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
@@ -79,13 +79,8 @@ def _liger(python: str) -> Iterator[Finding]:
     with contextlib.suppress(UserError):
         env = verl_env.probe(python)
         if env.verl and "liger-kernel" not in env.packages:
-            yield _finding(
-                "SW-2",
-                "error",
-                "liger-kernel is missing, and model.use_liger asks for it",
-                f"{_install(env, 'liger-kernel')}, or model.use_liger=false",
-                (LIGER,),
-            )
+            fix = f"{_install(env, 'liger-kernel')}, or model.use_liger=false"
+            yield of_software.error("SW-2", "liger-kernel is missing, and model.use_liger asks for it", fix, (LIGER,))
 
 
 def usual(machine: Machine) -> Use:
@@ -99,21 +94,17 @@ def check_packages(python: str, use: Use) -> Iterator[Finding]:
     try:
         env = verl_env.probe(python)
     except UserError as error:
-        yield _finding("SW-1", "error", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
+        yield of_software.error("SW-1", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
         return
     if env.verl is None:
         install = f"{env.python} -m pip install 'verl[vllm]==0.9.1'"
         get = install if use.gpu else "'make setup' in a checkout of ppo-tui"
-        yield _finding(
-            "SW-1",
-            "error",
-            f"veRL is not installed for {env.python}",
-            f"{get}, or set PPO_TUI_PYTHON to the Python that has it",
-        )
+        message = f"veRL is not installed for {env.python}"
+        yield of_software.error("SW-1", message, f"{get}, or set PPO_TUI_PYTHON to the Python that has it")
         return
     shown = ("verl", "torch", "vllm", "ray", "transformers")
     found = ", ".join(f"{name} {env.packages[name]}" for name in shown if name in env.packages)
-    yield _finding("SW-0", "info", f"{env.python} (Python {env.python_version}): {found}", "")
+    yield of_software.info("SW-0", f"{env.python} (Python {env.python_version}): {found}", "")
     yield from _requirements(env, use)
     yield from _queue(env, use)
     yield from _engine(env, use)
@@ -127,16 +118,11 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
     for name, range_ in wanted(env, use.engine if use.gpu else "").items():
         have = env.packages.get(name)
         if have is None and name in NEEDED:
-            yield _finding(
-                "SW-2", "error", f"{name} is missing: veRL {env.verl} needs it", _install(env, f"{name}{range_}")
-            )
+            message = f"{name} is missing: veRL {env.verl} needs it"
+            yield of_software.error("SW-2", message, _install(env, f"{name}{range_}"))
         elif have is not None and not _within(have, range_):
-            yield _finding(
-                "SW-3",
-                "warning",
-                f"{name} is {have}, and veRL {env.verl} was made for {range_}",
-                _install(env, f"{name}{range_}"),
-            )
+            message = f"{name} is {have}, and veRL {env.verl} was made for {range_}"
+            yield of_software.warning("SW-3", message, _install(env, f"{name}{range_}"))
 
 
 def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
@@ -162,15 +148,11 @@ def wanted(env: VerlEnv, extra: str) -> dict[str, str]:
 def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """P4, P5: packages of the trainer that plain `pip install verl` does not bring."""
     if use.v1 and "TransferQueue" not in env.packages:
-        yield _finding(
-            "P4",
-            "error",
-            f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start without it",
-            _install(env, "TransferQueue==0.1.11 tensordict==0.10.0"),
-            ("trainer.use_v1",),
-        )
+        message = f"TransferQueue is missing: the trainer of veRL {env.verl} cannot start without it"
+        fix = _install(env, "TransferQueue==0.1.11 tensordict==0.10.0")
+        yield of_software.error("P4", message, fix, ("trainer.use_v1",))
     if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
-        yield _finding("P5", "error", "orjson is missing: veRL's file logger needs it", _install(env, "orjson"))
+        yield of_software.error("P5", "orjson is missing: veRL's file logger needs it", _install(env, "orjson"))
 
 
 def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -179,44 +161,26 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
         return
     torch, package = env.packages.get("torch"), ENGINES.get(use.engine)
     if torch is not None and env.cuda is None:
-        yield _finding(
-            "SW-4",
-            "error",
-            f"torch {torch} was built without CUDA, and the run wants GPUs",
-            _install(env, f"'verl[vllm]=={env.verl}'") + ", in an environment of its own",
-            ("trainer.device",),
-        )
+        message = f"torch {torch} was built without CUDA, and the run wants GPUs"
+        fix = _install(env, f"'verl[vllm]=={env.verl}'") + ", in an environment of its own"
+        yield of_software.error("SW-4", message, fix, ("trainer.device",))
     if package is None:
         return
     have, key = env.packages.get(package), ("actor_rollout_ref.rollout.name",)
     if have is None:
-        yield _finding(
-            "SW-5",
-            "error",
-            f"{package} is missing, and rollout.engine is {use.engine}",
-            _install(env, f"'verl[{package}]=={env.verl}'"),
-            key,
-        )
+        message = f"{package} is missing, and rollout.engine is {use.engine}"
+        yield of_software.error("SW-5", message, _install(env, f"'verl[{package}]=={env.verl}'"), key)
         return
     if package != "vllm":
         return
     oldest = next((vllm for verl, vllm in OLDEST_VLLM if versions.number(env.verl or "") >= versions.number(verl)), "0")
     if versions.number(have) < versions.number(oldest):
-        yield _finding(
-            "SW-5",
-            "error",
-            f"vllm is {have}, and veRL {env.verl} refuses less than {oldest}",
-            _install(env, f"'verl[vllm]=={env.verl}'"),
-            key,
-        )
+        message = f"vllm is {have}, and veRL {env.verl} refuses less than {oldest}"
+        yield of_software.error("SW-5", message, _install(env, f"'verl[vllm]=={env.verl}'"), key)
     if "flashinfer-python" not in env.packages and use.env.get("VLLM_USE_FLASHINFER_SAMPLER") != "0":
-        yield _finding(
-            "SW-6",
-            "warning",
-            f"flashinfer is missing: the sampler of vllm {have} may end the engine at its first token",
-            "set VLLM_USE_FLASHINFER_SAMPLER: 0 under env in the preset, or " + _install(env, "flashinfer-python"),
-            key,
-        )
+        message = f"flashinfer is missing: the sampler of vllm {have} may end the engine at its first token"
+        fix = "set VLLM_USE_FLASHINFER_SAMPLER: 0 under env in the preset, or " + _install(env, "flashinfer-python")
+        yield of_software.warning("SW-6", message, fix, key)
 
 
 def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -227,41 +191,33 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
     asks = use.critic or use.attention in (None, "flash_attention_2")
     if not asks:
         return
-    yield _finding(
-        "SW-7",
-        "warning" if fallback else "error",
+    finding = of_software.warning if fallback else of_software.error
+    message = (
         "flash-attn is missing: ppo-tui loads models with PyTorch's attention instead; slower, and the "
         "logits of an update take three times the memory"
         if fallback
-        else f"flash-attn is missing, and the critic of veRL {env.verl} is never loaded without it",
+        else f"flash-attn is missing, and the critic of veRL {env.verl} is never loaded without it"
+    )
+    fix = (
         _install(env, "flash-attn --no-build-isolation")
         + " (a wheel for your torch saves an hour of building)"
-        + ("" if fallback else ", or algorithm=grpo with model.attention=sdpa"),
-        (ATTENTION,),
+        + ("" if fallback else ", or algorithm=grpo with model.attention=sdpa")
     )
+    yield finding("SW-7", message, fix, (ATTENTION,))
 
 
 def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """The loggers that are chosen; a missing one ends the run only after the whole start-up."""
     for name in use.loggers:
         if name in TRACKERS and name not in env.packages:
-            yield _finding(
-                "SW-8",
-                "error",
-                f"trainer.logger names {name}, which is not installed",
-                _install(env, name),
-                ("trainer.logger",),
-            )
+            message = f"trainer.logger names {name}, which is not installed"
+            yield of_software.error("SW-8", message, _install(env, name), ("trainer.logger",))
     offline = use.env.get("WANDB_MODE") in ("offline", "disabled")
     login = "WANDB_API_KEY" in use.env or (Path(use.env.get("HOME", "/")) / ".netrc").exists()
     if "wandb" in use.loggers and not offline and not login:
-        yield _finding(
-            "SW-9",
-            "error",
-            "wandb has no login: the run would end after its whole start-up",
-            "wandb login, or WANDB_MODE: offline under env in the preset",
-            ("trainer.logger",),
-        )
+        message = "wandb has no login: the run would end after its whole start-up"
+        fix = "wandb login, or WANDB_MODE: offline under env in the preset"
+        yield of_software.error("SW-9", message, fix, ("trainer.logger",))
 
 
 def _ours() -> Iterator[Finding]:
@@ -269,17 +225,13 @@ def _ours() -> Iterator[Finding]:
     try:
         metadata.version("nvidia-ml-py")
     except metadata.PackageNotFoundError:
-        yield _finding("SW-10", "warning", "nvidia-ml-py is missing: no GPU figures", "pip install nvidia-ml-py")
+        yield of_software.warning("SW-10", "nvidia-ml-py is missing: no GPU figures", "pip install nvidia-ml-py")
     try:
         old = metadata.version("pynvml")
     except metadata.PackageNotFoundError:
         return
-    yield _finding(
-        "SW-10",
-        "info",
-        f"the package pynvml {old} is deprecated; nvidia-ml-py brings the module of that name",
-        "pip uninstall pynvml",
-    )
+    message = f"the package pynvml {old} is deprecated; nvidia-ml-py brings the module of that name"
+    yield of_software.info("SW-10", message, "pip uninstall pynvml")
 
 
 def _within(version: str, range_: str) -> bool:
@@ -295,7 +247,3 @@ def _within(version: str, range_: str) -> bool:
 def _install(env: VerlEnv, what: str) -> str:
     quoted = f"'{what}'" if any(sign in what for sign in "<>!") and "'" not in what else what
     return f"{env.python} -m pip install {quoted}"
-
-
-def _finding(rule: str, level: Level, message: str, fix: str, keys: tuple[str, ...] = ()) -> Finding:
-    return Finding(rule, "software", level, keys, message, fix)

@@ -51,14 +51,8 @@ def tree(version: str, verl: Path | None = None) -> Tree:
     mark = hashlib.sha256(f"{folder} {folder.stat().st_mtime_ns}".encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
     if not cache.is_file():
-        done = subprocess.run(
-            [sys.executable, "-c", _COMPOSE, str(folder)],
-            capture_output=True,
-            cwd="/",
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-        )
+        command = [sys.executable, "-c", _COMPOSE, str(folder)]
+        done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
         if done.returncode != 0:
             return bundled(version)
         cache.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,15 @@
-"""Requests to a run's supervisor: one small file each, renamed into place, polled twice a second."""
+"""Who may change a run: requests to its supervisor, and a lock for one that has ended.
 
+A request is a small file, renamed into place; the supervisor looks for them twice a second.
+"""
+
+import contextlib
+import fcntl
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from launcher.errors import UserError
 from launcher.record.json import Record
 from launcher.record.layout import RunDir
 
@@ -33,3 +40,20 @@ def take(run: RunDir) -> list[Request]:
         if found is not None and found.verb in VERBS:
             taken.append(found)
     return taken
+
+
+@contextlib.contextmanager
+def alone(run: RunDir) -> Iterator[None]:
+    """Keeps two from doing the same to an ended run: resuming it, deleting it. Raises UserError for the second."""
+    try:
+        file = (run.path / ".lock").open("ab")
+    except OSError as error:
+        raise UserError(f"run {run.id} cannot be changed: {error.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"run {run.id} is just being resumed or deleted by somebody else") from None
+        except OSError:  # a file system without locks
+            pass
+        yield

@@ -11,9 +11,9 @@ from launcher.errors import UserError
 from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.run.actions.import_logs import import_logs
+from launcher.run.reading.attempts import elapsed
 from launcher.run.reading.checklist import judged
 from launcher.run.reading.diagnosis import diagnosis
-from launcher.run.reading.elapsed import elapsed
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.source import LogFile, resolve
 from launcher.run.reading.steps import steps

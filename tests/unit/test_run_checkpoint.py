@@ -17,8 +17,8 @@ from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState
 from launcher.run.actions.evaluate import evaluate, scores
 from launcher.run.actions.merge import MergeError, merge
+from launcher.run.reading.attempts import last_settings
 from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.reading.last_settings import last_settings
 
 needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 

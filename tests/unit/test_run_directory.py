@@ -16,7 +16,7 @@ from launcher.record.layout import all_runs, create, find
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
 from launcher.run.reading.checkpoints import latest_checkpoint
-from launcher.run.supervisor.machine_log import MachineLog
+from launcher.run.supervisor.disk import MachineLog
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +149,7 @@ def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) ->
 def test_samples_of_the_machine_stay_bounded_and_the_newest_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("launcher.run.supervisor.machine_log._MOST", 4096)
+    monkeypatch.setattr("launcher.run.supervisor.disk._MOST", 4096)
     log = MachineLog(tmp_path / "gpu.jsonl")
     for t in range(400):
         log.add(MachineSample(float(t)))

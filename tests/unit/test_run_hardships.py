@@ -17,9 +17,9 @@ from waiting import wait_for, wait_until
 from launcher.errors import UserError
 from launcher.files import Appender
 from launcher.preset.translate import Launch
+from launcher.record.control import alone
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
-from launcher.record.lock import alone
 from launcher.record.process import ProcessId, session_members
 from launcher.record.state import RunState, current
 from launcher.run.actions.delete import delete
@@ -28,7 +28,7 @@ from launcher.run.actions.stop import stop
 from launcher.run.reading.diagnosis import diagnosis
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.steps import steps
-from launcher.run.supervisor.reserve import Reserve
+from launcher.run.supervisor.disk import Reserve
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 # Prints step 1, the others when it is told, and ends when it is told.

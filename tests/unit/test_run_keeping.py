@@ -22,7 +22,7 @@ from launcher.run.reading.checklist import judged
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.scores import Scores
 from launcher.run.reading.steps import steps
-from launcher.run.supervisor.machine_log import MachineLog
+from launcher.run.supervisor.disk import MachineLog
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 

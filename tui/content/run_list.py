@@ -10,7 +10,7 @@ from launcher import paths
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
-from launcher.run.reading.elapsed import elapsed
+from launcher.run.reading.attempts import elapsed
 from launcher.run.reading.scores import Scores
 from tui.content.matching import letters
 from tui.words.run import verdict_word

@@ -19,19 +19,7 @@ from launcher.console.causes import (
 )
 from launcher.console.causes.entry import Cause, Level
 
-CATALOGUE: tuple[Cause, ...] = (
-    *memory.CAUSES,
-    *engine.CAUSES,
-    *model.CAUSES,
-    *data.CAUSES,
-    *reward.CAUSES,
-    *batch.CAUSES,
-    *checkpoint.CAUSES,
-    *logger.CAUSES,
-    *cluster.CAUSES,
-    *process.CAUSES,
-    *numeric.CAUSES,
-    *config.CAUSES,
-)
+_FILES = (memory, engine, model, data, reward, batch, checkpoint, logger, cluster, process, numeric, config)
+CATALOGUE: tuple[Cause, ...] = tuple(cause for file in _FILES for cause in file.CAUSES)
 
 __all__ = ["CATALOGUE", "Cause", "Level"]

@@ -35,7 +35,7 @@ class Rule:
     """One row of the checklist.
 
     A rule keeps its own small history. `judge` gets the steps in order and returns None when a figure that it
-    needs is missing from this step: then nothing about the rule moves.
+    needs is missing from this step: then nothing about the rule moves. A rule about one figure has `weigh` alone.
     """
 
     id: ClassVar[str]
@@ -57,6 +57,11 @@ class Rule:
 
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
+        x = frame.get(self.needs[0])
+        return None if x is None else self.weigh(x, frame)
+
+    def weigh(self, x: float, frame: Frame) -> Reading:
+        """The rule's opinion on the first figure that it needs, at a step that has it."""
         raise NotImplementedError
 
     def tick(self, now: float, memory: Memory) -> Reading | None:

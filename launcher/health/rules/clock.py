@@ -44,14 +44,10 @@ class Stall(Rule):
             begun = "the start" if self._last_step is None else "the first step"
             return Reading(level, f"{'no step for ' if level else ''}{duration(waited)} since {begun}")
         usual, longest, limits = median(self._gaps), max(self._gaps), self.limits.raising
-        bounds = [
-            Bound(
-                level,
-                ">",
-                max(limits[f"{name}.median"] * usual, limits[f"{name}.longest"] * longest, limits[f"{name}.seconds"]),
-            )
-            for level, name in SERIOUS
-        ]
+        bounds = []
+        for level, name in SERIOUS:
+            late = max(limits[f"{name}.median"] * usual, limits[f"{name}.longest"] * longest, limits[f"{name}.seconds"])
+            bounds.append(Bound(level, ">", late))
         level, usually = worst(waited, bounds), f"(usual {duration(usual)})"
         if level:
             return Reading(level, f"no new step for {duration(waited)} {usually}")

@@ -38,11 +38,8 @@ class CriticFit(Rule):
     def not_applicable(self) -> str | None:
         return f"no critic in this run ({self.config.estimator})" if self.config.has_critic is False else None
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x, explained = frame.get(keys.VALUE_LOSS), frame.get(keys.EXPLAINED)
-        if x is None:
-            return None
-        self._reward = frame.signals.reward
+    def weigh(self, x: float, frame: Frame) -> Reading:
+        self._reward, explained = frame.signals.reward, frame.get(keys.EXPLAINED)
         self._count += 1
         self._losses.append(x)
         if explained is not None:

@@ -88,10 +88,7 @@ class EntropyRise(Rule):
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.signals.entropy.value
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         if len(self._usual) < 10:
             self._usual.add(x)
             return warming(11 - len(self._usual))

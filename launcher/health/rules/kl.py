@@ -43,10 +43,7 @@ class PlausibleKl(_ReferenceRule):
         super().__init__(setup)
         self._last: deque[float] = deque(maxlen=5)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.kl()
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         self._last.append(x)
         if len(self._last) < 5:
             return warming(5 - len(self._last))
@@ -67,10 +64,7 @@ class KlBlowUp(_ReferenceRule):
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.kl()
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         usual = f" vs usual {number(self._usual.median)}" if len(self._usual) else ""
         shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
         reading = self.compare(x, f"KL {shown}{usual}")
@@ -105,10 +99,7 @@ class UpdateSize(Rule):
         super().__init__(setup)
         self._last: deque[float] = deque(maxlen=20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.PPO_KL)
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         size = abs(x)
         # A printed 0.000 may be anything below 0.0005, so it cannot prove that there is one minibatch only.
         self._last.append(_THREE_DECIMALS if size == 0 and frame.three_decimals else size)
@@ -134,10 +125,7 @@ class KlController(_ReferenceRule):
             return "no adaptive KL controller (algorithm.kl_ctrl.type)"
         return super().not_applicable()
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.kl()
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         mean = self._mean.add(x)
         return self.compare(mean, f"KL {number(mean)}, target {number(self._target)}")
 
@@ -159,7 +147,7 @@ class UnrewardedDrift(_ReferenceRule):
         self._past: deque[tuple[float, float]] = deque(maxlen=21)
 
     def judge(self, frame: Frame) -> Reading | None:
-        x, score = frame.kl(), frame.signals.reward.score
+        x, score = frame.get(keys.KL), frame.signals.reward.score
         if x is None or score is None:
             return None
         kl, reward = self._kl.add(x), self._score.add(score)
@@ -200,6 +188,5 @@ class ClippedTokens(Rule):
         mode = self.config.clips_by_design
         return f"the {mode} loss clips by design" if mode else None
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.CLIPPED)
-        return None if x is None else self.compare(x, f"{number(100 * x)} % of tokens clipped")
+    def weigh(self, x: float, frame: Frame) -> Reading:
+        return self.compare(x, f"{number(100 * x)} % of tokens clipped")

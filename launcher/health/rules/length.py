@@ -25,10 +25,7 @@ class ResponseLength(Rule):
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.LENGTH)
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         if len(self._usual) < 8:
             self._usual.add(x)
             return warming(9 - len(self._usual))
@@ -82,14 +79,11 @@ class TruncatedResponses(Rule):
 
     def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         usual, noise = self._usual.median, sigma(self._usual.values)
-        return [
-            Bound(
-                level,
-                ">",
-                max(limits[f"{name}.share"], usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)),
-            )
-            for level, name in FLAGS
-        ]
+        found = []
+        for level, name in FLAGS:
+            distance = max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)
+            found.append(Bound(level, ">", max(limits[f"{name}.share"], usual + distance)))
+        return found
 
     def _share(self, frame: Frame) -> float | None:
         """The share of responses at the limit.
@@ -115,6 +109,5 @@ class EmptyResponses(Rule):
     on_chart = True
     limit = ("share", ">=")
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.EMPTY)
-        return None if x is None else self.compare(x, f"{number(100 * x)} % of responses are empty")
+    def weigh(self, x: float, frame: Frame) -> Reading:
+        return self.compare(x, f"{number(100 * x)} % of responses are empty")

@@ -69,6 +69,5 @@ class StaleSamples(Rule):
     on_chart = True
     limit = ("versions", ">=")
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.STALENESS)
-        return None if x is None else self.compare(x, f"samples are {number(x)} versions old")
+    def weigh(self, x: float, frame: Frame) -> Reading:
+        return self.compare(x, f"samples are {number(x)} versions old")

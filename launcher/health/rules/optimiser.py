@@ -30,10 +30,7 @@ class GradientPeaks(Rule):
         self._usual = Baseline(30)
         self._flagged: deque[bool] = deque(maxlen=5)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.GRADIENT)
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         if len(self._usual) < 10:
             self._usual.add(x)
             return warming(11 - len(self._usual))
@@ -72,10 +69,7 @@ class VanishingGradient(Rule):
         self._base = math.nan
         self._last: deque[float] = deque(maxlen=3)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.GRADIENT)
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         self._last.append(_THREE_DECIMALS if x == 0 and frame.three_decimals else x)
         if len(self._first) < 10:
             self._first.append(x)
@@ -101,10 +95,7 @@ class PolicyLoss(Rule):
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.POLICY_LOSS)
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         size = abs(x)
         if not self.config.token_mean and len(self._usual) < 10:
             self._usual.add(size)
@@ -131,10 +122,7 @@ class LearningRate(Rule):
         super().__init__(setup)
         self._run = 0
 
-    def judge(self, frame: Frame) -> Reading | None:
-        x = frame.get(keys.LEARNING_RATE)
-        if x is None:
-            return None
+    def weigh(self, x: float, frame: Frame) -> Reading:
         if frame.three_decimals:
             return not_judged("this log prints three decimals, so 0.000 is not 0")
         ending = self.config.total_steps is not None and frame.step > self.config.total_steps - 2

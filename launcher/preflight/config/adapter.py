@@ -29,26 +29,20 @@ def lora(subject: Subject) -> Findings:
         if rank is None or subject.get(ENGINE) != "vllm":
             continue
         if rank > LARGEST_RANK:
-            yield error(
-                "V12", [key], f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}", f"set {key} to 16 to 64"
-            )
+            message = f"{key} is {rank}, and vLLM takes at most {LARGEST_RANK}"
+            yield error("V12", message, f"set {key} to 16 to 64", [key])
         elif str(subject.get(f"{ROLLOUT}.load_format", "dummy")).startswith("dummy"):
-            yield warning(
-                "LORA-1",
-                [key, f"{ROLLOUT}.load_format"],
-                "with LoRA and load_format=dummy some versions leave random base weights in the engine",
-                f"set {ROLLOUT}.load_format to safetensors",
-                {"rollout.load_format": "safetensors"},
-            )
+            message = "with LoRA and load_format=dummy some versions leave random base weights in the engine"
+            fix = f"set {ROLLOUT}.load_format to safetensors"
+            change = {"rollout.load_format": "safetensors"}
+            yield warning("LORA-1", message, fix, [key, f"{ROLLOUT}.load_format"], change)
         if subject.gpus == 1 and subject.get(f"{ACTOR}.strategy", "fsdp") == "fsdp":
-            yield error(
-                "LORA-2",
-                [key, f"{ACTOR}.strategy"],
-                "with LoRA, FSDP 1 and a single GPU the engine gets an empty adapter, and the run stands "
-                "still for ever after its start-up (seen with veRL 0.9.1 on an H200)",
-                f"set {ACTOR}.strategy to fsdp2",
-                {"actor.strategy": "fsdp2"},
+            message = (
+                "with LoRA, FSDP 1 and a single GPU the engine gets an empty adapter, and the run stands still for "
+                "ever after its start-up (seen with veRL 0.9.1 on an H200)"
             )
+            fix = f"set {ACTOR}.strategy to fsdp2"
+            yield error("LORA-2", message, fix, [key, f"{ACTOR}.strategy"], {"actor.strategy": "fsdp2"})
 
 
 def other_rank(subject: Subject) -> Findings:
@@ -57,13 +51,9 @@ def other_rank(subject: Subject) -> Findings:
     rank = subject.whole(key)
     if rank is None or subject.whole(RANK) or not subject.is_fsdp or not subject.at_least("0.8.0"):
         return
-    yield error(
-        "LORA-3",
-        [key, RANK],
-        f"{key} is {rank} and {RANK} is 0: FSDP trains all weights, and the trainer looks for an adapter",
-        f"set {RANK} to {rank} instead",
-        {"model.lora_rank": min(rank, LARGEST_RANK)},
-    )
+    message = f"{key} is {rank} and {RANK} is 0: FSDP trains all weights, and the trainer looks for an adapter"
+    fix = f"set {RANK} to {rank} instead"
+    yield error("LORA-3", message, fix, [key, RANK], {"model.lora_rank": min(rank, LARGEST_RANK)})
 
 
 def continued(subject: Subject) -> Findings:
@@ -74,23 +64,16 @@ def continued(subject: Subject) -> Findings:
     config = Path(path) / "adapter_config.json"
     if not config.is_file():
         there = "has no adapter_config.json" if Path(path).is_dir() else "is no folder"
-        yield error(
-            "LORA-4",
-            [ADAPTER],
-            f"{ADAPTER} = {path} {there}: veRL dies of it when the model is loaded",
-            "give the folder that PEFT wrote the adapter into",
-        )
+        message = f"{ADAPTER} = {path} {there}: veRL dies of it when the model is loaded"
+        yield error("LORA-4", message, "give the folder that PEFT wrote the adapter into", [ADAPTER])
     elif not subject.whole(RANK):
         rank = read_json(config).get("r")
         usual = rank if type(rank) is int and 0 < rank <= LARGEST_RANK else 16
-        yield error(
-            "LORA-4",
-            [ADAPTER, RANK],
-            f"{ADAPTER} is set and {RANK} is 0: the adapter is not loaded, all weights are trained, and a "
-            "reference policy dies of it",
-            f"set {RANK} to {usual}",
-            {"model.lora_rank": usual},
+        message = (
+            f"{ADAPTER} is set and {RANK} is 0: the adapter is not loaded, all weights are trained, and a reference "
+            "policy dies of it"
         )
+        yield error("LORA-4", message, f"set {RANK} to {usual}", [ADAPTER, RANK], {"model.lora_rank": usual})
 
 
 def targets(subject: Subject) -> Findings:
@@ -102,12 +85,9 @@ def targets(subject: Subject) -> Findings:
         key, wanted = f"{block}.target_modules", subject.get(f"{block}.target_modules")
         if not subject.whole(f"{block}.lora_rank"):
             if subject.is_set(key):
-                yield info(
-                    "LORA-5",
-                    [key, f"{block}.lora_rank"],
-                    f"{key} does nothing while {block}.lora_rank is 0",
-                    f"set {block}.lora_rank to 16, or leave {key} out",
-                )
+                message = f"{key} does nothing while {block}.lora_rank is 0"
+                fix = f"set {block}.lora_rank to 16, or leave {key} out"
+                yield info("LORA-5", message, fix, [key, f"{block}.lora_rank"])
             continue
         if wanted is None or wanted == "all-linear":
             continue
@@ -120,22 +100,18 @@ def targets(subject: Subject) -> Findings:
                 if isinstance(wanted, str)
                 else ""
             )
-            yield error(
-                "LORA-5",
-                [key],
-                f"{key} is {wanted}{hint}, and no layer of the model is called so{text}: veRL dies of it at model load",
-                f"set {key} to all-linear, or to a list of {', '.join(leaves)}",
-                {f"{group}.target_modules": "all-linear"},
+            message = (
+                f"{key} is {wanted}{hint}, and no layer of the model is called so{text}: veRL dies of it at model load"
             )
+            fix = f"set {key} to all-linear, or to a list of {', '.join(leaves)}"
+            yield error("LORA-5", message, fix, [key], {f"{group}.target_modules": "all-linear"})
         elif there and isinstance(wanted, list):
             lost = [name for name in wanted if not _matches([name], there)]
             if lost:
-                yield warning(
-                    "LORA-5",
-                    [key],
-                    f"no layer of the model is called {lost[0]}{did_you_mean(str(lost[0]), leaves)}, which {key} names",
-                    f"there are {', '.join(leaves)}",
+                message = (
+                    f"no layer of the model is called {lost[0]}{did_you_mean(str(lost[0]), leaves)}, which {key} names"
                 )
+                yield warning("LORA-5", message, f"there are {', '.join(leaves)}", [key])
 
 
 def _matches(wanted: object, layers: list[str]) -> bool:

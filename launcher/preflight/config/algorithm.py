@@ -17,12 +17,8 @@ def aggregation(subject: Subject) -> Findings:
     for block in (ACTOR, CRITIC):
         key = f"{block}.loss_agg_mode"
         if subject.get(key) == "token-sum" and not subject.at_least("0.9.0") and subject.is_set(key):
-            yield error(
-                "V5",
-                [key],
-                f"'token-sum' came with veRL 0.9, and this is {subject.version}",
-                f"set {key} to token-mean",
-            )
+            message = f"'token-sum' came with veRL 0.9, and this is {subject.version}"
+            yield error("V5", message, f"set {key} to token-mean", [key])
 
 
 def loss_mode(subject: Subject) -> Findings:
@@ -37,35 +33,23 @@ def loss_mode(subject: Subject) -> Findings:
 def gae_needs_critic(subject: Subject) -> Findings:
     """ALG-1: GAE without a critic has no values to work with."""
     if subject.get(ESTIMATOR) == "gae" and subject.get(CRITIC_ON) is False:
-        yield error(
-            "ALG-1",
-            [ESTIMATOR, CRITIC_ON],
-            "PPO's advantage (gae) is computed from a critic, and critic.enable is false",
-            "take critic.enable out, or set algorithm to grpo",
-        )
+        message = "PPO's advantage (gae) is computed from a critic, and critic.enable is false"
+        yield error("ALG-1", message, "take critic.enable out, or set algorithm to grpo", [ESTIMATOR, CRITIC_ON])
 
 
 def group_of_one(subject: Subject) -> Findings:
     """ALG-2: GRPO compares the responses to one prompt, so it needs several."""
     if subject.group_based and subject.whole(N) == 1:
-        yield warning(
-            "ALG-2",
-            [ESTIMATOR, N],
-            "GRPO compares the answers to one prompt, and rollout.n asks for one: nothing useful is learned",
-            "set rollout.n to 4 to 16",
-            {"rollout.n": 5},
-        )
+        message = "GRPO compares the answers to one prompt, and rollout.n asks for one: nothing useful is learned"
+        yield warning("ALG-2", message, "set rollout.n to 4 to 16", [ESTIMATOR, N], {"rollout.n": 5})
 
 
 def two_kls(subject: Subject) -> Findings:
     """ALG-3: the KL to the reference is counted in the reward and in the loss."""
     if subject.get("algorithm.use_kl_in_reward") is True and subject.get(f"{ACTOR}.use_kl_loss") is True:
-        yield info(
-            "ALG-3",
-            ["algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"],
-            "the KL to the reference is counted twice: in the reward and in the loss",
-            "PPO usually has it in the reward, GRPO in the loss",
-        )
+        message = "the KL to the reference is counted twice: in the reward and in the loss"
+        fix = "PPO usually has it in the reward, GRPO in the loss"
+        yield info("ALG-3", message, fix, ["algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"])
 
 
 def filter_metric(subject: Subject) -> Findings:
@@ -75,20 +59,13 @@ def filter_metric(subject: Subject) -> Findings:
     if subject.get(f"{TRAINER}.v1.sampler.custom_sampler.path") is not None:
         return
     if not subject.get(f"{FILTER}.metric"):
-        yield error(
-            "V19",
-            [f"{FILTER}.enable", f"{FILTER}.metric"],
-            "groups are to be filtered, and no metric says by what",
-            f"set {FILTER}.metric to reward",
-        )
+        message = "groups are to be filtered, and no metric says by what"
+        yield error("V19", message, f"set {FILTER}.metric to reward", [f"{FILTER}.enable", f"{FILTER}.metric"])
     model = "reward.reward_model"
     if subject.get(f"{model}.enable") is True and not subject.get(f"{model}.enable_resource_pool"):
-        yield error(
-            "V19",
-            [f"{FILTER}.enable", f"{model}.enable_resource_pool"],
-            "groups are filtered while answers come in, and the reward model scores them only afterwards",
-            f"set {model}.enable_resource_pool to true, or use a reward function",
-        )
+        message = "groups are filtered while answers come in, and the reward model scores them only afterwards"
+        fix = f"set {model}.enable_resource_pool to true, or use a reward function"
+        yield error("V19", message, fix, [f"{FILTER}.enable", f"{model}.enable_resource_pool"])
 
 
 RULES = (aggregation, loss_mode, gae_needs_critic, group_of_one, two_kls, filter_metric)

@@ -43,9 +43,5 @@ def unknown_name(subject: Subject, id: str, key: str, known: Sequence[str], what
     if value is None or not known or value in known:
         return
     names = ", ".join(known)
-    yield error(
-        id,
-        [key],
-        f"'{value}' is not {what}{did_you_mean(str(value), known)}: veRL {subject.version} {when}",
-        f"set {key} to one of {names}",
-    )
+    message = f"'{value}' is not {what}{did_you_mean(str(value), known)}: veRL {subject.version} {when}"
+    yield error(id, message, f"set {key} to one of {names}", [key])

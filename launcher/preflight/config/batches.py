@@ -31,13 +31,9 @@ def responses_over_gpus(subject: Subject) -> Findings:
     if batch is None or n is None or (subject.dynamic and subject.at_least("0.6.0")) or batch * n % gpus == 0:
         return
     better = [size for size in multiples(gpus, batch) if size * n % gpus == 0]
-    yield error(
-        "V1",
-        [BATCH, N, GPUS, NODES],
-        f"batch {batch} x {n} answers = {batch * n} is not divisible by the {gpus} GPUs",
-        f"use a batch of {one_of(better)}",
-        {"data.train_batch_size": better[0]},
-    )
+    message = f"batch {batch} x {n} answers = {batch * n} is not divisible by the {gpus} GPUs"
+    fix = f"use a batch of {one_of(better)}"
+    yield error("V1", message, fix, [BATCH, N, GPUS, NODES], {"data.train_batch_size": better[0]})
 
 
 def micro_of_actor(subject: Subject) -> Findings:
@@ -68,23 +64,17 @@ def mini_in_batch(subject: Subject) -> Findings:
     if batch is None or mini is None or mini <= batch:
         return
     if not subject.dynamic:
-        yield error(
-            "V3",
-            [BATCH, MINI],
-            f"the actor's mini-batch {mini} is larger than the batch {batch}",
-            f"use a mini-batch of {batch} or less",
-            {"actor.ppo_mini_batch_size": batch},
-        )
+        message = f"the actor's mini-batch {mini} is larger than the batch {batch}"
+        fix = f"use a mini-batch of {batch} or less"
+        yield error("V3", message, fix, [BATCH, MINI], {"actor.ppo_mini_batch_size": batch})
     elif subject.is_v1:
         padding = 1 - batch / (-(-batch // mini) * mini)
-        yield warning(
-            "V3",
-            [BATCH, MINI],
-            f"the actor's mini-batch {mini} is larger than the batch {batch}: veRL fills it up, "
-            f"and {padding:.0%} of every update is padding",
-            f"use a mini-batch of {batch} or less",
-            {"actor.ppo_mini_batch_size": batch},
+        message = (
+            f"the actor's mini-batch {mini} is larger than the batch {batch}: veRL fills it up, and {padding:.0%} of "
+            "every update is padding"
         )
+        fix = f"use a mini-batch of {batch} or less"
+        yield warning("V3", message, fix, [BATCH, MINI], {"actor.ppo_mini_batch_size": batch})
 
 
 def mini_of_critic_in_batch(subject: Subject) -> Findings:
@@ -94,13 +84,9 @@ def mini_of_critic_in_batch(subject: Subject) -> Findings:
         return
     # The critic's size follows the actor's: one cause is reported once, by V3.
     if not subject.get(f"{CRITIC}.use_dynamic_bsz", False) and subject.is_set(CRITIC_MINI):
-        yield error(
-            "V9",
-            [BATCH, CRITIC_MINI],
-            f"the critic's mini-batch {mini} is larger than the batch {batch}",
-            f"use a mini-batch of {batch} or less",
-            {"critic.ppo_mini_batch_size": batch},
-        )
+        message = f"the critic's mini-batch {mini} is larger than the batch {batch}"
+        fix = f"use a mini-batch of {batch} or less"
+        yield error("V9", message, fix, [BATCH, CRITIC_MINI], {"critic.ppo_mini_batch_size": batch})
 
 
 def micro_of_all_gpus(subject: Subject) -> Findings:
@@ -111,19 +97,11 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
         if micro is None or mini is None or subject.dynamic or (block == CRITIC and not subject.has_critic):
             continue
         if mini % micro:
-            yield error(
-                "V4",
-                [mini_key, key],
-                f"mini-batch {mini} is not divisible by {key} = {micro}",
-                f"use {one_of(dividing(mini, micro))}; better, set {key}_per_gpu instead",
-            )
+            fix = f"use {one_of(dividing(mini, micro))}; better, set {key}_per_gpu instead"
+            yield error("V4", f"mini-batch {mini} is not divisible by {key} = {micro}", fix, [mini_key, key])
         elif micro * subject.sequence_parallel() < subject.gpus:
-            yield error(
-                "V4",
-                [key, GPUS],
-                f"{key} = {micro} gives none to some of the {subject.gpus} GPUs",
-                f"set {key}_per_gpu instead, which counts for one GPU",
-            )
+            message = f"{key} = {micro} gives none to some of the {subject.gpus} GPUs"
+            yield error("V4", message, f"set {key}_per_gpu instead, which counts for one GPU", [key, GPUS])
 
 
 def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> Findings:
@@ -133,12 +111,8 @@ def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> 
     old, new = f"{block}.{name}", f"{block}.{name}_per_gpu"
     older, newer = subject.get(old), subject.get(new)
     if older is not None and newer is not None:
-        yield error(
-            rule,
-            [old, new],
-            f"{old} and {new} are both set, and veRL takes only one",
-            f"take {old} out: it is the older name and counts over all GPUs",
-        )
+        message = f"{old} and {new} are both set, and veRL takes only one"
+        yield error(rule, message, f"take {old} out: it is the older name and counts over all GPUs", [old, new])
     elif older is None and newer is None:
         size = _suggested(subject, mini_key)
         field = {
@@ -147,21 +121,15 @@ def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> 
             LOG_PROB: "rollout.log_prob_micro_batch_size_per_gpu",
             REF_LOG_PROB: "ref.log_prob_micro_batch_size_per_gpu",
         }[new]
-        yield error(
-            rule,
-            [new, DYNAMIC],
-            f"{new} is not set, and veRL needs it unless micro-batches are dynamic",
-            f"set it to {size}, or set {DYNAMIC} to true, which needs none of the micro-batch sizes",
-            {field: size},
-        )
+        message = f"{new} is not set, and veRL needs it unless micro-batches are dynamic"
+        fix = f"set it to {size}, or set {DYNAMIC} to true, which needs none of the micro-batch sizes"
+        yield error(rule, message, fix, [new, DYNAMIC], {field: size})
     elif newer is None and block in (ACTOR, ROLLOUT) and subject.at_least("0.8.0"):
-        yield error(
-            rule,
-            [old, new],
-            f"{old} is set without {new}: veRL {subject.version} takes it and dies of a bare AssertionError "
-            "when the model is loaded",
-            f"set {new} to {_suggested(subject, mini_key)} instead",
+        message = (
+            f"{old} is set without {new}: veRL {subject.version} takes it and dies of a bare AssertionError when the "
+            "model is loaded"
         )
+        yield error(rule, message, f"set {new} to {_suggested(subject, mini_key)} instead", [old, new])
 
 
 def _suggested(subject: Subject, mini_key: str) -> int:

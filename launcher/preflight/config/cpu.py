@@ -10,12 +10,8 @@ SUPPORTED = "0.9.1"
 def version(subject: Subject) -> Findings:
     """CPU-1: it is made for one version of veRL."""
     if subject.on_cpu and subject.version != SUPPORTED:
-        yield error(
-            "CPU-1",
-            ["trainer.device"],
-            f"the CPU platform works with veRL {SUPPORTED} only, and this is veRL {subject.version}",
-            f"{subject.python} -m pip install verl=={SUPPORTED}",
-        )
+        message = f"the CPU platform works with veRL {SUPPORTED} only, and this is veRL {subject.version}"
+        yield error("CPU-1", message, f"{subject.python} -m pip install verl=={SUPPORTED}", ["trainer.device"])
 
 
 def sharding(subject: Subject) -> Findings:
@@ -26,22 +22,17 @@ def sharding(subject: Subject) -> Findings:
     for block in blocks:
         key = f"{block}.strategy"
         if subject.get(key) == "fsdp":
-            yield error(
-                "CPU-2",
-                [key],
-                f"{key} is fsdp, which does not work on a CPU",
-                f"set {key} to fsdp2",
-                {f"{block.rpartition('.')[2]}.strategy": "fsdp2"},
-            )
+            message = f"{key} is fsdp, which does not work on a CPU"
+            fix = f"set {key} to fsdp2"
+            yield error("CPU-2", message, fix, [key], {f"{block.rpartition('.')[2]}.strategy": "fsdp2"})
 
 
 def engine(subject: Subject) -> Findings:
     """CPU-3: the engine is ppo-tui's own; vLLM and SGLang need a GPU."""
     key = f"{ROLLOUT}.name"
     if subject.on_cpu and subject.get(key) in ("vllm", "sglang", "trtllm"):
-        yield error(
-            "CPU-3", [key], f"the engine {subject.get(key)} needs a GPU", f"set {key} to hf", {"rollout.engine": "hf"}
-        )
+        message = f"the engine {subject.get(key)} needs a GPU"
+        yield error("CPU-3", message, f"set {key} to hf", [key], {"rollout.engine": "hf"})
 
 
 def memory_savers(subject: Subject) -> Findings:
@@ -49,13 +40,8 @@ def memory_savers(subject: Subject) -> Findings:
     for name in ("use_fused_kernels", "enable_activation_offload"):
         key = f"{MODEL}.{name}"
         if subject.on_cpu and subject.get(key) is True:
-            yield error(
-                "CPU-4",
-                [key],
-                f"{key} does not work on a CPU: veRL dies of it in the first step",
-                f"set {key} to false",
-                {f"model.{name}": False},
-            )
+            message = f"{key} does not work on a CPU: veRL dies of it in the first step"
+            yield error("CPU-4", message, f"set {key} to false", [key], {f"model.{name}": False})
 
 
 RULES = (version, sharding, engine, memory_savers)

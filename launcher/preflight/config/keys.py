@@ -1,16 +1,19 @@
-"""Keys that veRL does not know, does not use, or would not take: Hydra's refusals and V18.
+"""Keys that veRL does not know, does not use, or would not take (Hydra's refusals and V18), and files they name.
 
 veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from launcher.files import beside
 from launcher.preflight.config.base import Findings, error, info, warning
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults, versions
 from launcher.preset.ignored import ignored
 from launcher.preset.schema import FIELDS
-from launcher.text import nearest, perhaps
+from launcher.text import did_you_mean, nearest, perhaps
+from launcher.verl_config import DATA, ROLLOUT
 
 UNBUILT = ("algorithm", "reward", "trainer", "data")
 """Blocks that the trainer reads as they are; the others are built into classes that refuse strange names."""
@@ -22,6 +25,27 @@ KWARGS = "reward.reward_kwargs."
 DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
 """Not used, but a run does not start without."""
 
+CLASS, MULTI_TURN, MANAGER = f"{DATA}.custom_cls", f"{ROLLOUT}.multi_turn", "reward.reward_manager"
+
+
+def named_files(subject: Subject) -> Findings:
+    """FILE-1: a file that a key names is there; a class of one's own has a name."""
+    used = {
+        f"{CLASS}.path": True,
+        f"{MULTI_TURN}.tool_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MULTI_TURN}.interaction_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{MANAGER}.module.path": subject.get(f"{MANAGER}.source") == "importlib",
+    }
+    for key, needed in used.items():
+        path = subject.get(key)
+        if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
+            continue
+        message = f"there is no file {path}{did_you_mean(Path(path).name, beside(Path(path)))}, which {key} names"
+        yield error("FILE-1", message, f"correct {key}, or leave it out", [key])
+    if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
+        message = "a file with a data set class is given, and the class has no name"
+        yield error("FILE-1", message, f"set {CLASS}.name to the class", [f"{CLASS}.name", f"{CLASS}.path"])
+
 
 def unknown(subject: Subject) -> Findings:
     """KEY-1: a key that veRL's configuration does not have needs a `+`, or is a typo: Hydra refuses it."""
@@ -30,19 +54,15 @@ def unknown(subject: Subject) -> Findings:
             continue
         near = _nearest_key(subject, key)
         fix = f"write {near}" if near else f"write +{key} if veRL is to take it all the same"
-        yield error("KEY-1", [key], f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix)
+        yield error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix, [key])
 
 
 def appended(subject: Subject) -> Findings:
     """KEY-2: `+` is for keys that are not there."""
     for prefix, key in _free(subject):
         if prefix == "+" and _has(subject, key):
-            yield error(
-                "KEY-2",
-                [key],
-                f"{key} is there already, and '+' only adds: Hydra refuses it",
-                f"write {key} without '+'",
-            )
+            message = f"{key} is there already, and '+' only adds: Hydra refuses it"
+            yield error("KEY-2", message, f"write {key} without '+'", [key])
 
 
 def strange(subject: Subject) -> Findings:
@@ -62,19 +82,11 @@ def strange(subject: Subject) -> Findings:
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not subject.has_critic:
                 continue
-            yield error(
-                "V18",
-                [key],
-                f"{block} has no '{name}'{perhaps(near)}: veRL refuses it in a TypeError",
-                f"take +{key} out" + (f", or write {block}.{near} if that is meant" if near else ""),
-            )
+            fix = f"take +{key} out" + (f", or write {block}.{near} if that is meant" if near else "")
+            yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL refuses it in a TypeError", fix, [key])
         elif near:
-            yield warning(
-                "KEY-3",
-                [key],
-                f"nothing in veRL is called {key}{perhaps(near)}: it would do nothing",
-                f"write {block}.{near}",
-            )
+            message = f"nothing in veRL is called {key}{perhaps(near)}: it would do nothing"
+            yield warning("KEY-3", message, f"write {block}.{near}", [key])
 
 
 def unused(subject: Subject) -> Findings:
@@ -84,7 +96,7 @@ def unused(subject: Subject) -> Findings:
         if subject.settings[key].source in ("ppo-tui", "derived") or key in DEMANDED:
             continue
         make = warning if key.startswith(REWARDS) else info
-        yield make("KEY-4", [key], f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out")
+        yield make("KEY-4", f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out", [key])
 
 
 def _free(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -123,4 +135,4 @@ def _nearest_key(subject: Subject, key: str) -> str | None:
     return None
 
 
-RULES = (unknown, appended, strange, unused)
+RULES = (named_files, unknown, appended, strange, unused)

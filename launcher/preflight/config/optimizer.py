@@ -41,27 +41,18 @@ def optimizer(subject: Subject) -> Findings:
     for block in _optims(subject):
         name, module = subject.get(f"{block}.optimizer"), subject.get(f"{block}.optimizer_impl")
         if module == "torch.optim" and isinstance(name, str) and name not in TORCH:
-            yield error(
-                "P22",
-                [f"{block}.optimizer"],
-                f"torch.optim has no '{name}'{did_you_mean(name, TORCH)}: veRL dies of it at model load",
-                f"set {block}.optimizer to AdamW",
-            )
+            message = f"torch.optim has no '{name}'{did_you_mean(name, TORCH)}: veRL dies of it at model load"
+            yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
         elif module == "torch.optim" and name in UNUSABLE:
-            yield error(
-                "P22",
-                [f"{block}.optimizer"],
-                f"veRL cannot make a {name}, which it gives a weight decay and every parameter: it dies at model load",
-                f"set {block}.optimizer to AdamW",
+            message = (
+                f"veRL cannot make a {name}, which it gives a weight decay and every parameter: it dies at model load"
             )
+            yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
         elif isinstance(module, str) and module != "torch.optim" and not _installed(subject, module):
             package = module.partition(".")[0]
-            yield error(
-                "P22",
-                [f"{block}.optimizer_impl"],
-                f"the optimizer's package '{package}' is not installed beside veRL",
-                f"{subject.python} -m pip install {package}, or set {block}.optimizer_impl to torch.optim",
-            )
+            message = f"the optimizer's package '{package}' is not installed beside veRL"
+            fix = f"{subject.python} -m pip install {package}, or set {block}.optimizer_impl to torch.optim"
+            yield error("P22", message, fix, [f"{block}.optimizer_impl"])
 
 
 def _installed(subject: Subject, module: str) -> bool:
@@ -78,7 +69,7 @@ def learning_rate(subject: Subject) -> Findings:
         key = f"{block}.lr"
         if subject.get(key) == 0:
             usual = "1e-6" if block.startswith(ACTOR) else "1e-5"
-            yield warning("P25", [key], f"{key} is 0: nothing is learned", f"set {key} to {usual}")
+            yield warning("P25", f"{key} is 0: nothing is learned", f"set {key} to {usual}", [key])
 
 
 def betas(subject: Subject) -> Findings:
@@ -89,14 +80,13 @@ def betas(subject: Subject) -> Findings:
         if not isinstance(value, list) or not all(isinstance(each, (int, float)) for each in value):
             continue
         if len(value) != 2 or not all(0 <= each < 1 for each in value):
-            yield error(
-                "OPT-1",
-                [key],
-                f"{key} is {value}, and Adam takes two numbers from 0 to below 1: veRL dies of it at model "
-                "load or in the first update",
-                f"set {key} to [0.9,0.999]",
-                {f"{'critic' if block.startswith(CRITIC) else 'actor'}.betas": [0.9, 0.999]},
+            message = (
+                f"{key} is {value}, and Adam takes two numbers from 0 to below 1: veRL dies of it at model load or in "
+                "the first update"
             )
+            fix = f"set {key} to [0.9,0.999]"
+            change = {f"{'critic' if block.startswith(CRITIC) else 'actor'}.betas": [0.9, 0.999]}
+            yield error("OPT-1", message, fix, [key], change)
 
 
 def number_types(subject: Subject) -> Findings:
@@ -108,13 +98,12 @@ def number_types(subject: Subject) -> Findings:
             key = f"{block}.{name}"
             value = subject.get(key)
             if isinstance(value, str) and value not in FLOATS:
-                yield error(
-                    "OPT-2",
-                    [key],
-                    f"veRL knows no numbers called '{value}'{did_you_mean(value, FLOATS)}: it dies of it at model load",
-                    f"set {key} to fp32 or bf16",
-                    {f"{group}.model_dtype": "fp32"} if name == "model_dtype" else None,
+                message = (
+                    f"veRL knows no numbers called '{value}'{did_you_mean(value, FLOATS)}: it dies of it at model load"
                 )
+                fix = f"set {key} to fp32 or bf16"
+                change = {f"{group}.model_dtype": "fp32"} if name == "model_dtype" else None
+                yield error("OPT-2", message, fix, [key], change)
 
 
 def sharding(subject: Subject) -> Findings:
@@ -125,21 +114,14 @@ def sharding(subject: Subject) -> Findings:
     for group, block, config in blocks:
         size = subject.whole(f"{config}.fsdp_size")
         if size is not None and size < subject.gpus and subject.gpus % size:
-            yield error(
-                "FSDP-1",
-                [f"{config}.fsdp_size", GPUS, NODES],
-                f"{config}.fsdp_size is {size}, and {subject.gpus} GPUs make no whole groups of {size}",
-                f"set {config}.fsdp_size to -1, all of them",
-                {f"{group}.fsdp_size": -1},
-            )
+            message = f"{config}.fsdp_size is {size}, and {subject.gpus} GPUs make no whole groups of {size}"
+            fix = f"set {config}.fsdp_size to -1, all of them"
+            yield error("FSDP-1", message, fix, [f"{config}.fsdp_size", GPUS, NODES], {f"{group}.fsdp_size": -1})
         if subject.get(f"{config}.offload_policy") is True and subject.get(f"{block}.strategy") == "fsdp":
-            yield warning(
-                "FSDP-2",
-                [f"{config}.offload_policy", f"{block}.strategy"],
-                f"{config}.offload_policy does nothing with fsdp: weights and Adam stay on the GPU",
-                f"set {block}.strategy to fsdp2, or use param_offload and optimizer_offload",
-                {f"{group}.strategy": "fsdp2"},
-            )
+            message = f"{config}.offload_policy does nothing with fsdp: weights and Adam stay on the GPU"
+            fix = f"set {block}.strategy to fsdp2, or use param_offload and optimizer_offload"
+            change = {f"{group}.strategy": "fsdp2"}
+            yield warning("FSDP-2", message, fix, [f"{config}.offload_policy", f"{block}.strategy"], change)
 
 
 RULES = (optimizer, learning_rate, betas, number_types, sharding)

@@ -19,13 +19,9 @@ def gpus(subject: Subject) -> Findings:
         return
     wanted, nodes = subject.gpus, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
-        yield of_hardware.error(
-            "P1",
-            (NODES, "ray_kwargs.ray_init.address"),
-            f"the run wants {nodes} machines, and Ray is started on this one alone: veRL dies",
-            "set trainer.nodes to 1, or cluster.address to the Ray cluster",
-            {"trainer.nodes": 1},
-        )
+        message = f"the run wants {nodes} machines, and Ray is started on this one alone: veRL dies"
+        fix = "set trainer.nodes to 1, or cluster.address to the Ray cluster"
+        yield of_hardware.error("P1", message, fix, (NODES, "ray_kwargs.ray_init.address"), {"trainer.nodes": 1})
         return
     there = len(subject.machine.gpus)
     if subject.on_cpu or wanted <= there:
@@ -37,9 +33,8 @@ def gpus(subject: Subject) -> Findings:
         each = there // nodes or there
         change = {"trainer.gpus": each} if there >= nodes else {"trainer.nodes": 1, "trainer.gpus": each}
         fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
-    yield of_hardware.error(
-        "P1", (GPUS, NODES), f"the run wants {gpu_count(wanted)} and {where} {found}", fix, change or None
-    )
+    message = f"the run wants {gpu_count(wanted)} and {where} {found}"
+    yield of_hardware.error("P1", message, fix, (GPUS, NODES), change or None)
 
 
 def engines_over_gpus(subject: Subject) -> Findings:
@@ -52,14 +47,12 @@ def engines_over_gpus(subject: Subject) -> Findings:
     if total % engine == 0:
         return
     better = [size for size in dividing(total, tensor) if total % (size * sizes[0] * sizes[1]) == 0] or [1]
-    yield error(
-        "P2",
-        [TENSOR, GPUS, NODES],
-        f"an engine spans {engine} GPUs, and {total} cannot be split into such groups: veRL finds out "
-        "after the models were loaded",
-        f"set {TENSOR} to {one_of(better)}",
-        {"rollout.tensor_model_parallel_size": better[0]},
+    message = (
+        f"an engine spans {engine} GPUs, and {total} cannot be split into such groups: veRL finds out after the models "
+        "were loaded"
     )
+    fix = f"set {TENSOR} to {one_of(better)}"
+    yield error("P2", message, fix, [TENSOR, GPUS, NODES], {"rollout.tensor_model_parallel_size": better[0]})
 
 
 def cpus(subject: Subject) -> Findings:
@@ -79,25 +72,21 @@ def cpus(subject: Subject) -> Findings:
     storage = f"{units} for storage + " if units else ""
     queue = "its controller" if units else "the trainer"
     source = f"{RAY_CPUS} allows" if said is not None else "this machine has"
-    yield error(
-        "P3",
-        [RAY_CPUS, UNITS, GPUS],
-        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)} = {need} CPUs "
-        f"and {source} {have}: veRL would wait for ever without a word",
-        _room(units, need, have),
-        {"cluster.cpus": need} if have >= 2 or said is not None else None,
+    message = (
+        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)} = {need} CPUs and {source} {have}: "
+        "veRL would wait for ever without a word"
     )
+    fix = _room(units, need, have)
+    change = {"cluster.cpus": need} if have >= 2 or said is not None else None
+    yield error("P3", message, fix, [RAY_CPUS, UNITS, GPUS], change)
 
 
 def job_submission(subject: Subject) -> Findings:
     """CLUSTER-1: nothing submits a Ray job yet: the driver is started on this machine, whatever is set."""
     if subject.loaded.preset.cluster.submit:
-        yield warning(
-            "CLUSTER-1",
-            ["cluster.submit"],
-            "cluster.submit does nothing yet: no Ray job is submitted, the driver is started on this machine",
-            "set cluster.submit to false; cluster.address joins a Ray cluster that is there",
-        )
+        message = "cluster.submit does nothing yet: no Ray job is submitted, the driver is started on this machine"
+        fix = "set cluster.submit to false; cluster.address joins a Ray cluster that is there"
+        yield warning("CLUSTER-1", message, fix, ["cluster.submit"])
 
 
 def _room(units: int, need: int, have: int) -> str:

@@ -30,20 +30,13 @@ def model(subject: Subject) -> Findings:
     if subject.get(f"{REWARD_MODEL}.enable") is not True or not subject.at_least("0.9.0"):
         return
     if not subject.get(f"{REWARD_MODEL}.model_path"):
-        yield error(
-            "REWARD-1",
-            [f"{REWARD_MODEL}.enable", f"{REWARD_MODEL}.model_path"],
-            "a reward model is to give the scores, and none is named",
-            "set reward.model_path, or reward.use_model to false",
-            {"reward.use_model": False},
-        )
+        message = "a reward model is to give the scores, and none is named"
+        fix = "set reward.model_path, or reward.use_model to false"
+        change = {"reward.use_model": False}
+        yield error("REWARD-1", message, fix, [f"{REWARD_MODEL}.enable", f"{REWARD_MODEL}.model_path"], change)
     if not subject.get(f"{REWARD_MODEL}.rollout.name"):
-        yield error(
-            "REWARD-1",
-            [f"{REWARD_MODEL}.rollout.name"],
-            "the engine of the reward model has no name, and veRL has no default",
-            f"set {REWARD_MODEL}.rollout.name to vllm",
-        )
+        message = "the engine of the reward model has no name, and veRL has no default"
+        yield error("REWARD-1", message, f"set {REWARD_MODEL}.rollout.name to vllm", [f"{REWARD_MODEL}.rollout.name"])
     own = bool(subject.get(f"{REWARD_MODEL}.enable_resource_pool"))
     nodes = subject.get(f"{REWARD_MODEL}.nnodes", 0) if own else subject.get(NODES, 1)
     each = subject.get(f"{REWARD_MODEL}.n_gpus_per_node", 8) if own else subject.get(GPUS, 8)
@@ -53,15 +46,10 @@ def model(subject: Subject) -> Findings:
     ]
     if isinstance(nodes, int) and isinstance(each, int) and nodes * each < math.prod(spans):
         keys = [f"{REWARD_MODEL}.{name}" for name in ("nnodes", "n_gpus_per_node")] if own else [NODES, GPUS]
-        yield error(
-            "REWARD-1",
-            [f"{REWARD_MODEL}.rollout.tensor_model_parallel_size", *keys],
-            f"the reward model's engine spans {gpu_count(math.prod(spans))}, and it has {gpu_count(nodes * each)}",
-            f"set {keys[0]} to 1"
-            if own and not nodes
-            else f"set {REWARD_MODEL}.rollout.tensor_model_parallel_size to 1",
-            {"reward.model_nodes": 1} if own and not nodes else None,
-        )
+        message = f"the reward model's engine spans {gpu_count(math.prod(spans))}, and it has {gpu_count(nodes * each)}"
+        tensor, none = f"{REWARD_MODEL}.rollout.tensor_model_parallel_size", own and not nodes
+        fix = f"set {keys[0] if none else tensor} to 1"
+        yield error("REWARD-1", message, fix, [tensor, *keys], {"reward.model_nodes": 1} if none else None)
 
 
 RULES = (manager, model)

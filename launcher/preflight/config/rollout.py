@@ -19,45 +19,29 @@ def engine(subject: Subject) -> Findings:
     known = subject.facts.names.get("engines", [])
     if name is None and known:
         usual = "hf" if subject.on_cpu else "vllm"
-        yield error(
-            "V16",
-            [ENGINE],
-            "no rollout engine is named, and veRL has no default",
-            f"set {ENGINE} to {usual}",
-            {"rollout.engine": usual},
-        )
+        message = "no rollout engine is named, and veRL has no default"
+        yield error("V16", message, f"set {ENGINE} to {usual}", [ENGINE], {"rollout.engine": usual})
         return
     if not known or name in known or (name == "hf" and (subject.on_cpu or not subject.at_least("0.7.0"))):
         return
     if name == "hf":
-        yield error(
-            "V17",
-            [ENGINE],
-            "the engine 'hf' is ppo-tui's own and works on the CPU platform only",
-            f"set {ENGINE} to vllm",
-            {"rollout.engine": "vllm"},
-        )
+        message = "the engine 'hf' is ppo-tui's own and works on the CPU platform only"
+        yield error("V17", message, f"set {ENGINE} to vllm", [ENGINE], {"rollout.engine": "vllm"})
         return
     usable = ["hf"] if subject.on_cpu else known
-    yield error(
-        "V17",
-        [ENGINE],
-        f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out after the critic was loaded",
-        f"set {ENGINE} to {one_of(usable)}",
-        {"rollout.engine": "hf" if subject.on_cpu else "vllm"},
+    message = (
+        f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out after the critic was loaded"
     )
+    fix = f"set {ENGINE} to {one_of(usable)}"
+    yield error("V17", message, fix, [ENGINE], {"rollout.engine": "hf" if subject.on_cpu else "vllm"})
 
 
 def mode(subject: Subject) -> Findings:
     """V14: from 0.7 on there is only the asynchronous mode."""
     value = subject.get(MODE)
     if value not in (None, "async") and subject.at_least("0.7.0"):
-        yield error(
-            "V14",
-            [MODE],
-            f"the rollout mode '{value}' is gone since 0.7: veRL finds out after the critic was loaded",
-            f"take {MODE} out",
-        )
+        message = f"the rollout mode '{value}' is gone since 0.7: veRL finds out after the critic was loaded"
+        yield error("V14", message, f"take {MODE} out", [MODE])
 
 
 def parallel_engine(subject: Subject) -> Findings:
@@ -67,54 +51,36 @@ def parallel_engine(subject: Subject) -> Findings:
     key = f"{ROLLOUT}.pipeline_model_parallel_size"
     pipeline, experts = subject.whole(key), subject.whole(f"{ROLLOUT}.expert_parallel_size")
     if pipeline is not None and pipeline > 1:
-        yield error("V17", [key], f"{key} is {pipeline}: no engine can do that yet", f"set {key} to 1")
+        yield error("V17", f"{key} is {pipeline}: no engine can do that yet", f"set {key} to 1", [key])
     tensor = subject.whole(f"{ROLLOUT}.tensor_model_parallel_size") or 1
     data = subject.whole(f"{ROLLOUT}.data_parallel_size") or 1
     if experts is not None and experts > 1 and experts != tensor * data:
         keys = [f"{ROLLOUT}.{name}_parallel_size" for name in ("expert", "tensor_model", "data")]
-        yield error(
-            "V17",
-            keys,
-            f"expert parallel size {experts} is not tensor {tensor} x data {data} = {tensor * data}",
-            f"set {keys[0]} to {one_of(sorted({1, tensor * data}))}",
-        )
+        message = f"expert parallel size {experts} is not tensor {tensor} x data {data} = {tensor * data}"
+        yield error("V17", message, f"set {keys[0]} to {one_of(sorted({1, tensor * data}))}", keys)
 
 
 def sequences_over_gpus(subject: Subject) -> Findings:
     """V10: sharing one sequence among GPUs needs GPUs that divide evenly, and packed sequences."""
     size = subject.sequence_parallel()
     if subject.gpus % size:
-        yield error(
-            "V10",
-            [ULYSSES, GPUS, NODES],
-            f"{ULYSSES} = {size} does not divide the {gpu_count(subject.gpus)}",
-            f"set {ULYSSES} to {one_of(dividing(subject.gpus, size))}",
-            {"actor.ulysses_sequence_parallel_size": 1},
-        )
+        message = f"{ULYSSES} = {size} does not divide the {gpu_count(subject.gpus)}"
+        fix = f"set {ULYSSES} to {one_of(dividing(subject.gpus, size))}"
+        yield error("V10", message, fix, [ULYSSES, GPUS, NODES], {"actor.ulysses_sequence_parallel_size": 1})
     elif size > 1 and not subject.get(f"{MODEL}.use_remove_padding", True):
-        yield error(
-            "V10",
-            [ULYSSES, f"{MODEL}.use_remove_padding"],
-            f"{ULYSSES} = {size} needs packed sequences, and use_remove_padding is false",
-            "set model.use_remove_padding to true",
-            {"model.use_remove_padding": True},
-        )
+        message = f"{ULYSSES} = {size} needs packed sequences, and use_remove_padding is false"
+        fix = "set model.use_remove_padding to true"
+        yield error("V10", message, fix, [ULYSSES, f"{MODEL}.use_remove_padding"], {"model.use_remove_padding": True})
     own = subject.sequence_parallel(CRITIC)
     if subject.has_critic and subject.gpus % own:
-        yield error(
-            "V10",
-            [CRITIC_ULYSSES, GPUS, NODES],
-            f"{CRITIC_ULYSSES} = {own} does not divide the {gpu_count(subject.gpus)}",
-            f"set {CRITIC_ULYSSES} to {one_of(dividing(subject.gpus, own))}",
-        )
+        message = f"{CRITIC_ULYSSES} = {own} does not divide the {gpu_count(subject.gpus)}"
+        fix = f"set {CRITIC_ULYSSES} to {one_of(dividing(subject.gpus, own))}"
+        yield error("V10", message, fix, [CRITIC_ULYSSES, GPUS, NODES])
     elif subject.has_critic and own > 1 and not subject.get(f"{CRITIC}.model.use_remove_padding", True):
-        yield error(
-            "V10",
-            [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"],
-            f"the critic shares sequences among {own} GPUs, and its use_remove_padding is false",
-            "set critic.use_remove_padding to true",
-            {"critic.use_remove_padding": True},
-        )
+        message = f"the critic shares sequences among {own} GPUs, and its use_remove_padding is false"
+        fix = "set critic.use_remove_padding to true"
+        change = {"critic.use_remove_padding": True}
+        yield error("V10", message, fix, [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"], change)
 
 
 def conversations(subject: Subject) -> Findings:
@@ -123,19 +89,11 @@ def conversations(subject: Subject) -> Findings:
         return
     tools = [f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.interaction_config_path"]
     if all(subject.get(key) is None for key in tools):
-        yield error(
-            "V15",
-            [f"{MULTI_TURN}.enable", *tools],
-            "several turns need tools or an interaction, and none is given",
-            f"set {tools[0]}",
-        )
+        message = "several turns need tools or an interaction, and none is given"
+        yield error("V15", message, f"set {tools[0]}", [f"{MULTI_TURN}.enable", *tools])
     if subject.get("algorithm.adv_estimator") != "grpo":
-        yield error(
-            "V15",
-            [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"],
-            f"veRL {subject.version} allows several turns only with GRPO",
-            "set algorithm to grpo",
-        )
+        message = f"veRL {subject.version} allows several turns only with GRPO"
+        yield error("V15", message, "set algorithm to grpo", [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"])
 
 
 FORMATS = (
@@ -166,21 +124,13 @@ def engine_words(subject: Subject) -> Findings:
         return
     dtype, form = subject.get(f"{ROLLOUT}.dtype"), subject.get(f"{ROLLOUT}.load_format")
     if isinstance(dtype, str) and dtype not in TYPES:
-        yield error(
-            "ENGINE-2",
-            [f"{ROLLOUT}.dtype"],
-            f"vLLM computes in none called '{dtype}'",
-            f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}",
-            {"rollout.dtype": "bfloat16"},
-        )
+        message = f"vLLM computes in none called '{dtype}'"
+        fix = f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}"
+        yield error("ENGINE-2", message, fix, [f"{ROLLOUT}.dtype"], {"rollout.dtype": "bfloat16"})
     if isinstance(form, str) and form not in FORMATS and subject.at_least("0.9.0"):
-        yield warning(
-            "ENGINE-2",
-            [f"{ROLLOUT}.load_format"],
-            f"vLLM has no load_format '{form}'{did_you_mean(form, FORMATS)}",
-            f"set {ROLLOUT}.load_format to safetensors",
-            {"rollout.load_format": "safetensors"},
-        )
+        message = f"vLLM has no load_format '{form}'{did_you_mean(form, FORMATS)}"
+        fix = f"set {ROLLOUT}.load_format to safetensors"
+        yield warning("ENGINE-2", message, fix, [f"{ROLLOUT}.load_format"], {"rollout.load_format": "safetensors"})
 
 
 RULES = (engine, mode, parallel_engine, sequences_over_gpus, conversations, engine_words)

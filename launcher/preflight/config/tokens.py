@@ -15,13 +15,11 @@ def dynamic_everywhere(subject: Subject) -> Findings:
     """P15: the actor's update and its log-probabilities are both dynamic or both not (0.8 on)."""
     actor, rollout = subject.get(DYNAMIC), subject.get(LOG_PROB_DYNAMIC)
     if isinstance(actor, bool) and isinstance(rollout, bool) and actor != rollout and subject.at_least("0.8.0"):
-        yield error(
-            "P15",
-            [DYNAMIC, LOG_PROB_DYNAMIC],
-            f"{DYNAMIC} is {str(actor).lower()} and {LOG_PROB_DYNAMIC} is {str(rollout).lower()}: "
-            "veRL wants them equal and dies of a bare AssertionError when the model is loaded",
-            f"leave {LOG_PROB_DYNAMIC} out: it follows the actor",
+        message = (
+            f"{DYNAMIC} is {str(actor).lower()} and {LOG_PROB_DYNAMIC} is {str(rollout).lower()}: veRL wants them "
+            "equal and dies of a bare AssertionError when the model is loaded"
         )
+        yield error("P15", message, f"leave {LOG_PROB_DYNAMIC} out: it follows the actor", [DYNAMIC, LOG_PROB_DYNAMIC])
 
 
 def budgets(subject: Subject) -> Findings:
@@ -60,14 +58,12 @@ def budgets(subject: Subject) -> Findings:
             continue
         need = -(-(prompt + response) // gpus)
         over = f" x {gpus} GPUs of a sequence" if gpus > 1 else ""
-        yield error(
-            "P16",
-            [key, PROMPT, RESPONSE],
-            f"{key} = {budget} tokens{over} cannot hold prompt {prompt} + answer {response} = "
-            f"{prompt + response} tokens: veRL dies at the first sequence that does not fit",
-            f"set it to {need} or more; {2 * need} and up is quick",
-            {field: max(2 * need, 4096)},
+        message = (
+            f"{key} = {budget} tokens{over} cannot hold prompt {prompt} + answer {response} = {prompt + response} "
+            "tokens: veRL dies at the first sequence that does not fit"
         )
+        fix = f"set it to {need} or more; {2 * need} and up is quick"
+        yield error("P16", message, fix, [key, PROMPT, RESPONSE], {field: max(2 * need, 4096)})
 
 
 def context(subject: Subject) -> Findings:
@@ -79,13 +75,9 @@ def context(subject: Subject) -> Findings:
         message = f"leaves no room to answer a prompt of {prompt} tokens, which {PROMPT} allows"
     else:
         message = f"cuts answers to a prompt of {prompt} tokens at {limit - prompt} of {response} tokens"
-    yield warning(
-        "P18",
-        [MODEL_LENGTH, PROMPT, RESPONSE],
-        f"{MODEL_LENGTH} = {limit} {message}",
-        f"set it to {prompt + response}",
-        {"rollout.max_model_len": prompt + response},
-    )
+    message = f"{MODEL_LENGTH} = {limit} {message}"
+    fix = f"set it to {prompt + response}"
+    yield warning("P18", message, fix, [MODEL_LENGTH, PROMPT, RESPONSE], {"rollout.max_model_len": prompt + response})
 
 
 def engine_batches(subject: Subject) -> Findings:
@@ -95,22 +87,15 @@ def engine_batches(subject: Subject) -> Findings:
     if batched is None or subject.get(f"{ROLLOUT}.name") != "vllm":
         return
     if sequences is not None and batched < sequences:
-        yield error(
-            "ENGINE-1",
-            [BATCHED, SEQS],
-            f"{BATCHED} = {batched} is below {SEQS} = {sequences}, which vLLM refuses",
-            f"set {BATCHED} to {max(8192, sequences)}",
-            {"rollout.max_num_batched_tokens": max(8192, sequences)},
-        )
+        message = f"{BATCHED} = {batched} is below {SEQS} = {sequences}, which vLLM refuses"
+        fix = f"set {BATCHED} to {max(8192, sequences)}"
+        yield error("ENGINE-1", message, fix, [BATCHED, SEQS], {"rollout.max_num_batched_tokens": max(8192, sequences)})
     chunked = subject.get(f"{ROLLOUT}.enable_chunked_prefill", True)
     if limit is not None and not chunked and batched < limit:
-        yield error(
-            "ENGINE-1",
-            [BATCHED, MODEL_LENGTH, f"{ROLLOUT}.enable_chunked_prefill"],
-            f"{BATCHED} = {batched} is below {MODEL_LENGTH} = {limit}, which vLLM refuses without chunked prefill",
-            f"set {ROLLOUT}.enable_chunked_prefill to true, or {BATCHED} to {limit}",
-            {"rollout.enable_chunked_prefill": True},
-        )
+        message = f"{BATCHED} = {batched} is below {MODEL_LENGTH} = {limit}, which vLLM refuses without chunked prefill"
+        fix = f"set {ROLLOUT}.enable_chunked_prefill to true, or {BATCHED} to {limit}"
+        change = {"rollout.enable_chunked_prefill": True}
+        yield error("ENGINE-1", message, fix, [BATCHED, MODEL_LENGTH, f"{ROLLOUT}.enable_chunked_prefill"], change)
 
 
 RULES = (dynamic_everywhere, budgets, context, engine_batches)

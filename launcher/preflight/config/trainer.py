@@ -23,47 +23,32 @@ def loggers(subject: Subject) -> Findings:
         parts = [part.strip(" '\"") for part in str(name).strip("[]").split(",")]
         wanted = [part for part in parts if part not in ("console", "file")]
         if len(parts) > 1 and all(part in known for part in parts):
-            yield error(
-                "P21",
-                [LOGGER],
-                f"{str(name)!r} is one name to veRL and no tracker: it finds out after everything was loaded",
-                f"write a list: trainer.loggers=[{','.join(wanted)}]",
-                {"trainer.loggers": wanted},
-            )
+            message = f"{str(name)!r} is one name to veRL and no tracker: it finds out after everything was loaded"
+            fix = f"write a list: trainer.loggers=[{','.join(wanted)}]"
+            yield error("P21", message, fix, [LOGGER], {"trainer.loggers": wanted})
         else:
-            yield error(
-                "P21",
-                [LOGGER],
-                f"'{name}' is not a tracker{did_you_mean(str(name), known)}: veRL finds out "
-                "after everything was loaded",
-                f"trainer.loggers takes {', '.join(ours)}",
+            message = (
+                f"'{name}' is not a tracker{did_you_mean(str(name), known)}: veRL finds out after everything was loaded"
             )
+            yield error("P21", message, f"trainer.loggers takes {', '.join(ours)}", [LOGGER])
 
 
 def warmup(subject: Subject) -> Findings:
     """COURSE-1: the critic's warm-up ends before the run does."""
     steps, first = subject.whole(STEPS), subject.whole(WARMUP)
     if steps is not None and first is not None and subject.has_critic and first >= steps:
-        yield warning(
-            "COURSE-1",
-            [WARMUP, STEPS],
-            f"the actor is not trained at all: {first} steps of warm-up in {steps} steps",
-            f"set {WARMUP} to 0",
-            {"trainer.critic_warmup": 0},
-        )
+        message = f"the actor is not trained at all: {first} steps of warm-up in {steps} steps"
+        yield warning("COURSE-1", message, f"set {WARMUP} to 0", [WARMUP, STEPS], {"trainer.critic_warmup": 0})
 
 
 def enough_samples(subject: Subject) -> Findings:
     """P6: a limit on the rows leaves at least one batch."""
     batch, limit = subject.whole(f"{DATA}.train_batch_size"), subject.whole(f"{DATA}.train_max_samples")
     if batch is not None and limit is not None and limit < batch:
-        yield error(
-            "P6",
-            [f"{DATA}.train_max_samples", f"{DATA}.train_batch_size"],
-            f"only {limit} rows are used, and a batch has {batch}: veRL dies of it after start-up",
-            f"set data.train_max_samples to -1, or data.train_batch_size to {limit} or less",
-            {"data.train_max_samples": -1},
-        )
+        message = f"only {limit} rows are used, and a batch has {batch}: veRL dies of it after start-up"
+        fix = f"set data.train_max_samples to -1, or data.train_batch_size to {limit} or less"
+        change = {"data.train_max_samples": -1}
+        yield error("P6", message, fix, [f"{DATA}.train_max_samples", f"{DATA}.train_batch_size"], change)
 
 
 def engine_apart(subject: Subject) -> Findings:
@@ -73,30 +58,23 @@ def engine_apart(subject: Subject) -> Findings:
     step_key, backend_key = f"{V1}.separate_async.parameter_sync_step", f"{ROLLOUT}.checkpoint_engine.backend"
     batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(step_key)
     if batch is not None and mini is not None and step is not None and batch != mini * step:
-        yield error(
-            "ASYNC-1",
-            [BATCH, MINI, step_key],
-            f"batch {batch} is not mini-batch {mini} x {step} updates ({step_key}) = {mini * step}, as "
-            "separate_async demands",
-            f"set data.train_batch_size to {mini * step}",
-            {"data.train_batch_size": mini * step},
+        message = (
+            f"batch {batch} is not mini-batch {mini} x {step} updates ({step_key}) = {mini * step}, as separate_async "
+            "demands"
         )
+        fix = f"set data.train_batch_size to {mini * step}"
+        yield error("ASYNC-1", message, fix, [BATCH, MINI, step_key], {"data.train_batch_size": mini * step})
     for name in ("nnodes", "n_gpus_per_node"):
         if subject.whole(f"{ROLLOUT}.{name}") is None:
-            yield error(
-                "ASYNC-1",
-                [f"{ROLLOUT}.{name}"],
+            message = (
                 f"separate_async wants GPUs for the engine alone, and {ROLLOUT}.{name} is "
-                f"{subject.get(f'{ROLLOUT}.{name}')}",
-                f"set {ROLLOUT}.{name} to 1, or trainer.mode to sync",
+                f"{subject.get(f'{ROLLOUT}.{name}')}"
             )
+            fix = f"set {ROLLOUT}.{name} to 1, or trainer.mode to sync"
+            yield error("ASYNC-1", message, fix, [f"{ROLLOUT}.{name}"])
     if subject.get(backend_key) == "naive":
-        yield error(
-            "ASYNC-1",
-            [backend_key],
-            f"separate_async sends weights to other GPUs, which {backend_key} = naive cannot",
-            f"set {backend_key} to nccl, or trainer.mode to sync",
-        )
+        message = f"separate_async sends weights to other GPUs, which {backend_key} = naive cannot"
+        yield error("ASYNC-1", message, f"set {backend_key} to nccl, or trainer.mode to sync", [backend_key])
 
 
 def thresholds(subject: Subject) -> Findings:
@@ -106,7 +84,7 @@ def thresholds(subject: Subject) -> Findings:
     try:
         check_health(subject.loaded.preset.health)
     except UserError as wrong:
-        yield error("HEALTH-1", ["health"], str(wrong), "correct it, or leave it out")
+        yield error("HEALTH-1", str(wrong), "correct it, or leave it out", ["health"])
 
 
 RULES = (loggers, warmup, enough_samples, engine_apart, thresholds)

@@ -31,36 +31,21 @@ def types(subject: Subject) -> Findings:
         if not found:
             continue
         if isinstance(default, dict) and default and not isinstance(value, dict):
-            yield error(
-                "P24",
-                [key],
-                f"{key} is a block of keys, and it is set to {value!r}: veRL dies when it looks into it",
-                f"set the keys below it, such as {key}.{next(name for name in default if name[0] != '_')}",
-            )
+            message = f"{key} is a block of keys, and it is set to {value!r}: veRL dies when it looks into it"
+            fix = f"set the keys below it, such as {key}.{next(name for name in default if name[0] != '_')}"
+            yield error("P24", message, fix, [key])
             continue
         want = _type(subject, key, default)
         if want in (int, float) and not isinstance(value, (int, float)):
             usual = default if isinstance(default, (int, float)) else 1
-            yield error(
-                "P24",
-                [key],
-                f"{key} is {value!r}, which is no number: veRL dies of it with a message that names no key",
-                f"set {key} to a number, such as {usual}",
-            )
+            message = f"{key} is {value!r}, which is no number: veRL dies of it with a message that names no key"
+            yield error("P24", message, f"set {key} to a number, such as {usual}", [key])
         elif want is int and isinstance(value, float) and not value.is_integer():
-            yield warning(
-                "P24",
-                [key],
-                f"{key} is {value}, and veRL counts with whole numbers there",
-                f"set {key} to {round(value)}",
-            )
+            message = f"{key} is {value}, and veRL counts with whole numbers there"
+            yield warning("P24", message, f"set {key} to {round(value)}", [key])
         elif want is bool and not isinstance(value, (bool, int)):
-            yield warning(
-                "P24",
-                [key],
-                f"{key} is {value!r}, which counts as true whatever it says",
-                f"set {key} to true or false",
-            )
+            message = f"{key} is {value!r}, which counts as true whatever it says"
+            yield warning("P24", message, f"set {key} to true or false", [key])
 
 
 def _type(subject: Subject, key: str, default: Any) -> type | None:

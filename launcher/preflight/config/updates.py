@@ -40,13 +40,8 @@ def mini_over_gpus(subject: Subject) -> Findings:
         if mini is None or n is None or follows or mini * n % shares == 0:
             continue
         better = multiples(shares, mini)
-        yield error(
-            "P11",
-            [key, N, GPUS, NODES],
-            f"mini-batch {mini} x {n} answers = {mini * n} is not divisible by {shares} GPUs",
-            f"use a mini-batch of {one_of(better)}",
-            {field: better[0]},
-        )
+        message = f"mini-batch {mini} x {n} answers = {mini * n} is not divisible by {shares} GPUs"
+        yield error("P11", message, f"use a mini-batch of {one_of(better)}", [key, N, GPUS, NODES], {field: better[0]})
 
 
 def micro_in_mini(subject: Subject) -> Findings:
@@ -59,13 +54,9 @@ def micro_in_mini(subject: Subject) -> Findings:
         return
     share = mini * n // shares
     better = dividing(share, micro)
-    yield error(
-        "P10",
-        [MINI, MICRO, N, GPUS],
-        f"{_share('mini-batch', mini, n, shares)} is not divisible by micro-batch {micro}",
-        f"use a micro-batch of {one_of(better)}",
-        {"actor.ppo_micro_batch_size_per_gpu": better[0]},
-    )
+    message = f"{_share('mini-batch', mini, n, shares)} is not divisible by micro-batch {micro}"
+    fix = f"use a micro-batch of {one_of(better)}"
+    yield error("P10", message, fix, [MINI, MICRO, N, GPUS], {"actor.ppo_micro_batch_size_per_gpu": better[0]})
 
 
 def log_probs_in_batch(subject: Subject) -> Findings:
@@ -94,13 +85,8 @@ def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
     gpus = f" over {shares} GPUs" if shares > 1 else ""
     better = dividing(math.gcd(*cut), micro)
     whose = "the log-probabilities'" if rule == "P8" else "the reference's"
-    yield error(
-        rule,
-        [key, BATCH, N, GPUS],
-        f"{_share('batch', batch, n, 1)}{filled}{gpus} is not divisible by {whose} micro-batch {micro}",
-        f"set {key} to {one_of(better)}",
-        {field: better[0]},
-    )
+    message = f"{_share('batch', batch, n, 1)}{filled}{gpus} is not divisible by {whose} micro-batch {micro}"
+    yield error(rule, message, f"set {key} to {one_of(better)}", [key, BATCH, N, GPUS], {field: better[0]})
 
 
 def _padded(subject: Subject) -> list[int]:
@@ -131,21 +117,14 @@ def minis_in_batch(subject: Subject) -> Findings:
             continue
         better, padded = dividing(batch, mini), -(-batch // mini) * mini
         if subject.is_v1:
-            yield info(
-                "P12",
-                [BATCH, key],
-                f"batch {batch} is no multiple of mini-batch {mini}: veRL adds {(padded - batch) * n} empty "
-                f"answers to every step, {1 - batch / padded:.0%} of its work",
-                f"a mini-batch of {one_of(better)} wastes nothing",
+            message = (
+                f"batch {batch} is no multiple of mini-batch {mini}: veRL adds {(padded - batch) * n} empty answers to "
+                f"every step, {1 - batch / padded:.0%} of its work"
             )
+            yield info("P12", message, f"a mini-batch of {one_of(better)} wastes nothing", [BATCH, key])
         else:
-            yield error(
-                "P12",
-                [BATCH, key],
-                f"batch {batch} is not divisible by mini-batch {mini}",
-                f"use a mini-batch of {one_of(better)}",
-                {field: better[0]},
-            )
+            message = f"batch {batch} is not divisible by mini-batch {mini}"
+            yield error("P12", message, f"use a mini-batch of {one_of(better)}", [BATCH, key], {field: better[0]})
 
 
 def fetches_in_batch(subject: Subject) -> Findings:
@@ -159,13 +138,9 @@ def fetches_in_batch(subject: Subject) -> Findings:
     if alone or subject.get("algorithm.filter_groups.enable") is True:
         return  # veRL takes 1 then, whatever is set
     better = dividing(batch, portion)
-    yield error(
-        "BATCH-1",
-        [key, BATCH],
-        f"batch {batch} is not divisible by {key} = {portion}: veRL dies of it in the first step",
-        f"set {key} to {one_of(better)}, or leave it out",
-        {"data.gen_batch_size": better[0]},
-    )
+    message = f"batch {batch} is not divisible by {key} = {portion}: veRL dies of it in the first step"
+    fix = f"set {key} to {one_of(better)}, or leave it out"
+    yield error("BATCH-1", message, fix, [key, BATCH], {"data.gen_batch_size": better[0]})
 
 
 def normalised_micro(subject: Subject) -> Findings:
@@ -182,22 +157,15 @@ def normalised_micro(subject: Subject) -> Findings:
             continue
         share = mini * n * parallel // gpus
         if share == 0:
-            yield error(
-                "P13",
-                [mini_key, N, GPUS],
-                f"mini-batch {mini} x {n} answers leaves none for some of the {gpus} GPUs",
-                f"use a mini-batch of {gpus} or more",
-                {f"{group}.ppo_mini_batch_size": gpus},
-            )
+            message = f"mini-batch {mini} x {n} answers leaves none for some of the {gpus} GPUs"
+            fix = f"use a mini-batch of {gpus} or more"
+            yield error("P13", message, fix, [mini_key, N, GPUS], {f"{group}.ppo_mini_batch_size": gpus})
         elif share % micro:
             better = dividing(share, micro)
-            yield error(
-                "P13",
-                [mini_key, micro_key, N, GPUS],
-                f"{_share('mini-batch', mini, n, gpus // parallel)} is not divisible by micro-batch {micro}",
-                f"use a micro-batch of {one_of(better)}",
-                {f"{group}.ppo_micro_batch_size_per_gpu": better[0]},
-            )
+            message = f"{_share('mini-batch', mini, n, gpus // parallel)} is not divisible by micro-batch {micro}"
+            fix = f"use a micro-batch of {one_of(better)}"
+            change = {f"{group}.ppo_micro_batch_size_per_gpu": better[0]}
+            yield error("P13", message, fix, [mini_key, micro_key, N, GPUS], change)
 
 
 def responses_over_workers(subject: Subject) -> Findings:
@@ -208,13 +176,9 @@ def responses_over_workers(subject: Subject) -> Findings:
     if not subject.at_least("0.7.0") and subject.get(f"{ROLLOUT}.mode") != "async":
         return
     better = dividing(batch * n, workers)
-    yield error(
-        "P14",
-        [WORKERS, BATCH, N],
-        f"batch {batch} x {n} answers = {batch * n} is not divisible by the {workers} agent workers",
-        f"set {WORKERS} to {one_of(better)}",
-        {"rollout.agent_workers": better[0]},
-    )
+    message = f"batch {batch} x {n} answers = {batch * n} is not divisible by the {workers} agent workers"
+    fix = f"set {WORKERS} to {one_of(better)}"
+    yield error("P14", message, fix, [WORKERS, BATCH, N], {"rollout.agent_workers": better[0]})
 
 
 def _share(what: str, size: int, n: int, shares: int) -> str:

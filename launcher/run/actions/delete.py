@@ -5,8 +5,8 @@ import os
 import shutil
 
 from launcher.errors import UserError
+from launcher.record.control import alone
 from launcher.record.layout import RunDir
-from launcher.record.lock import alone
 from launcher.record.state import current
 
 _DOOMED = ".deleted-"

@@ -6,8 +6,8 @@ from launcher.errors import UserError
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
 from launcher.run.actions.start import start
+from launcher.run.reading.attempts import last_settings
 from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.reading.last_settings import last_settings
 from launcher.run.reading.steps import steps
 
 SCORES = ("val-core/", "val-aux/")  # how veRL's validation figures begin, the headline ones first

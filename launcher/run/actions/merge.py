@@ -11,8 +11,8 @@ from launcher.errors import UserError
 from launcher.preset import versions
 from launcher.preset.files import restore
 from launcher.record.layout import RunDir
+from launcher.run.reading.attempts import last_settings
 from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.reading.last_settings import last_settings
 from launcher.text import clean
 
 Narrate = Callable[[str], None]
@@ -62,14 +62,9 @@ def _python(run: RunDir) -> str | None:
 def _run(python: str, actor: Path, target: Path) -> None:
     command = [python, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(actor), "--target_dir", str(target)]
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        cwd=target,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        command, cwd=target, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     if done.returncode != 0 or not any(target.glob("*.safetensors")):
         lines = clean(done.stdout.decode(errors="replace")).strip().splitlines()

@@ -11,7 +11,6 @@ from launcher.preset.files import restore
 from launcher.record import control
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir
-from launcher.record.lock import alone
 from launcher.record.state import RunState, current
 from launcher.run.actions.catch_up import catch_up
 from launcher.run.actions.start import Narrate, build_launch, note_force, silent
@@ -32,7 +31,7 @@ def resume(
     `step` names the checkpoint, the newest when None; steps after it are trained again. Raises UserError where
     there is none, and Refused as `start` does.
     """
-    with alone(run):
+    with control.alone(run):
         return _resume(run, settings, narrate, step, force=force)
 
 

@@ -47,12 +47,11 @@ def start(
     loaded = with_settings(preset, settings)
     env = verl_env.require(loaded.preset.python)
     check_health(loaded.preset.health)
-    preflight = admit(
-        loaded,
-        force=force,
-        narrate=narrate,
-        prepare=lambda: toy.ensure_for(loaded.preset.model.path, env.python, narrate),
-    )
+
+    def prepare() -> None:
+        toy.ensure_for(loaded.preset.model.path, env.python, narrate)
+
+    preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
     run = create(loaded.name)
     try:
         attempt = run.add_attempt()
@@ -101,26 +100,12 @@ def note_force(run: RunDir, preflight: Preflight) -> None:
         EventLog(run.events).add(Action("force", findings=preflight.findings))
 
 
-def folders(run: RunDir, attempt: AttemptDir) -> RunFolders:
-    """Where an attempt's veRL writes."""
-    return RunFolders(
-        checkpoints=run.checkpoints,
-        rollouts=run.rollouts,
-        validations=run.validations,
-        metrics=attempt.metrics,
-        hydra=attempt.hydra,
-    )
-
-
 def build_launch(
     loaded: LoadedPreset, env: verl_env.VerlEnv, run: RunDir, attempt: AttemptDir, resume_from: Path | None = None
 ) -> Launch:
+    """What starts an attempt, which writes into the folders of its run."""
     assert env.verl is not None
+    folders = RunFolders(run.checkpoints, run.rollouts, run.validations, attempt.metrics, attempt.hydra)
     return build(
-        loaded,
-        version=env.verl,
-        folders=folders(run, attempt),
-        python=env.python,
-        experiment=run.id,
-        resume_from=resume_from,
+        loaded, version=env.verl, folders=folders, python=env.python, experiment=run.id, resume_from=resume_from
     )

@@ -17,8 +17,7 @@ from launcher.preset.yaml_text import shown
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, find
 from launcher.record.state import RunState, current
-from launcher.run.reading.elapsed import elapsed
-from launcher.run.reading.last_settings import last_settings
+from launcher.run.reading.attempts import elapsed, last_settings
 from launcher.run.reading.steps import StepTail
 
 FEWEST, MOST = 2, 4

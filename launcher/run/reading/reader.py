@@ -13,7 +13,7 @@ from launcher.record.events import Event
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
-from launcher.run.reading.elapsed import elapsed
+from launcher.run.reading.attempts import elapsed
 from launcher.run.reading.machine_history import MachineHistory
 from launcher.run.reading.steps import StepTail
 from launcher.tail import LineTail, Tail

@@ -29,8 +29,7 @@ from launcher.run.reading.monitor import DiskSink, Monitor
 from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
-from launcher.run.supervisor.machine_log import MachineLog
-from launcher.run.supervisor.reserve import Reserve
+from launcher.run.supervisor.disk import MachineLog, Reserve
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
@@ -60,12 +59,8 @@ class Supervisor:
         # a replayed log tells of another machine's memory
         sizes = {} if info.replay_of else machine_sizes(self.sampler)
         self.sink = DiskSink(attempt, self.events, self._alert, patient=True)
-        self.monitor = Monitor(
-            self.sink,
-            checklist_maker(info, sizes, clock=True),
-            keys,
-            file_logger="file" in str(keys.get("trainer.logger", "")),
-        )
+        file_logger = "file" in str(keys.get("trainer.logger", ""))
+        self.monitor = Monitor(self.sink, checklist_maker(info, sizes, clock=True), keys, file_logger=file_logger)
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.process: subprocess.Popen[bytes] | None = None

@@ -1,0 +1,75 @@
+"""What the supervisor writes on a disk that may be full.
+
+gpu.jsonl has one sample a second at first, thinned to one in ten seconds after an hour, and so is bounded.
+A checkpoint that does not fit ends veRL and leaves no room for the record of it. So some room is taken when
+the run starts and given back for that record.
+"""
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+
+from launcher.files import append_lines, write_atomic
+from launcher.record.machine import MachineSample
+
+_FULL_RATE = 3600.0  # seconds of one sample a second
+_MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
+_ROOM = 1 << 17  # bytes; exit.json and state.json take a tenth of it
+_PAUSE = 1.0  # seconds between two tries
+
+
+class MachineLog:
+    """Appends samples to gpu.jsonl."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._started, self._last = path, time.monotonic(), -math.inf
+
+    def due(self) -> bool:
+        """Whether it is time for the next sample."""
+        now = time.monotonic()  # the clock may be set
+        return now - self._last >= (1.0 if now - self._started < _FULL_RATE else 10.0)
+
+    def add(self, sample: MachineSample) -> None:
+        """Writes one sample; on a full disk it is no loss."""
+        self._last = time.monotonic()
+        with contextlib.suppress(OSError):
+            self._append(sample)
+
+    def _append(self, sample: MachineSample) -> None:
+        append_lines(self._path, [orjson.dumps(sample.to_json(), option=orjson.OPT_APPEND_NEWLINE)])
+        if self._path.stat().st_size > _MOST:
+            lines = self._path.read_bytes().splitlines(keepends=True)
+            half = len(lines) // 2
+            write_atomic(self._path, b"".join(lines[:half:2] + lines[half:]))
+
+
+class Reserve:
+    """Disk space for writes that must succeed. `gone` tells that nobody can read them any more."""
+
+    def __init__(self, file: Path, gone: Callable[[], bool]) -> None:
+        self._file, self._gone = file, gone
+        with contextlib.suppress(OSError):
+            file.write_bytes(os.urandom(_ROOM))  # no file system makes that smaller
+
+    def retry(self, write: Callable[[], object]) -> None:
+        """Calls `write` until it raises no OSError, with the reserved space given back."""
+        while not self._gone():
+            try:
+                write()
+                return
+            except OSError:
+                if not self.release():
+                    time.sleep(_PAUSE)
+
+    def release(self) -> bool:
+        """Gives the room back; whether there was any."""
+        try:
+            self._file.unlink()
+        except OSError:
+            return False
+        return True
