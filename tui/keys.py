@@ -8,11 +8,10 @@ those of `_shown`; help and palette have all.
 from textual.binding import Binding
 
 LETTERS: dict[str, str] = {  # meaning -> keys, wherever a page has it
-    "add": "a",
+    "add": "I",
     "checks": "h",
     "compare": "c",
     "copy": "y",
-    "delete": "D",
     "devices": "d",
     "edit": "e",
     "editor": "o",
@@ -36,11 +35,13 @@ LETTERS: dict[str, str] = {  # meaning -> keys, wherever a page has it
     "prepare data": "B",
     "previous match": "N",
     "redo": "U",
+    "remove": "D",
     "resume": "R",
     "runs": "r",
     "samples": "s",
+    "save": "w",
     "save as": "A",
-    "smooth": "w",
+    "smooth": "a",
     "start": "S",
     "stop": "x",
     "undo": "u",
@@ -157,7 +158,7 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("runs.order", "order", "order", "order", "Newest, best score, longest first, by name, by preset"),
         _hidden("runs.stop", "stop", "stop", "stop", "Stop the run, or the marked runs; asks first"),
         _hidden(
-            "runs.delete", "delete", "delete", "delete", "Delete the run, the marked runs or the preset; asks first"
+            "runs.delete", "remove", "delete", "delete", "Delete the run, the marked runs or the preset; asks first"
         ),
         _hidden("runs.export", "export", "export", "export", "Export a run: csv, jsonl, parquet, TensorBoard, svg"),
         _hidden("runs.note", "note", "note", "note", "Edit the note and the tags of a run"),
@@ -289,7 +290,7 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("editor.redo", "redo,ctrl+r", "redo", "redo", "Redo the change", "U"),
         _hidden("editor.against", "compare", "against", "compare", "Changes against the parent, or the last run"),
         _hidden("editor.outside", "editor", "outside", "$EDITOR", "Edit the file in $EDITOR"),
-        _shown("editor.save", "ctrl+s", "save", "save", "Save the preset"),
+        _shown("editor.save", "save", "save", "save", "Save the preset"),
         _hidden("editor.save-as", "save as", "save_as", "save as", "Save as another preset"),
         _shown("editor.run", "start", "launch", "start", "Check and start a run with these settings"),
         _shown("editor.to-field", "enter", "to_field", "go to field", "Go to the field of the selected finding"),

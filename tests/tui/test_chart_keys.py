@@ -91,7 +91,7 @@ async def test_zoom_pan_and_back(make: SimpleNamespace, warned: Path) -> None:
         assert window is not None and window[1] - window[0] == 20
         await pressed(pilot, "minus", "minus", "minus")
         assert view(app).window is None
-        await pressed(pilot, "plus", "w", "y", "t", "left", "0")
+        await pressed(pilot, "plus", "a", "L", "t", "left", "0")
         assert view(app) == View() and told(app) == ""
 
 
@@ -111,10 +111,10 @@ async def test_smoothing_goes_round_and_keeps_the_raw_curve_behind(make: SimpleN
     async with app.run_test(size=HOME) as pilot:
         seen = []
         for _ in range(4):
-            await pressed(pilot, "w")
+            await pressed(pilot, "a")
             seen.append(view(app).smoothing)
         assert seen == [0.6, 0.9, 0.97, 0.0]
-        await pressed(pilot, "w", "w")
+        await pressed(pilot, "a", "a")
         assert "smoothed 0.9" in told(app)
         chart = app.screen.query(MetricChart).first()
         assert [curve.role for curve in chart.plot.curves] == ["raw", "curve", "point"]
@@ -145,7 +145,7 @@ async def test_a_log_scale_is_refused_by_the_charts_that_cannot_have_it(make: Si
     steps = make.made_up(30, critic__score__mean=-1.0, actor__entropy=lambda step: 1 / step)
     app = make.app(make.run(attempts=[steps]))
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "y")
+        await pressed(pilot, "L")
         reward, _, entropy, _ = charts(app)
         assert "no value above 0 here" in " ".join(reward.split())
         assert "0.02│" in entropy
@@ -180,7 +180,7 @@ async def test_pinned_charts_share_the_view_and_carry_flags(make: SimpleNamespac
 async def test_one_metric_has_the_same_keys(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "m", "enter", "w", "left", "left")
+        await pressed(pilot, "m", "enter", "a", "left", "left")
         assert isinstance(app.screen, MetricScreen)
         assert "at 61: " in charts(app)[0] and "average" in charts(app)[0] and "smoothed 0.6" in told(app)
         title = charts(app)[0].split()[0]
@@ -195,18 +195,18 @@ async def test_one_metric_has_the_same_keys(make: SimpleNamespace, warned: Path)
 async def test_the_view_goes_along_to_the_page_of_a_metric_and_back(make: SimpleNamespace, warned: Path) -> None:
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
-        await pressed(pilot, "plus", "w", "t")
+        await pressed(pilot, "plus", "a", "t")
         looked = view(app)
         await pressed(pilot, "m", "enter")
         assert isinstance(app.screen, MetricScreen) and view(app) == looked
         assert "smoothed 0.6" in told(app) and "by time" in told(app)
-        await pressed(pilot, "0", "y", "escape", "escape")
+        await pressed(pilot, "0", "L", "escape", "escape")
         assert isinstance(app.screen, DashboardScreen)
         assert view(app) == View(log=True) and "log scale" in told(app)
         assert all(chart.plot.log for chart in app.screen.query(MetricChart) if chart.region.area)
 
 
-@pytest.mark.parametrize("keys", [("left", "plus"), ("w", "t", "y"), ("f", "t", "t", "left")])
+@pytest.mark.parametrize("keys", [("left", "plus"), ("a", "t", "L"), ("f", "t", "t", "left")])
 async def test_every_size_survives_every_view(make: SimpleNamespace, warned: Path, keys: tuple[str, ...]) -> None:
     toggle("actor/entropy")
     app = make.app(warned)

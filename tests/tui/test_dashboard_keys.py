@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from launcher.record.layout import RunDir
 from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
+from tui.screens.runs import RunsScreen
 from tui.widgets.header_line import HeaderLine
 
 until = partial(waited, looks=60)
@@ -60,7 +61,7 @@ async def test_a_watched_run_cannot_be_stopped(make: SimpleNamespace, warned: Pa
         await pilot.press("x")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
-        assert "never stops" in toasts(app)
+        assert "Read-only" in toasts(app)
         assert list(RunDir(warned).control.iterdir()) == []
 
 
@@ -96,8 +97,8 @@ async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespa
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         footer = {b.binding.description for b in app.screen.active_bindings.values() if b.binding.show}
-        assert footer == {"events", "checks", "metrics", "log", "runs", "stop", "leave running", "help"}
-        titles = {command.title.lower() for command in app.get_system_commands(app.screen)}
+        assert footer == {"events", "checks", "metrics", "log", "stop", "back", "help", "palette"}
+        titles = {command.title.lower().partition(" (")[0] for command in app.get_system_commands(app.screen)}
         assert footer <= titles
         await pilot.press("question_mark")
         await pilot.pause()
@@ -114,11 +115,16 @@ async def test_the_palette_lists_what_several_keys_do_once(make: SimpleNamespace
         assert titles.count("Back (esc)") == 1 and sorted(titles) == sorted(set(titles))
 
 
-@pytest.mark.parametrize("state", ["running", "finished"])
-async def test_q_closes_the_screen(make: SimpleNamespace, state: str) -> None:
-    app = make.app(make.run(attempts=[make.recorded(9)], state=make.ended(state)))
+@pytest.mark.parametrize("key", ["q", "escape"])
+async def test_one_step_back_is_the_list_and_one_more_the_end(make: SimpleNamespace, key: str) -> None:
+    app = make.app(make.run(attempts=[make.recorded(9)], state=make.ended("finished")))
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
+        await pilot.press("down", key)  # first the choice of a check is given up
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+        await pilot.press(key)
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await pilot.press("q")
         await pilot.pause()
         assert not app.is_running
@@ -128,7 +134,7 @@ async def test_leaving_sends_nothing_to_the_run(make: SimpleNamespace, warned: P
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        await pilot.press("q")
+        await pilot.press("q", "q")
         await asyncio.sleep(0)
     assert app.return_code == 0
     assert list(RunDir(warned).control.iterdir()) == []
@@ -144,5 +150,5 @@ async def test_a_wide_screen_has_every_page_in_its_footer(make: SimpleNamespace,
 
         for columns, more in ((80, False), (160, True), (80, False)):
             await pilot.resize_terminal(columns, 48)
-            await until(pilot, lambda more=more: ({"gpu", "samples", "compare", "edit"} <= words()) is more)
+            await until(pilot, lambda more=more: ({"devices", "samples", "compare", "edit"} <= words()) is more)
             assert {"checks", "metrics", "log", "help"} <= words()

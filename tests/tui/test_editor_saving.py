@@ -82,7 +82,7 @@ async def test_quitting_asks_too(mine: Path) -> None:
 async def test_a_shipped_preset_is_saved_as_one_of_yours(home: Path) -> None:
     async with editor("toy-cpu", "actor.lr").run_test(size=HOME) as pilot:
         assert "shipped" in head(pilot)
-        await pilot.press("right", "ctrl+s")
+        await pilot.press("right", "w")
         await until(pilot, lambda: (home / "presets" / "toy-cpu.yaml").exists())
         assert load("toy-cpu").preset.actor.lr == 5e-4
         await pilot.press("A")
@@ -96,7 +96,7 @@ async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
         await pilot.press("right")
         await pilot.pause()
         mine.write_text("description: theirs\n")
-        await pilot.press("ctrl+s")
+        await pilot.press("w")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("r")
         await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen))
@@ -108,7 +108,7 @@ async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
         await until(pilot, lambda: "changed on the disk" in head(pilot))
         mine.unlink()
         await until(pilot, lambda: "removed on the disk" in head(pilot))
-        await pilot.press("ctrl+s")
+        await pilot.press("w")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("o")
         await until(pilot, lambda: mine.exists() and "lr: 5e-4" in mine.read_text())
@@ -120,7 +120,7 @@ async def test_a_broken_file_shows_its_line_and_is_not_touched(mine: Path) -> No
         await pilot.pause()
         lines = pilot.app.screen.query_one(FormLines)
         assert any(key.startswith("|") and "actor: [1," in key for key in lines.keys)
-        await pilot.press("delete", "right", "a", "enter")
+        await pilot.press("delete", "right", "I", "enter")
         assert "cannot be run" in head(pilot) and pilot.app.screen.draft.text == "actor: [1,\nlr: 2\n"
 
 
@@ -176,7 +176,7 @@ def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> N
         shown.send("o")
         shown.wait_for(lambda text: "7e-5" in text and "not saved" in text)
         assert (home / "line").read_text() == "+4\n" and mine.read_text() == MINE
-        shown.send("\x13")
+        shown.send("w")
         shown.wait_for(lambda text: "Saved" in text)
         assert mine.read_text() == MINE.replace("2e-4", "7e-5")
         shown.send("q")

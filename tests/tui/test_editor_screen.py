@@ -42,7 +42,7 @@ async def test_a_value_is_typed_in_its_place_and_saved(mine: Path) -> None:
         await pilot.pause()
         assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-5 and "not saved" in head(pilot)
         assert mine.read_text() == MINE
-        await pilot.press("ctrl+s")
+        await pilot.press("w")
         await until(pilot, lambda: mine.read_text() == MINE.replace("2e-4 ", "5e-5 "))
         await until(pilot, lambda: "not saved" not in head(pilot))
 
@@ -125,7 +125,7 @@ async def test_a_field_is_found_by_typing(mine: Path) -> None:
 async def test_a_key_without_a_field_is_added(mine: Path) -> None:
     async with editor().run_test(size=HOME) as pilot:
         draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)
-        await pilot.press("a", *"rollout.over_sa", "tab")
+        await pilot.press("I", *"rollout.over_sa", "tab")
         await pilot.pause()
         await pilot.press("enter")
         await until(pilot, lambda: box.query_one(Input).placeholder.startswith("value of"))
@@ -138,7 +138,7 @@ async def test_a_key_without_a_field_is_added(mine: Path) -> None:
 async def test_a_key_that_cannot_be_one_is_not_taken(mine: Path) -> None:
     async with editor().run_test(size=HOME) as pilot:
         box = pilot.app.screen.query_one(ValueBox)
-        await pilot.press("a", *"trian.x", "enter")
+        await pilot.press("I", *"trian.x", "enter")
         await pilot.pause()
         assert box.is_open and "no field and no veRL key" in text_of(pilot, "#value-note")
         box.query_one(Input).value = ""
@@ -160,7 +160,7 @@ async def test_the_keys_offered_are_those_of_the_verl_that_is_there(mine: Path) 
         await checked(pilot)
         await until(pilot, lambda: area.verl == side.verl)
         area.verl = ("0.7.1", None)
-        await pilot.press("a", *"data.sampler.class_pa")
+        await pilot.press("I", *"data.sampler.class_pa")
         await until(pilot, lambda: box.choices == ["data.sampler.class_path"])  # 0.8 has none
 
 
@@ -234,7 +234,7 @@ async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -
 
 async def test_watching_changes_nothing(mine: Path) -> None:
     async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
-        await pilot.press("right", "delete", "ctrl+s", "enter")
+        await pilot.press("right", "delete", "w", "enter")
         await pilot.pause()
         assert pilot.app.screen.draft.text == MINE and "Watching only" in toasts(pilot.app)
 

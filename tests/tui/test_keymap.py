@@ -16,7 +16,7 @@ from textual.screen import Screen
 from launcher.paths import settings_file
 from launcher.settings import Key
 from tui.keymap import bindings, checked, commands
-from tui.keys import KEYS, TOGETHER
+from tui.keys import KEYS, LETTERS, TOGETHER
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.help import HelpScreen
 from tui.screens.log import LogScreen
@@ -70,8 +70,8 @@ def test_the_keys_are_known_without_any_screen() -> None:
 
 
 def test_good_keys_are_taken_as_textual_names_them() -> None:
-    good, wrong = checked(asked(dashboard__log="o, /,ctrl+f", log__search="f5,&,Z"))
-    assert (good, wrong) == ({"dashboard.log": "o,slash,ctrl+f", "log.search": "f5,ampersand,Z"}, [])
+    good, wrong = checked(asked(dashboard__log="o, /,ctrl+f", log__search="f5,%,Z"))
+    assert (good, wrong) == ({"dashboard.log": "o,slash,ctrl+f", "log.search": "f5,percent_sign,Z"}, [])
 
 
 @pytest.mark.parametrize(
@@ -154,3 +154,25 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
     log = found["dashboard.log"]
     assert (log["keys"], log["default"]) == (["o"], ["l"])
     assert "line 3: keys: dashboard.nothing: no such key id" in told.stderr
+
+
+def test_a_letter_has_one_meaning_on_all_pages() -> None:
+    dialogs = {"ask", "choose", "confirm", "paste", "help"}
+    moves = {"k", "j", "g", "G", "q"}
+    assert len(set(LETTERS.values())) == len(LETTERS) and not moves & set(LETTERS.values())
+    strays = [
+        (page, binding.key, binding.id)
+        for page in KEYS
+        if page not in dialogs
+        for binding in bindings(page)
+        if len(binding.key) == 1 and binding.key.isalpha() and binding.key not in {*LETTERS.values(), *moves}
+    ]
+    assert strays == []
+    actions: dict[str, set[str]] = {}
+    for page in KEYS:
+        for binding in bindings(page) if page not in dialogs else ():
+            if len(binding.key) == 1 and binding.key in LETTERS.values() and binding.description not in ("", "back"):
+                actions.setdefault(binding.key, set()).add(binding.description)
+    several = {key: said for key, said in actions.items() if len(said) > 1}
+    # the page of responses compares them, the log has nothing to edit
+    assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}, "x": {"stop", "read-only"}}

@@ -197,7 +197,7 @@ async def test_f_makes_the_fix_a_setting_of_this_launch(make: SimpleNamespace, h
         await until(pilot, lambda: editor.draft.changed)
         (name, value), *_ = fixable[0].change.items()
         assert editor.draft.value(tuple(name.split("."))) == value
-        await pilot.press("ctrl+s")
+        await pilot.press("w")
         await until(pilot, lambda: f"{name.rpartition('.')[2]}: {value}" in Path(file).read_text())
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen and screen.plan.command and not screen.doing)

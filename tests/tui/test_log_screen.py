@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pilots import until
 from textual.pilot import Pilot
 
 from launcher.console.pager import Entry
@@ -130,6 +131,27 @@ async def test_search_goes_from_place_to_place_and_around(make: SimpleNamespace,
         assert "no 'nowhere' in the log" in state_line(pilot)
 
 
+async def test_matches_are_counted_and_shown_alone(make: SimpleNamespace, run: Path) -> None:
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        view = await opened(pilot, "slash", *"engine speaks", "enter")
+        await pressed(pilot, "n")
+        await until(pilot, lambda: "5 lines with 'engine speaks'" in state_line(pilot))
+        await pressed(pilot, "ampersand")
+        assert [entry.text for entry in view.entries] == [f"engine speaks {n}" for n in (500, 1000, 2000, 2500, 3000)]
+        await pressed(pilot, "escape")
+        assert len(view.entries) == view.room and isinstance(app.screen, LogScreen)
+
+
+async def test_long_lines_wrap(make: SimpleNamespace, home: Path) -> None:
+    app = make.app(make.run(log=f"first\n{'x' * 100} the end of it\n"))
+    async with app.run_test(size=HOME) as pilot:
+        view = await opened(pilot)
+        assert "the end of it" not in drawn(view)
+        await pressed(pilot, "W")
+        assert "the end of it" in drawn(view) and drawn(view).count("x") == 100
+
+
 async def test_a_place_far_along_a_line_comes_into_sight(make: SimpleNamespace, home: Path) -> None:
     app = make.app(make.run(log=f"first\nstep:1 {'- a/b:0.5 ' * 100}- far/away:1 {'- c/d:2 ' * 100}\nlast\n"))
     async with app.run_test(size=HOME) as pilot:
@@ -142,7 +164,7 @@ async def test_a_place_far_along_a_line_comes_into_sight(make: SimpleNamespace, 
 async def test_errors_steps_and_lines(make: SimpleNamespace, run: Path) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
-        view = await opened(pilot, "E")
+        view = await opened(pilot, "e")
         assert chosen(view).text.startswith("RuntimeError: CUDA error")
         assert any(role == "critical" for row in view.draw(*view.size) for _, role in row)
         await pressed(pilot, "number_sign", *"12", "enter")
@@ -157,7 +179,7 @@ async def test_errors_steps_and_lines(make: SimpleNamespace, run: Path) -> None:
 async def test_the_filter_shows_one_source(make: SimpleNamespace, run: Path) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
-        view = await opened(pilot, "s", "tab", "tab")
+        view = await opened(pilot, "tab", "tab", "tab")
         assert "[engine]" in state_line(pilot)
         assert [entry.text for entry in view.entries] == [
             f"engine speaks {number}" for number in (500, 1000, 2000, 2500, 3000)
@@ -171,7 +193,7 @@ async def test_the_filter_shows_one_source(make: SimpleNamespace, run: Path) -> 
 async def test_copies_go_to_the_clipboard_and_to_a_file(make: SimpleNamespace, run: Path, tmp_path: Path) -> None:
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
-        await opened(pilot, "home", "space", "down", "down", "c")
+        await opened(pilot, "home", "space", "down", "down", "y")
         text = "(TaskRunnerV1) word 1\n(TaskRunnerV1) word 2\n(TaskRunnerV1) word 3\n"
         assert app.clipboard == text
         copied = tmp_path / "cache" / "copied" / f"{run.name}.txt"
@@ -229,7 +251,7 @@ def real(make: SimpleNamespace, name: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "keys", [("E",), ("slash", *"cache", "enter"), ("s", "tab", "tab")], ids=["error", "search", "engine"]
+    "keys", [("e",), ("slash", *"cache", "enter"), ("tab", "tab", "tab")], ids=["error", "search", "engine"]
 )
 def test_looks(snap_compare: Compare, make: SimpleNamespace, keys: tuple[str, ...]) -> None:
     async def ready(pilot: Pilot[Any]) -> None:

@@ -246,7 +246,7 @@ async def test_watching_deletes_nothing(make: SimpleNamespace) -> None:
         await opened(pilot)
         await pilot.press("home", "D")
         await pilot.pause()
-        assert "deletes nothing" in toasts(app) and runs["done"].exists()
+        assert "Read-only" in toasts(app) and runs["done"].exists()
 
 
 async def test_a_click_chooses_and_a_second_one_opens(make: SimpleNamespace) -> None:
@@ -386,4 +386,4 @@ async def test_the_whole_footer_fits_on_the_way_back_to_a_run(make: SimpleNamesp
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.query("FooterKey")))
         await opened(pilot)
         keys = {key.description: key.region for key in app.screen.query("FooterKey")}
-        assert {"back", "help"} <= set(keys) and all(region.right <= 80 for region in keys.values())
+        assert {"quit", "help"} <= set(keys) and all(region.right <= 80 for region in keys.values())

@@ -55,7 +55,7 @@ async def settle(pilot: Pilot[Any], *keys: str) -> Any:
 async def opened(pilot: Pilot[Any]) -> SampleDiffScreen:
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
-    screen = await settle(pilot, "s", "v", "right", "d")
+    screen = await settle(pilot, "s", "tab", "right", "c")
     assert isinstance(screen, SampleDiffScreen)
     return screen
 
@@ -79,7 +79,7 @@ async def test_the_answers_of_all_steps_come_newest_first_and_differ_word_by_wor
         assert "step 10, score 0 → step 30, score 1" in text and "[-She sells 3 eggs a day.-]" in text
         await settle(pilot, "right", "right", "right")
         assert "step 30, score 1" in seen(pilot.app)  # the chosen answer itself
-        await settle(pilot, "d")
+        await settle(pilot, "c")
         assert not isinstance(pilot.app.screen, SampleDiffScreen)
 
 
@@ -87,7 +87,7 @@ async def test_of_an_older_answer_the_newer_ones_are_what_it_became(make: Simple
     async with make.app(run).run_test(size=HOME) as pilot:
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
-        screen = await settle(pilot, "s", "v", "left", "left", "d")
+        screen = await settle(pilot, "s", "tab", "left", "left", "c")
         assert screen.dump.step == 10
         assert "step 10, score 0 → step 20, score 1" in seen(pilot.app)
         assert "[-7-]" in seen(pilot.app) and "{+6+}" in seen(pilot.app)
@@ -101,7 +101,7 @@ async def test_a_prompt_that_was_asked_once_says_so(make: SimpleNamespace, run: 
         async with make.app(run).run_test(size=size) as pilot:
             await pilot.app.workers.wait_for_complete()
             await pilot.pause()
-            screen = await settle(pilot, "s", "d", "left", "pagedown", "right")
+            screen = await settle(pilot, "s", "c", "left", "pagedown", "right")
             assert len(screen.responses) == 1
             assert size != HOME or "No other step asked this prompt" in seen(pilot.app)
 

@@ -78,7 +78,7 @@ async def pressed(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
 
 async def test_order_and_find(make: SimpleNamespace, run: Path) -> None:
     async with make.app(run).run_test(size=HOME) as pilot:
-        screen = await opened(pilot, "left", "o")
+        screen = await opened(pilot, "left", "O")
         scores = [sample.score for sample in screen.samples]
         assert screen.samples[ordered(screen.samples, "best first")[0]].score == max(scores) == 1.0
         assert "best first" in seen(pilot) and "score 1" in seen(pilot)
@@ -91,7 +91,7 @@ async def test_order_and_find(make: SimpleNamespace, run: Path) -> None:
 async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, home: Path) -> None:
     run = make.run(attempts=[make.recorded(3)])
     async with make.app(run).run_test(size=(30, 8)) as pilot:
-        screen = await opened(pilot, "right", "o", "down", "v", "v")
+        screen = await opened(pilot, "right", "O", "down", "tab", "tab")
         assert "no answers" in seen(pilot)
         folder = run / "samples" / "rollout"
         folder.mkdir(parents=True)
@@ -130,6 +130,6 @@ def test_orders_keep_every_sample_and_unscored_ones_last() -> None:
 
 def test_looks(snap_compare: Compare, make: SimpleNamespace, run: Path) -> None:
     async def ready(pilot: Pilot[Any]) -> None:
-        await opened(pilot, "left", "o", "down")
+        await opened(pilot, "left", "O", "down")
 
     assert snap_compare(make.app(run), terminal_size=HOME, run_before=ready)

@@ -198,7 +198,7 @@ class LogScreen(Screen[None]):
         if pager is None:
             return
         found = await asyncio.to_thread(lambda: diagnose(chunks(pager.path)))
-        line = found.evidence[0].line if found.evidence else None
+        line = found.evidence[0].line if found.failed and found.evidence else None
         offset = await asyncio.to_thread(lambda: pager.offset_of(line)) if line is not None else None
         if offset is None:
             self._seek(both(TROUBLE, self.view.keep), "error", pager.size, forward=False)

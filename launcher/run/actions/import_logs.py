@@ -20,8 +20,6 @@ from launcher.run.reading.recorded import LogClock, read_attempt
 from launcher.run.reading.source import LogFile, chunks, log_file
 from launcher.run.reading.steps import earlier_steps, steps
 
-_OUTCOMES = ("finished", "stopped", "running")
-
 
 @dataclass
 class _Attempt:
@@ -114,7 +112,7 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         state = RunState("imported", attempt=attempt.number, created=now, started=started, ended=clock.now)
         if console:
             found = diagnose(chunks(attempt.console))
-            outcome = found.cause if found.cause in _OUTCOMES else "failed"
+            outcome = "failed" if found.failed else found.cause
             error = found.title if outcome == "failed" else None
             state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
