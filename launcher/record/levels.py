@@ -18,7 +18,13 @@ class Level(IntEnum):
     def __str__(self) -> str:
         return self.name.replace("_", "-")
 
+    @property
+    def words(self) -> str:
+        """The level as people see it; JSON has `str()`."""
+        return _WORDS.get(self, str(self))
 
+
+_WORDS = {Level.N_A: "not judged", Level.WARM: "warming up"}
 _Named = tuple[tuple[Level, str], ...]
 FLAGS: _Named = ((Level.NOTICE, "notice"), (Level.WARN, "warn"), (Level.CRITICAL, "critical"))
 SERIOUS: _Named = FLAGS[1:]

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from launcher.console.phases import PHASES
-from launcher.format import duration, number
+from launcher.format import duration
 from launcher.health.verdict import TOO_SHORT, shown
-from launcher.record.levels import Bound, Level
+from launcher.record.check import Bound
+from launcher.record.levels import Level
 from launcher.record.state import RunState
 from tui.drawing import glyphs
 from tui.drawing.rows import Row, Span
@@ -151,14 +152,3 @@ def strictest(bounds: Iterable[Bound]) -> list[Bound]:
         if known is None or (bound.value < known.value if side == ">" else bound.value > known.value):
             found[bound.level, side] = bound
     return sorted(found.values(), key=lambda bound: (bound.level, bound.side))
-
-
-def bound_words(bound: Bound) -> str:
-    """`WARN > 0.151`."""
-    return f"{bound_side(bound)} {number(bound.value)}"
-
-
-def bound_side(bound: Bound) -> str:
-    """`WARN >`: a line that a curve is above of may be one that it must not fall below."""
-    side = {">=": "≥", "<=": "≤"}.get(bound.side, bound.side)
-    return f"{bound.level} {side}"
