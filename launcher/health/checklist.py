@@ -180,7 +180,7 @@ class Checklist:
         return verdict.verdict(self.checks(), self._steps)
 
     def sentence(self, outcome: str | None = None) -> str:
-        """The verdict in words: `HEALTHY — 19 of 31 rules judged, 8 N-A, 4 warming up`.
+        """The verdict in words: `OK — 19 of 31 rules judged, 8 not judged, 4 warming up`.
 
         `outcome` is the state of the run: `running`, `finished`, `failed`, ...; without it, what `ended`
         heard.

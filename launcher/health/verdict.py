@@ -9,14 +9,7 @@ from launcher.record.state import ENDED
 WARM_STEPS = 20  # before that a run without flags is still warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
 _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
-_RUNNING = {
-    Level.CRITICAL: "CRITICAL",
-    Level.WARN: "WARNING",
-    Level.NOTICE: "WATCH",
-    Level.OK: "HEALTHY",
-    Level.WARM: "WARMING UP",
-}
-TOO_SHORT = "TOO SHORT"  # stands for WARM when a run has ended
+TOO_SHORT = "too short"  # stands for WARM when a run has ended
 _BROKEN_OFF = {"stopped", "lost", "imported"}  # no more steps come
 _FINISHED = {Level.CRITICAL: "FINISHED with critical flags", Level.WARN: "FINISHED with warnings"}
 
@@ -59,14 +52,14 @@ def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
     elif outcome == "finished":
         word = _FINISHED.get(level, "FINISHED")
     elif outcome in _BROKEN_OFF and level == Level.WARM:
-        word = TOO_SHORT
+        word = TOO_SHORT.upper()
     else:
-        word = _RUNNING[level]
+        word = level.words.upper()
     unknown = sum(check.level == Level.N_A for check in checks)
     warming = sum(check.level == Level.WARM for check in checks)
     muted = sum(check.muted for check in checks)
     parts = [f"{len(checks) - unknown - warming} of {len(checks)} rules judged"]
-    parts += [f"{unknown} N-A"] if unknown else []
+    parts += [f"{unknown} not judged"] if unknown else []
     parts += [f"{warming} warming up"] if warming else []
     parts += [f"{muted} muted"] if muted else []
     return f"{word} — {', '.join(parts)}"
@@ -74,4 +67,6 @@ def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
 
 def shown(state: str, verdict: str | None) -> str:
     """A run's verdict as people see it: one that has ended warms up no more. JSON keeps the level."""
-    return TOO_SHORT if verdict == "WARM" and state in ENDED else verdict or "–"
+    if verdict == str(Level.WARM):
+        return TOO_SHORT if state in ENDED else Level.WARM.words
+    return verdict or "–"

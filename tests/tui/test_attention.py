@@ -110,7 +110,7 @@ async def test_toast_and_bell_as_the_preset_wants(
         make.add_events(warned, make.rise(63, "KL-1", "CRITICAL", "[red]KL[/] \x1b[2J"))
         await until(pilot, lambda: rings)
         assert not toasts(app)
-        assert app.title == "▲ WARNING KL-4 · running · toy-cpu"
+        assert app.title == "▲ WARN KL-4 · running · toy-cpu"
 
 
 async def test_a_new_title_of_the_terminal_repaints_nothing(
@@ -130,8 +130,8 @@ async def test_a_new_title_of_the_terminal_repaints_nothing(
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (RunState("running", verdict="WARN", flags=("KL-4", "ENT-1")), "▲ WARNING KL-4 · running · x"),
-        (RunState("running", verdict="OK", phase="rollout"), "● healthy · running · x"),
+        (RunState("running", verdict="WARN", flags=("KL-4", "ENT-1")), "▲ WARN KL-4 · running · x"),
+        (RunState("running", verdict="OK", phase="rollout"), "● OK · running · x"),
         (RunState("failed", verdict="CRITICAL", flags=("ERR-1",)), "✖ CRITICAL ERR-1 · failed · x"),
     ],
 )
@@ -236,8 +236,8 @@ def wait(found: Any, shown: Terminal) -> None:
 def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace, warned: Path, home: Path) -> None:
     shown = attach(home)
     try:
-        shown.wait_for(lambda text: "Is the drift buying reward?" in text)
-        wait(lambda: shown.screen.title == "▲ WARNING KL-4 · running · toy-cpu", shown)
+        shown.wait_for(lambda text: "Unrewarded drift" in text)
+        wait(lambda: shown.screen.title == "▲ WARN KL-4 · running · toy-cpu", shown)
         assert terminal.PUSH_TITLE.encode() in shown.raw
         titles = shown.raw.count(b"\x1b]2;")
         shown.pump(2.5)
@@ -260,7 +260,7 @@ def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace,
 def test_a_terminal_that_hangs_up_ends_the_screen(make: SimpleNamespace, warned: Path, home: Path, owned: bool) -> None:
     shown = attach(home, owned=owned)
     try:
-        shown.wait_for(lambda text: "Is the drift buying reward?" in text)
+        shown.wait_for(lambda text: "Unrewarded drift" in text)
         shown.hang_up()
         assert shown.process.poll() is not None
     finally:
@@ -271,7 +271,7 @@ def test_e_edits_the_settings_of_the_run_from_the_first_fix_on(make: SimpleNames
     make.write_info(warned, preset={"algorithm": "ppo", "actor": {"lr": 3e-6}})
     shown = attach(home)
     try:
-        shown.wait_for(lambda text: "Is the drift buying reward?" in text)
+        shown.wait_for(lambda text: "Unrewarded drift" in text)
         shown.send("\r")
         shown.wait_for(lambda text: "e actor_rollout_ref.actor.optim.lr" in text)
         shown.send("e")

@@ -44,7 +44,7 @@ async def test_a_live_run_shows_all_it_has(make: SimpleNamespace, warned: Path) 
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         assert "toy-cpu · 7f3a" in drawn(app, HeaderLine)
-        assert "▲ WARNING KL-4" in drawn(app, HeaderLine)
+        assert "▲ WARN KL-4" in drawn(app, HeaderLine)
         assert "step 62/80" in drawn(app, ProgressLine)
         assert ["best" in drawn(app, MetricChart, 0), "usual" in drawn(app, MetricChart, 1)] == [True, True]
         assert "Saving checkpoint to" in drawn(app, LogTail)

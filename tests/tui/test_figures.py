@@ -7,8 +7,9 @@ import pytest
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
+from launcher.record.check import Bound
 from launcher.record.events import Event, PhaseChange
-from launcher.record.levels import Bound, Level
+from launcher.record.levels import Level
 from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, headline, plot, trend
 from tui.charts.marks import rises
 
@@ -65,7 +66,7 @@ def test_a_limit_says_which_side_of_it_is_bad(make: SimpleNamespace) -> None:
     bounds = [Bound(level=Level.WARN, side="<", value=-0.05), Bound(level=Level.NOTICE, side=">=", value=0.5)]
     steps = store(make.made_up(3, actor__reward_kl_penalty=0.1))
     shown = plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": bounds})
-    assert [limit.label for limit in shown.limits] == ["WARN <", "NOTICE ≥"]
+    assert [limit.label for limit in shown.limits] == ["WARN < -0.050", "NOTICE ≥ 0.500"]
 
 
 def test_the_longest_answers_are_told_with_their_share(make: SimpleNamespace) -> None:

@@ -75,8 +75,8 @@ def test_no_color_means_none_and_the_states_can_still_be_read(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:
     terminal = attach(terminals, warned, {**env, "NO_COLOR": "1"})
-    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text and "reward" in text and "⡀" in text.replace("⣀", "⡀"))
-    for key, shows in (("h", "Is the drift buying reward?"), ("h", "checks"), ("?", "Keys")):
+    terminal.wait_for(lambda text: "▲ WARN KL-4" in text and "reward" in text and "⡀" in text.replace("⣀", "⡀"))
+    for key, shows in (("h", "Unrewarded drift"), ("h", "checks"), ("?", "Keys")):
         terminal.send(key)
         terminal.wait_for(lambda text, shows=shows: shows in text)
     assert SGR.search(terminal.raw), "bold is no colour"
@@ -88,7 +88,7 @@ def test_colours_are_those_of_the_terminal_where_it_has_sixteen(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:
     terminal = attach(terminals, warned, {**env, "TEXTUAL_COLOR_SYSTEM": "standard"})
-    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text)
+    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
     used = colours(terminal.raw)
     assert used and not used & {38, 48}
 
@@ -106,7 +106,7 @@ def test_the_mouse_is_taken_only_where_it_is_wanted(
     env: dict[str, str], warned: Path, terminals: list[Terminal], more: dict[str, str], options: list[str], taken: bool
 ) -> None:
     terminal = attach(terminals, warned, env | more, *options)
-    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text)
+    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
     assert (b"\x1b[?1000h" in terminal.raw or b"\x1b[?1003h" in terminal.raw) == taken
 
 
@@ -114,7 +114,7 @@ def test_nothing_moves_and_nothing_is_written_while_nothing_changes(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:
     terminal = attach(terminals, warned, env)
-    terminal.wait_for(lambda text: "▲ WARNING KL-4" in text)
+    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
     terminal.send("l")
     terminal.wait_for(lambda text: "following" in text)
     terminal.send("/")  # a field to type in: no blinking cursor
@@ -207,7 +207,7 @@ def tmux(env: dict[str, str]) -> Iterator[Tmux]:
 def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: Path) -> None:
     def whole(seen: str) -> bool:
         """With the limits of the rules, which come after the first frame."""
-        return all(part in seen for part in ("▲ WARNING KL-4", "NOTICE ≥ ╌", "reward", "leave running"))
+        return all(part in seen for part in ("▲ WARN KL-4", "NOTICE ≥ ╌", "reward", "leave running"))
 
     def charts(seen: str) -> list[str]:
         return seen.splitlines()[2:15]

@@ -34,8 +34,8 @@ def test_an_ended_run_does_not_say_what_it_did_last(make: SimpleNamespace) -> No
 
 
 def test_the_verdict_names_the_worst_flag_and_counts_the_others(make: SimpleNamespace) -> None:
-    assert text(verdict_words(make.running(verdict="WARN", flags=("KL-4", "ENT-1", "LEN-1")))) == "▲ WARNING KL-4 +2"
-    assert text(verdict_words(make.running())) == "● healthy"
+    assert text(verdict_words(make.running(verdict="WARN", flags=("KL-4", "ENT-1", "LEN-1")))) == "▲ WARN KL-4 +2"
+    assert text(verdict_words(make.running())) == "● OK"
     assert text(verdict_words(RunState("queued"))) == "· not judged"
 
 
@@ -43,7 +43,7 @@ def test_a_run_that_has_ended_warms_up_no_more(make: SimpleNamespace) -> None:
     assert text(verdict_words(make.running(verdict="WARM"))) == "· warming up"
     for state in ENDED:
         assert text(verdict_words(make.ended(state, verdict="WARM"))) == "· too short"
-        assert text(verdict_words(make.ended(state, verdict="OK"))) == "● healthy"
+        assert text(verdict_words(make.ended(state, verdict="OK"))) == "● OK"
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ async def test_runs_come_newest_first_with_the_live_one_chosen(make: SimpleNames
         lines = options(app)
         assert [line.split()[1] for line in lines[1:4]] == ["finished", "running", "failed"]
         curve = lines[1].split()[9]
-        assert lines[1].split()[5:] == ["●", "healthy", "80/80", "0.875", curve, "3m", "20s"]
+        assert lines[1].split()[5:] == ["●", "OK", "80/80", "0.875", curve, "3m", "20s"]
         assert len(curve) == 8 and curve[0] == "▁" and "█" in curve
         assert "–/80" in lines[3] and all(len(line) <= 80 for line in lines[:4])
         assert chosen(app) == f"run {runs['live']}"

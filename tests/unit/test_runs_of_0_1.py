@@ -208,7 +208,7 @@ def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> Non
         (FINISHED, "FINISHED — 15 of 31 rules judged", []),
         (STOPPED, "TOO SHORT — ", []),
         (FAILED, "FAILED — 0 of 31 rules judged", []),
-        (REPLAYED, "WATCH — ", [("TRUNC-1", 11, "NOTICE")]),
+        (REPLAYED, "NOTICE — ", [("TRUNC-1", 11, "NOTICE")]),
         (IMPORTED, "FAILED — ", [("ERR-1", 0, "WARN"), ("ERR-1", 0, "CRITICAL")]),
     ],
 )

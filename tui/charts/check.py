@@ -14,7 +14,7 @@ from tui.drawing import glyphs
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.words.run import LEVELS, level_sign, strictest
+from tui.words.run import level_sign, strictest
 
 NEAR = 1.0  # a limit so many heights of the curve away still gets onto its chart; one further off is named at its edge
 _RECENT = 40  # values whose trend the arrow shows
@@ -49,7 +49,7 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
         return whole.low - NEAR * height <= value <= whole.high + NEAR * height
 
     return [
-        Limit(bound.value, LEVELS[str(bound.level)][2], bound_words(bound), near(bound.value), True)
+        Limit(bound.value, level_sign(bound.level)[1], bound_words(bound), near(bound.value), True)
         for bound in reversed(strictest(bounds))
     ]
 

@@ -11,7 +11,7 @@ from launcher.record.state import RunState
 from tui.drawing import glyphs
 from tui.drawing.plot import Limit, Mark
 from tui.drawing.rows import Span
-from tui.words.run import LEVELS, level_sign, strictest
+from tui.words.run import level_sign, strictest
 
 Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
 
@@ -37,6 +37,4 @@ def rises(events: Iterable[Event]) -> list[LevelChange]:
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
     """The limits as lines where the curve comes near them, the worst first."""
-    return [
-        Limit(bound.value, LEVELS[str(bound.level)][2], bound_words(bound)) for bound in reversed(strictest(bounds))
-    ]
+    return [Limit(bound.value, level_sign(bound.level)[1], bound_words(bound)) for bound in reversed(strictest(bounds))]

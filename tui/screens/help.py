@@ -16,8 +16,8 @@ from tui.widgets.lines import Lines
 from tui.words.run import LEVELS, STATES
 
 _LEVELS = {
-    "N-A": "cannot be judged in this run",
-    "WARM": "still collecting a baseline",
+    "not judged": "cannot be judged in this run",
+    "warming up": "still collecting a baseline",
     "OK": "nothing to see",
     "NOTICE": "worth a look, often harmless",
     "WARN": "likely a problem; training goes on",
@@ -60,7 +60,7 @@ class HelpScreen(ModalScreen[None]):
 def _signs() -> list[Row]:
     rows: list[Row] = [[("Checks", "title")]]
     rows += [
-        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][2]), (words, "text")] for level, words in _LEVELS.items()
+        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][1]), (words, "text")] for level, words in _LEVELS.items()
     ]
     rows += [[], [("Runs", "title")]]
     rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]

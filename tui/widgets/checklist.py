@@ -29,13 +29,13 @@ def check_row(check: Check, name: int, chosen: bool = False) -> Row:
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """`26 more fine · 3 warming up · 2 not applicable`, of the checks that are not shown."""
+    """`26 more OK · 3 warming up · 2 not judged`, of the checks that are not shown."""
     counts = Counter("muted" if check.muted else str(check.level) for check in checks)
     words = {
-        "CRITICAL": "more critical",
-        "WARN": "more warnings",
-        "NOTICE": "more to watch",
-        "OK": "more fine",
+        "CRITICAL": "more CRITICAL",
+        "WARN": "more WARN",
+        "NOTICE": "more NOTICE",
+        "OK": "more OK",
         "WARM": "warming up",
         "N-A": "not judged",
         "muted": "muted",

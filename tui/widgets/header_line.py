@@ -14,7 +14,7 @@ WIDE = 100  # columns that leave room for how long a phase takes
 
 
 class HeaderLine(Painted):
-    """`name · id   ● running · rollout 96/128   ▲ WARNING KL-4   up 52m`.
+    """`name · id   ● running · rollout 96/128   ▲ WARN KL-4   up 52m`.
 
     In a narrow terminal the name gives way first, then the uptime; state and verdict stay. Where there is
     room for nothing else, it gets all lines and says the same in a sentence.

@@ -23,14 +23,14 @@ STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
     "imported": (glyphs.IMPORTED, "dim"),
 }
 
-LEVELS: dict[str, tuple[str, str, str]] = {  # level -> sign, verdict of a run, role
-    "N-A": (glyphs.NONE, "not judged", "dim"),
-    "WARM": (glyphs.NONE, "warming up", "dim"),
-    TOO_SHORT: (glyphs.NONE, "too short", "dim"),
-    "OK": (glyphs.OK, "healthy", "ok"),
-    "NOTICE": (glyphs.NOTICE, "WATCH", "notice"),
-    "WARN": (glyphs.WARN, "WARNING", "warn"),
-    "CRITICAL": (glyphs.CRITICAL, "CRITICAL", "critical"),
+LEVELS: dict[str, Span] = {  # word of a level -> sign, role
+    Level.N_A.words: (glyphs.NONE, "dim"),
+    Level.WARM.words: (glyphs.NONE, "dim"),
+    TOO_SHORT: (glyphs.NONE, "dim"),
+    "OK": (glyphs.OK, "ok"),
+    "NOTICE": (glyphs.NOTICE, "notice"),
+    "WARN": (glyphs.WARN, "warn"),
+    "CRITICAL": (glyphs.CRITICAL, "critical"),
 }
 
 _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
@@ -60,11 +60,15 @@ def _doing(state: RunState, now: float | None) -> str:
 
 def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
     """Sign, word and role of a run's verdict."""
-    return LEVELS.get(shown(state, verdict), LEVELS["N-A"])
+    word = shown(state, verdict)
+    if word not in LEVELS:
+        word = Level.N_A.words
+    sign, role = LEVELS[word]
+    return sign, word, role
 
 
 def verdict_words(state: RunState) -> Row:
-    """`▲ WARNING KL-4 +1`: the verdict, the worst flag, how many more are on."""
+    """`▲ WARN KL-4 +1`: the verdict, the worst flag, how many more are on."""
     sign, word, role = verdict_word(state.state, state.verdict)
     flags = state.flags
     row: Row = [(f"{sign} {word}", role)]
@@ -77,8 +81,7 @@ def verdict_words(state: RunState) -> Row:
 
 def level_sign(level: Level) -> Span:
     """The sign of a level in its role."""
-    sign, _, role = LEVELS[str(level)]
-    return sign, role
+    return LEVELS[level.words]
 
 
 def uptime(state: RunState, now: float | None) -> str:
