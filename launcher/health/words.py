@@ -17,7 +17,7 @@ def bound_words(bound: Bound) -> str:
 
 
 def limits_by_figure(check: Check) -> list[tuple[str, Sequence[Bound]]]:
-    """What is compared, with its value, and its limits: `lowest of 5 steps 0.977`, [...].
+    """What is compared, with its value, and its limits: `lowest of 5 steps is 0.977`, [...].
 
     The metric itself is named only where the check is about several.
     """
@@ -25,7 +25,7 @@ def limits_by_figure(check: Check) -> list[tuple[str, Sequence[Bound]]]:
     found: list[tuple[str, Sequence[Bound]]] = []
     for (figure, series, now), bounds in groupby(check.bounds, lambda each: (each.figure, each.series, each.now)):
         words = figure or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
-        value = "–" if now is None else number(now)
+        value = "(not now)" if now is None else f"is {number(now)}"
         found.append((f"{words} {value}" if figure else words, list(bounds)))
     return found
 

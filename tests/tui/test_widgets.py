@@ -31,8 +31,8 @@ def header(state: RunState, columns: int, name: str = "gsm8k-0.5b-24gb") -> str:
 
 def test_the_header_gives_up_the_name_before_state_and_verdict(make: SimpleNamespace) -> None:
     state = make.running(verdict="WARN", flags=("KL-4",))
-    assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARN KL-4        up 3m")
-    assert header(state, 60) == " gsm8k-0…  ● running · rollout 24/32  ▲ WARN KL-4  up 3m"
+    assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARN KL-4           up 3m")
+    assert header(state, 60) == " gsm8k-0.5b…  ● running · rollout 24/32  ▲ WARN KL-4  up 3m"
     assert header(state, 34) == " ● running  ▲ WARN KL-4"
 
 
@@ -107,11 +107,11 @@ def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> No
     assert lines(widget.draw(80, 4)) == [
         " ▲ WARN     Unrewarded drift   KL rose by 0.12",
         " ◆ NOTICE   Entropy collapse   entropy 0.04",
-        " ● OK       Non-finite numbers     112 figures, all finite",
+        " ● OK       Non-finite numbers 112 figures, all finite",
         f"{'   17 more OK · 2 not judged':<61} ↑↓ enter explains",
     ]
     assert lines(widget.draw(50, 4))[1:3] == [" ◆ NOTICE   entropy 0.04", " ● OK       Non-finite numbers"]
-    assert lines(widget.draw(80, 1)) == [" ▲ WARN     Unrewarded drift   KL rose by 0.12"]
+    assert lines(widget.draw(80, 1)) == [" ▲ WARN     Unrewarded drift KL rose by 0.12"]
     assert lines(widget.draw(60, 3))[2] == "   18 more OK · 2 not judged"
     assert lines(widget.draw(60, 2))[1] == "   1 more NOTICE · 18 more OK · 2 not judged"
     assert len(widget.draw(80, 60)) == 21  # all that were judged, and a line about those that were not
@@ -127,9 +127,9 @@ def test_a_muted_check_is_only_counted() -> None:
 
 def test_the_full_list_says_since_when() -> None:
     check = Check("KL-4", "Is it?", Level.WARN, "KL rose", since=57)
-    assert lines(check_rows(check, 80)) == [" ▲ WARN      Is it? KL-4", "             since step 57: KL rose"]
+    assert lines(check_rows(check, 80)) == [" ▲ WARN       Is it? KL-4", "              since step 57: KL rose"]
     cleared = Check("KL-4", "Is it?", Level.OK, "fine", was=Level.WARN, cleared=70)
-    assert lines(check_rows(cleared, 80))[1] == "             fine (WARN until step 70)"
+    assert lines(check_rows(cleared, 80))[1] == "              fine (WARN until step 70)"
 
 
 def test_the_log_tail_skips_what_stands_elsewhere() -> None:

@@ -1,6 +1,7 @@
 """The limits that a row shows are those that its level comes from."""
 
 import gzip
+import json
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from launcher.commands.report import health
 from launcher.health.checklist import Checklist
 from launcher.health.clauses import Clause, Rung, bounds
 from launcher.health.state import Reading, State
@@ -170,6 +172,16 @@ def test_limits_that_do_not_move_with_the_run_are_marked() -> None:
     assert fixed["KL-0"] == ["NOTICE < -0.020", "WARN < -0.050"]
     assert fixed["ENT-1"] == ["NOTICE < 0.045"]
     assert fixed["REW-1"] == fixed["GRAD-1"] == []
+
+
+def test_a_command_prints_the_limits_of_what_is_on(capsys: pytest.CaptureFixture[str]) -> None:
+    health(str(LOGS / "kl-blowup.log.gz"))
+    told = capsys.readouterr().out
+    assert "WARN        TRUNC-1  Truncated responses: 99.2 %" in told
+    assert "lowest of 5 steps is 0.977: NOTICE holds > 0.400 (crossed), WARN holds > 0.800 (crossed)" in told
+    health(str(LOGS / "kl-blowup.log.gz"), json=True)
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {check["rule"] for check in last["checks"]} == set(last["rules"])
 
 
 def test_a_rule_that_judges_nothing_has_no_limits() -> None:
