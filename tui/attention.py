@@ -118,6 +118,6 @@ class Attention:
 
 
 def title(name: str, state: RunState) -> str:
-    """`▲ WARNING KL-4 · running · toy-cpu`: changes with the verdict and the state alone."""
+    """`▲ WARN KL-4 · running · toy-cpu`: changes with the verdict and the state alone."""
     verdict = "".join(text for text, _ in verdict_words(state)[:2])
     return f"{verdict} · {state_words(state)[0][0].partition(' ')[2]} · {name}"

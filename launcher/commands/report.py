@@ -10,6 +10,7 @@ from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.format import duration, number, roughly
 from launcher.health.verdict import shown
 from launcher.record import layout as directory
+from launcher.record.check import Check
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
 from launcher.record.note import read_note
@@ -84,7 +85,7 @@ def status(run: Run, json: Json = False) -> None:
     for check in state.checks:
         if check.rule in state.flags:
             since = f" (since step {check.since})" if check.since is not None else ""
-            put(f"         {check.level} {check.rule} {check.question} {check.message}{since}")
+            put(f"         {check.level} {check.rule} {check.name}: {check.message}{since}")
     put(f"folder   {found.path}")
 
 
@@ -157,13 +158,25 @@ def health(
     if json:
         for change in changes:
             put_json(change.to_json())
-        put_json({"verdict": str(checklist.verdict), "rules": {check.rule: str(check.level) for check in checks}})
+        rules = {check.rule: str(check.level) for check in checks}
+        put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": [check.to_json() for check in checks]})
         return
     for change in changes:
-        put(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
-    put_table([(str(check.level), check.rule, f"{check.question} {check.message}") for check in checks])
+        put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
+    put_table([row for check in checks for row in _check_rows(check)])
     state = current(found) if isinstance(found, RunDir) else None  # a stop that was asked for is no failure
     put(checklist.sentence(state.outcome or state.state if state else None))
+
+
+def _check_rows(check: Check) -> list[tuple[str, str, str]]:
+    """Level, rule and what it says; of one that is on also the limits as they apply now."""
+    from launcher.health.words import bound_words, limits_by_figure
+
+    rows = [(check.level.words, check.rule, f"{check.name}: {check.message}")]
+    for figure, bounds in limits_by_figure(check) if check.on else ():
+        limits = ", ".join(f"{bound_words(bound)}{' (crossed)' if bound.crossed else ''}" for bound in bounds)
+        rows.append(("", "", f"limits now: {f'{figure}: ' if figure else ''}{limits}"))
+    return rows
 
 
 def diagnose(source: Source, json: Json = False) -> None:

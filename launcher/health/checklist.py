@@ -1,11 +1,11 @@
 """The checklist: feeds every rule, keeps the rows, tells what changed."""
 
-import math
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from launcher.errors import UserError
 from launcher.health import keys, verdict
+from launcher.health.clauses import bounds
 from launcher.health.config import RunConfig
 from launcher.health.fixes import fitting
 from launcher.health.frame import Frame, first
@@ -60,11 +60,11 @@ class _Entry:
         """The row of the rule. `logged` are the metrics seen so far: of each group one is drawn."""
         state, rule = self.state, self.rule
         groups = (next((key for key in group if key in logged), None) for group in rule.needs + rule.also)
-        keys = tuple(key for key in groups if key is not None)
-        bounds = rule.bounds(rule.limits.raising) if rule.on_chart and keys else ()
+        keys = tuple(dict.fromkeys(key for key in groups if key is not None))
+        limits, reading = rule.limits, state.reading if state.level >= Level.OK else None
         return Check(
             rule=rule.id,
-            question=rule.question,
+            name=rule.name,
             level=state.level,
             message=state.message,
             since=state.since,
@@ -73,7 +73,8 @@ class _Entry:
             family=rule.family,
             muted=self.muted,
             keys=keys,
-            bounds=tuple(bound for bound in bounds if math.isfinite(bound.value)),
+            bounds=bounds(reading.raising, reading.releasing, state.level, keys) if reading else (),
+            debounce=(limits.count, limits.window, limits.release),
             fixes=fitting(rule.fixes(), config, logged),
         )
 
@@ -179,7 +180,7 @@ class Checklist:
         return verdict.verdict(self.checks(), self._steps)
 
     def sentence(self, outcome: str | None = None) -> str:
-        """The verdict in words: `HEALTHY — 19 of 31 rules judged, 8 N-A, 4 warming up`.
+        """The verdict in words: `OK — 19 of 31 rules judged, 8 not judged, 4 warming up`.
 
         `outcome` is the state of the run: `running`, `finished`, `failed`, ...; without it, what `ended`
         heard.

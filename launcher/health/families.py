@@ -9,7 +9,6 @@ class Family(NamedTuple):
     meaning: str
     healthy: str
     bad: str
-    first_aid: str
 
 
 FAMILIES: dict[str, Family] = {
@@ -18,7 +17,6 @@ FAMILIES: dict[str, Family] = {
         "All figures finite, on every step.",
         "NaN in a loss or a value spreads into the weights; from then on every step is wasted. A single "
         "bad gradient norm is harmless, because veRL skips that update.",
-        "Stop, and go on from the last good checkpoint with a lower learning rate.",
     ),
     "kl": Family(
         "KL measures how far the policy has moved: from the model it started as (KL to the reference), or "
@@ -26,14 +24,12 @@ FAMILIES: dict[str, Family] = {
         "designed.",
         "KL to the reference climbs slowly and levels off; within a step it stays close to 0.",
         "A jump, or doubling again and again. A steady climb that brings no reward is as bad, only slower.",
-        "A stronger KL term, a lower learning rate, fewer epochs over each batch.",
     ),
     "entropy": Family(
         "Entropy says how undecided the model is about its next token. Without it, all samples are alike "
         "and nothing new can be found.",
         "It falls slowly, most of it early, and then flattens. Falling alone is not a fault.",
         "Close to 0 within a few steps: the model repeats itself. Climbing: it babbles.",
-        "A small entropy bonus (0.001–0.01), a higher sampling temperature, a lower learning rate.",
     ),
     "reward": Family(
         "The score of the sampled answers before any KL penalty: what the run is for.",
@@ -41,69 +37,57 @@ FAMILIES: dict[str, Family] = {
         "Flat for very long: suspect the reward function before the algorithm. A sudden leap: read "
         "samples before celebrating. Reward and length that shoot up together are the usual sign of a "
         "gamed reward.",
-        "Look at samples first. After a fall, return to the checkpoint before it.",
     ),
     "validation": Family(
         "The score on questions that are not trained on.",
         "Follows the training reward upward, with jitter from the small set.",
         "Falls over several validations while the training reward rises: the model learns the reward, not the task.",
-        "Keep the best checkpoint, stop early, or train on more varied data.",
     ),
     "length": Family(
         "How long answers are, and how many were cut off at the limit. A cut-off answer cannot be right.",
         "Length drifts slowly; few answers reach the limit.",
         "A rising share of cut-off answers usually pulls the reward down next. Collapsing length means "
         "that the model stops early.",
-        "A higher limit, a penalty for overlong answers, a look at the stop token.",
     ),
     "critic": Family(
         "The critic predicts the reward of an answer. Its loss should be small and its explained variance above 0.",
         "The loss falls within 20 to 40 steps and stays low; explained variance climbs towards 1.",
         "A critic that diverges feeds noise to the policy a few steps later.",
-        "A lower critic learning rate, some steps of critic warm-up, a look at the scale of the reward.",
     ),
     "gradient": Family(
         "The size of the policy's gradient, measured before clipping.",
         "Wanders around its usual size; single peaks are normal and are clipped.",
         "A series of peaks: the updates fight each other. Almost 0: the updates do nothing any more.",
-        "Peaks: a lower learning rate or a larger batch. Nothing left: look for missing reward signal or entropy.",
     ),
     "policy loss": Family(
         "The PPO loss itself. Its sign and a slow drift mean nothing: it is measured anew on every batch.",
         "Anything small around 0.",
         "Beyond 10, or NaN, something is broken.",
-        "A lower learning rate; check how advantages are normalised and how large rewards are.",
     ),
     "learning rate": Family(
         "The step size of the optimiser, as its schedule has it now.",
         "Above 0 from the end of the warm-up to the end of the run.",
         "0 for several steps: the schedule is longer or shorter than the run, and nothing is learned.",
-        "Check warm-up, scheduler and total steps against the length of the run.",
     ),
     "mismatch": Family(
         "Answers are sampled by the rollout engine and trained on by another implementation of the same "
         "model; both must give the same probabilities, from about the same weights.",
         "Differences in probability below 0.01, correlation close to 1.",
         "The policy learns from answers that it would not have given.",
-        "The same number format on both sides, importance sampling as a correction, fresher samples.",
     ),
     "speed": Family(
         "How long a step takes, without validation and saving.",
         "About constant for the same amount of tokens.",
         "Much slower than usual, or no step at all for a long time.",
-        "Look at GPU utilisation, temperature and other processes.",
     ),
     "memory": Family(
         "GPU memory that training has reserved at its peak, and memory of the host.",
         "Rises in the first steps and then stays.",
         "Steps upward late in the run: it will hit the ceiling.",
-        "First lower the micro batch sizes, then gpu_memory_utilization, then the response length; then "
-        "offload parameters and optimiser state.",
     ),
     "errors": Family(
         "Error messages in the log. Some are harmless: libraries that fail to report usage, for instance.",
         "None, or none that stops the steps.",
         "An exception of a worker: the run usually ends within the minute.",
-        "Read the last exception of the block; the first lines often name only who noticed.",
     ),
 }

@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from launcher.health import keys
 from launcher.health.signals import Signals
 from launcher.record.levels import Level
 
 
-@dataclass
 class Frame:
     """The figures of one step, with the signals of the run up to and including it.
 
@@ -18,13 +16,22 @@ class Frame:
     this step: some rules build on others.
     """
 
-    step: int
-    count: int
-    data: Mapping[str, float]
-    signals: Signals
-    three_decimals: bool = False
-    t: float | None = None
-    raw: dict[str, Level] = field(default_factory=dict)
+    def __init__(
+        self,
+        step: int,
+        count: int,
+        data: Mapping[str, float],
+        signals: Signals,
+        three_decimals: bool = False,
+        t: float | None = None,
+    ) -> None:
+        self.step = step
+        self.count = count
+        self.data = data
+        self.signals = signals
+        self.three_decimals = three_decimals
+        self.t = t
+        self.raw: dict[str, Level] = {}
 
     def get(self, names: Sequence[str]) -> float | None:
         """The value under the first of `names` that is present; None when it is missing or not finite.
@@ -33,6 +40,10 @@ class Frame:
         what they know and wait for the next figure.
         """
         return first(self.data, names)
+
+    def kl(self) -> float | None:
+        """KL to the reference policy."""
+        return self.get(keys.KL)
 
 
 def first(data: Mapping[str, float], names: Sequence[str]) -> float | None:

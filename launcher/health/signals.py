@@ -8,24 +8,7 @@ from launcher.health import keys
 from launcher.health.series import Ema, median, sigma
 
 
-class _Smoothed:
-    """A figure of each step, and its EMA5."""
-
-    def __init__(self) -> None:
-        self._ema = Ema()
-
-    @property
-    def count(self) -> int:
-        """Values seen so far."""
-        return self._ema.count
-
-    @property
-    def ema(self) -> float:
-        """EMA5; nan before the first value."""
-        return self._ema.value
-
-
-class Reward(_Smoothed):
+class Reward:
     """The score, its noise, its range and its best so far.
 
     `span` is the usual distance between the best and the worst response of a step: the unit in which the
@@ -34,7 +17,7 @@ class Reward(_Smoothed):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        self._ema = Ema()
         self._scores: deque[float] = deque(maxlen=40)
         self._ranges: deque[float] = deque(maxlen=20)
         self._tops: deque[float] = deque(maxlen=20)
@@ -44,6 +27,16 @@ class Reward(_Smoothed):
         self.best: float | None = None
         self.best_step = 0
         self.steps_since_best = 0
+
+    @property
+    def count(self) -> int:
+        """Scores seen so far."""
+        return self._ema.count
+
+    @property
+    def ema(self) -> float:
+        """EMA5 of the score; nan before the first."""
+        return self._ema.value
 
     @property
     def med3(self) -> float:
@@ -82,15 +75,25 @@ class Reward(_Smoothed):
         return max(max(self._ranges, default=0.0), max(self._scores) - min(self._scores))
 
 
-class Entropy(_Smoothed):
+class Entropy:
     """The entropy of the policy, smoothed, and where it started."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._ema = Ema()
         self._recent: deque[float] = deque(maxlen=23)
         self._first: list[float] = []
         self.value: float | None = None  # at this step
         self.start: float | None = None  # median of the first 10 values
+
+    @property
+    def count(self) -> int:
+        """Values seen so far."""
+        return self._ema.count
+
+    @property
+    def ema(self) -> float:
+        """EMA5; nan before the first value."""
+        return self._ema.value
 
     def update(self, value: float | None) -> None:
         """Takes in one step; without a value nothing moves."""

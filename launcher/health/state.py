@@ -1,8 +1,10 @@
 """The state machine that every rule goes through: debounced rises, slow releases."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from launcher.health.clauses import Clause
 from launcher.record.levels import Level
 
 LASTING = ", flagged if it lasts"  # of a row that is still OK: what it says is no complaint yet
@@ -13,12 +15,15 @@ class Reading:
     """What a rule says about one step.
 
     `raw` comes from the raise limits, `hold` from the looser release limits (the same as `raw` where a rule
-    has none). A `raw` of WARM or N-A means that the step could not be judged, and `message` says why.
+    has none); both come from the clauses. A `raw` of WARM or N-A means that the step could not be judged, and
+    `message` says why.
     """
 
     raw: Level
     message: str
     hold: Level | None = None
+    raising: Sequence[Clause] = ()
+    releasing: Sequence[Clause] = ()
 
 
 class State:
@@ -38,6 +43,7 @@ class State:
         self.since: int | None = None
         self.cleared: int | None = None
         self.was: Level | None = None
+        self.reading: Reading | None = None  # the last one that was a judgement
 
     def push(self, step: int, reading: Reading) -> None:
         """Takes in the judgement of one step."""
@@ -46,6 +52,7 @@ class State:
             if self.level < Level.OK or raw == Level.N_A:  # never back to WARM
                 self.set(step, raw, reading.message)
             return
+        self.reading = reading
         self._raws.append(raw)
         self._holds.append(max(raw, reading.hold if reading.hold is not None else raw))
         state = max(self.level, Level.OK)

@@ -9,14 +9,6 @@ from launcher.record.state import ENDED
 WARM_STEPS = 20  # before that a run without flags is still warming up
 _BEFORE_OTHERS = ("NUM", "ERR", "LR", "KL", "ENT", "SIG", "REW", "LEN")  # root before symptom
 _TELLING = ("KL-4", "KL-1", "ENT-1", "TRUNC-1", "REW-1")  # worth reading even when all is well
-WORDS = {  # level of a check or a run as people read it; JSON keeps the level
-    "N-A": "not judged",
-    "WARM": "warming up",
-    "OK": "OK",
-    "NOTICE": "NOTICE",
-    "WARN": "WARN",
-    "CRITICAL": "CRITICAL",
-}
 
 
 def sort(checks: Iterable[Check]) -> list[Check]:
@@ -60,5 +52,7 @@ def sentence(checks: Sequence[Check], steps: int, outcome: str) -> str:
 
 
 def shown(state: str, verdict: str | None) -> str:
-    """A run's verdict as people read it: one that ended before it was judged warms up no more."""
-    return WORDS["N-A"] if verdict == "WARM" and state in ENDED else WORDS.get(verdict or "N-A", "–")
+    """A run's verdict as people see it: one that ended while warming up was not judged. JSON keeps the level."""
+    if verdict == str(Level.WARM):
+        return (Level.N_A if state in ENDED else Level.WARM).words
+    return verdict or "–"

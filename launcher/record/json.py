@@ -14,7 +14,7 @@ SCHEMA = 1
 _KEY, _RARE = "key", "rare"
 RARE = {_RARE: True}
 """Metadata of a field that is written only where it differs from its default."""
-FROM, TO = {_KEY: "from"}, {_KEY: "to"}
+FROM, TO, QUESTION = {_KEY: "from"}, {_KEY: "to"}, {_KEY: "question"}
 """Metadata of fields that JSON calls so."""
 
 _MISSING = object()

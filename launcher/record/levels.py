@@ -1,9 +1,8 @@
-"""Levels of the checklist, and how a value is compared with a rule's limits."""
+"""Levels of the checklist, and how a value is compared with a limit."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
 
 
 class Level(IntEnum):
@@ -19,7 +18,13 @@ class Level(IntEnum):
     def __str__(self) -> str:
         return self.name.replace("_", "-")
 
+    @property
+    def words(self) -> str:
+        """The level as people see it; JSON has `str()`."""
+        return _WORDS.get(self, str(self))
 
+
+_WORDS = {Level.N_A: "not judged", Level.WARM: "warming up"}
 _Named = tuple[tuple[Level, str], ...]
 FLAGS: _Named = ((Level.NOTICE, "notice"), (Level.WARN, "warn"), (Level.CRITICAL, "critical"))
 SERIOUS: _Named = FLAGS[1:]
@@ -32,22 +37,6 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-class Bound(NamedTuple):
-    """One limit on one series: the level is on when `x side value` holds."""
-
-    level: Level
-    side: str
-    value: float
-
-    def on(self, x: float) -> bool:
-        """Whether `x` has crossed the bound; never for nan."""
-        return _HOLDS[self.side](x, self.value)
-
-
-def worst(x: float, bounds: Iterable[Bound]) -> Level:
-    """The highest level among the bounds that `x` has crossed, else OK."""
-    found = Level.OK
-    for bound in bounds:
-        if bound.level > found and bound.on(x):
-            found = bound.level
-    return found
+def crossed(x: float, side: str, value: float) -> bool:
+    """Whether `x side value` holds; never for nan."""
+    return _HOLDS[side](x, value)

@@ -35,30 +35,30 @@ LOGS = Path(__file__).parent.parent / "data" / "logs"
 START = 1_795_255_787.0  # when the recorded run began, unix seconds
 GIB = 1 << 30
 
-QUESTIONS = {
-    "NUM-1": "Are all numbers finite?",
-    "KL-0": "Is the KL estimate plausible?",
-    "KL-1": "Is the policy running away from the reference?",
-    "KL-2": "Is each update small enough?",
-    "KL-3": "Does the KL controller hold its target?",
-    "KL-4": "Is the drift buying reward?",
-    "CLIP-1": "Are too many tokens clipped?",
-    "ENT-1": "Is the policy collapsing?",
-    "ENT-2": "Is the policy turning into noise?",
-    "REW-1": "Is the reward falling?",
-    "REW-2": "Is the reward still improving?",
-    "SIG-1": "Is there anything to learn from?",
-    "LEN-1": "Is the response length stable?",
-    "TRUNC-1": "Are responses cut off?",
-    "CRIT-1": "Does the critic keep up?",
-    "GRAD-1": "Are the gradients calm?",
-    "MIS-1": "Do rollout and training agree?",
-    "STALE-1": "Are the samples fresh?",
-    "THR-1": "Has training slowed down?",
-    "MEM-1": "Will the GPU run out of memory?",
-    "STALL-1": "Is the run moving?",
-    "ERR-1": "Did the log report an error?",
-}
+RULES = (
+    "NUM-1",
+    "KL-0",
+    "KL-1",
+    "KL-2",
+    "KL-3",
+    "KL-4",
+    "CLIP-1",
+    "ENT-1",
+    "ENT-2",
+    "REW-1",
+    "REW-2",
+    "SIG-1",
+    "LEN-1",
+    "TRUNC-1",
+    "CRIT-1",
+    "GRAD-1",
+    "MIS-1",
+    "STALE-1",
+    "THR-1",
+    "MEM-1",
+    "STALL-1",
+    "ERR-1",
+)
 FIGURES = {
     "KL-1": "KL 0.31 vs usual 0.24",
     "ENT-1": "entropy 0.231, 5-step ratio 0.94",
@@ -108,13 +108,13 @@ def _judged() -> dict[str, Check]:
 def checks(**levels: tuple[str, str]) -> tuple[Check, ...]:
     """Rows of the checklist: OK but for those named (`KL_4=("WARN", "KL rose ...")`) and two without data."""
     rows = []
-    for rule, question in QUESTIONS.items():
+    for rule in RULES:
         word, message = levels.get(rule.replace("-", "_"), ("OK", FIGURES.get(rule, "")))
         level = Level[word]
         if rule in ("KL-3", "STALE-1"):
             level, message = Level.N_A, "not logged by this run"
         since = 60 if level > Level.OK else None
-        said = {"question": question, "level": level, "message": message, "since": since, "cleared": None, "was": None}
+        said = {"level": level, "message": message, "since": since, "cleared": None, "was": None}
         rows.append(dataclasses.replace(_judged()[rule], **said))
     return tuple(sort(rows))
 

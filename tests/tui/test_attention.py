@@ -236,7 +236,7 @@ def wait(found: Any, shown: Terminal) -> None:
 def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace, warned: Path, home: Path) -> None:
     shown = attach(home)
     try:
-        shown.wait_for(lambda text: "Is the drift buying reward?" in text)
+        shown.wait_for(lambda text: "Unrewarded drift" in text)
         wait(lambda: shown.screen.title == "▲ WARN KL-4 · running · toy-cpu", shown)
         assert terminal.PUSH_TITLE.encode() in shown.raw
         titles = shown.raw.count(b"\x1b]2;")
@@ -260,7 +260,7 @@ def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace,
 def test_a_terminal_that_hangs_up_ends_the_screen(make: SimpleNamespace, warned: Path, home: Path, owned: bool) -> None:
     shown = attach(home, owned=owned)
     try:
-        shown.wait_for(lambda text: "Is the drift buying reward?" in text)
+        shown.wait_for(lambda text: "Unrewarded drift" in text)
         shown.hang_up()
         assert shown.process.poll() is not None
     finally:
@@ -271,7 +271,7 @@ def test_e_edits_the_settings_of_the_run_from_the_first_fix_on(make: SimpleNames
     make.write_info(warned, preset={"algorithm": "ppo", "actor": {"lr": 3e-6}})
     shown = attach(home)
     try:
-        shown.wait_for(lambda text: "Is the drift buying reward?" in text)
+        shown.wait_for(lambda text: "Unrewarded drift" in text)
         shown.send("\r")
         shown.wait_for(lambda text: "e actor_rollout_ref.actor.optim.lr" in text)
         shown.send("e")

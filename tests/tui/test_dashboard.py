@@ -4,6 +4,7 @@ import dataclasses
 import math
 import shutil
 import subprocess
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -19,10 +20,12 @@ from textual.pilot import Pilot
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
+from launcher.run.reading.reader import RunReader
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.plot import Plot
 from tui.widgets.banner import Banner
 from tui.widgets.charts import MetricChart
+from tui.widgets.checklist import Checklist
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.painted import Painted
@@ -49,6 +52,27 @@ async def test_a_live_run_shows_all_it_has(make: SimpleNamespace, warned: Path) 
         assert ["best" in drawn(app, MetricChart, 0), "usual" in drawn(app, MetricChart, 1)] == [True, True]
         assert "Saving checkpoint to" in drawn(app, LogTail)
         assert not app.screen.query_one(Banner).display
+
+
+async def test_a_run_that_is_not_read_yet_has_no_state(make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first frame of a run that has ended once said `queued · not judged`."""
+    read, poll = threading.Event(), RunReader.poll
+
+    def slowly(reader: RunReader) -> set[str]:
+        read.wait()
+        return poll(reader)
+
+    monkeypatch.setattr(RunReader, "poll", slowly)
+    app = make.app(make.run(attempts=[make.recorded(3)], state=make.ended("finished")))
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.pause()
+        try:
+            assert drawn(app, HeaderLine) == " reading the run …"
+            assert [drawn(app, kind).strip() for kind in (ProgressLine, Checklist)] == ["", ""]
+        finally:
+            read.set()
+        await opened(pilot)
+        assert "✔ finished" in drawn(app, HeaderLine)
 
 
 async def test_a_new_step_is_followed_and_paints_few_cells(

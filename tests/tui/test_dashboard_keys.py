@@ -89,7 +89,7 @@ async def test_the_log_follows_and_the_checks_open(make: SimpleNamespace, warned
         await until(pilot, lambda: "one\xa0more\xa0line" in app.export_screenshot().replace("&#160;", "\xa0"))
         await pilot.press("l", "h")
         await pilot.pause()
-        assert "Is the drift buying reward?" in app.export_screenshot().replace("&#160;", " ")
+        assert "Unrewarded drift" in app.export_screenshot().replace("&#160;", " ")
 
 
 async def test_help_and_palette_list_every_key_of_the_footer(make: SimpleNamespace, warned: Path) -> None:

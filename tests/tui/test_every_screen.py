@@ -52,8 +52,8 @@ MAKERS: dict[str, Callable[[], Screen[Any]]] = {
 # What has to be on the screen from 63 columns on: what the page is about, and a key.
 WORDS: dict[str, tuple[str, ...]] = {
     "DashboardScreen": ("KL to reference", "WARN", "h checks"),
-    "ChecksScreen": ("Is the drift buying reward?", "h back"),
-    "CheckDetailScreen": ("Is the drift buying reward?", "esc back"),
+    "ChecksScreen": ("Unrewarded drift", "h back"),
+    "CheckDetailScreen": ("Unrewarded drift", "esc back"),
     "EventsScreen": ("KL-4", "v back"),
     "MetricsScreen": ("actor/entropy", "m back"),
     "MetricScreen": ("actor/entropy", "esc back"),

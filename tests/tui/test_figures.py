@@ -7,10 +7,13 @@ import pytest
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
+from launcher.record.check import Bound
 from launcher.record.events import Event, PhaseChange
-from launcher.record.levels import Bound, Level
+from launcher.record.levels import Level
+from tui.charts.check import check_plot
 from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, headline, plot, trend
 from tui.charts.marks import rises
+from tui.drawing.chart import draw
 
 
 def store(records: list[StepRecord], attempt: int = 1) -> SeriesStore:
@@ -65,7 +68,18 @@ def test_a_limit_says_which_side_of_it_is_bad(make: SimpleNamespace) -> None:
     bounds = [Bound(level=Level.WARN, side="<", value=-0.05), Bound(level=Level.NOTICE, side=">=", value=0.5)]
     steps = store(make.made_up(3, actor__reward_kl_penalty=0.1))
     shown = plot(KL, steps, make.running(), [], bounds={"actor/reward_kl_penalty": bounds})
-    assert [limit.label for limit in shown.limits] == ["WARN <", "NOTICE ≥"]
+    assert [limit.label for limit in shown.limits] == ["WARN < -0.050", "NOTICE ≥ 0.500"]
+
+
+def test_a_limit_far_from_the_curve_is_named_at_its_edge_and_does_not_flatten_it() -> None:
+    values = [0.0, 1.0, 0.5, 1.0, 0.0]
+    steps = store([StepRecord(step, 0.0, None, {"actor/kl_loss": x}) for step, x in enumerate(values, 1)])
+    near, far = Bound(Level.NOTICE, ">", 1.8), Bound(Level.WARN, ">", 2.5)
+    shown = check_plot("actor/kl_loss", steps, 5, [near, far], [])
+    assert [(limit.label, limit.reach) for limit in shown.limits] == [("WARN > 2.50", False), ("NOTICE > 1.80", True)]
+    lines = ["".join(text for text, _ in row) for row in draw(shown, 60, 10)]
+    assert "↑ WARN > 2.50" in lines[1] and "2.5│" not in "".join(lines)
+    assert any("NOTICE > 1.80 ╌" in line for line in lines)
 
 
 def test_the_longest_answers_are_told_with_their_share(make: SimpleNamespace) -> None:

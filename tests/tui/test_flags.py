@@ -13,10 +13,10 @@ from pilots import assert_fits, toasts
 from pilots import until as shown
 from textual.pilot import Pilot
 
-from launcher.record.check import Check
+from launcher.record.check import Bound, Check
 from launcher.record.events import Action, Alert, DriverExit, Event, LevelChange, Note, PhaseChange, StateChange, What
 from launcher.record.layout import RunDir
-from launcher.record.levels import Bound, Level
+from launcher.record.levels import Level
 from launcher.record.state import RunState, current
 from launcher.run.actions.import_logs import import_logs
 from tui.app import PpoTui
@@ -68,7 +68,7 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         await pilot.press("enter")
         await opened(pilot)
         assert isinstance(app.screen, CheckDetailScreen)
-        assert "✖ CRITICAL  Is the drift buying reward?" in head(app)
+        assert "✖ CRITICAL   Unrewarded drift" in head(app)
         assert "since step 16 · KL-4 · 1/31" in head(app)
         assert "  actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
         assert "The reward can only be trusted" in " ".join(page(app).split())
@@ -104,7 +104,7 @@ async def test_a_check_is_chosen_on_the_dashboard(make: SimpleNamespace, warned:
         for _ in range(6):
             await pilot.press("down")
         assert sum(line.startswith("❯") for line in text(listed).splitlines()) == 1
-        assert "1 more warnings" in text(listed)  # the worst has scrolled out
+        assert "1 more WARN" in text(listed)  # the worst has scrolled out
         sixth = listed.chosen
         await pilot.press("enter")
         assert isinstance(app.screen, CheckDetailScreen) and app.screen.rule == sixth

@@ -167,7 +167,7 @@ async def test_a_filter_finds_by_name_state_and_verdict(make: SimpleNamespace) -
         for query, expected in (
             ("gsmlora", [other]),
             ("fin", [runs["done"]]),
-            ("warning", [other]),
+            ("warn", [other]),
             ("run toy", [runs["live"]]),
         ):
             await pilot.press("slash", *("space" if letter == " " else letter for letter in query))
@@ -179,7 +179,7 @@ async def test_a_filter_finds_by_name_state_and_verdict(make: SimpleNamespace) -
         assert len([key for key in keys_of(app) if key.startswith("run ")]) == 4
         await pilot.press("slash", *"qqqq", "enter")
         await pilot.pause()
-        assert keys_of(app) == ["#runs", "#none"] and "no run fits" in options(app)[1]
+        assert keys_of(app) == ["#runs", "#none"] and "No matching run" in options(app)[1]
         await pilot.press("escape", "space", "D", "enter")  # q in a field is a letter, and the app lives
         assert app.is_running
 

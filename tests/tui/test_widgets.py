@@ -31,8 +31,8 @@ def header(state: RunState, columns: int, name: str = "gsm8k-0.5b-24gb") -> str:
 
 def test_the_header_gives_up_the_name_before_state_and_verdict(make: SimpleNamespace) -> None:
     state = make.running(verdict="WARN", flags=("KL-4",))
-    assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARN KL-4        up 3m")
-    assert header(state, 60) == " gsm8k-0…  ● running · rollout 24/32  ▲ WARN KL-4  up 3m"
+    assert header(state, 80) == (" gsm8k-0.5b-24gb · 7f3a  ● running · rollout 24/32  ▲ WARN KL-4           up 3m")
+    assert header(state, 60) == " gsm8k-0.5b…  ● running · rollout 24/32  ▲ WARN KL-4  up 3m"
     assert header(state, 34) == " ● running  ▲ WARN KL-4"
 
 
@@ -93,33 +93,33 @@ def test_a_gpu_that_tells_nothing_is_still_listed(make: SimpleNamespace) -> None
 
 
 def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> None:
-    def check(level: Level, question: str, message: str = "") -> Check:
-        return Check("X-1", question, level, message)
+    def check(level: Level, name: str, message: str = "") -> Check:
+        return Check("X-1", name, level, message)
 
     widget = Checklist()
     widget.checks = [
-        check(Level.WARN, "Is the drift buying reward?", "KL rose by 0.12"),
-        check(Level.NOTICE, "Is the policy collapsing?", "entropy 0.04"),
-        check(Level.OK, "Are all numbers finite?", "112 figures, all finite"),
-        *[check(Level.OK, "Is the policy running away from the reference?")] * 17,
-        *[check(Level.N_A, "Are the samples fresh?")] * 2,
+        check(Level.WARN, "Unrewarded drift", "KL rose by 0.12"),
+        check(Level.NOTICE, "Entropy collapse", "entropy 0.04"),
+        check(Level.OK, "Non-finite numbers", "112 figures, all finite"),
+        *[check(Level.OK, "Policy drift (KL)")] * 17,
+        *[check(Level.N_A, "Stale samples")] * 2,
     ]
     assert lines(widget.draw(80, 4)) == [
-        " ▲ WARN     Is the drift buying reward? KL rose by 0.12",
-        " ◆ NOTICE   Is the policy collapsing?   entropy 0.04",
-        " ● OK       Are all numbers finite?     112 figures, all finite",
-        f"{'   17 more fine · 2 not applicable':<61} ↑↓ enter explains",
+        " ▲ WARN     Unrewarded drift   KL rose by 0.12",
+        " ◆ NOTICE   Entropy collapse   entropy 0.04",
+        " ● OK       Non-finite numbers 112 figures, all finite",
+        f"{'   17 more OK · 2 not judged':<61} ↑↓ enter explains",
     ]
-    assert lines(widget.draw(50, 4))[1:3] == [" ◆ NOTICE   entropy 0.04", " ● OK       Are all numbers finite?"]
-    assert lines(widget.draw(80, 1)) == [" ▲ WARN     Is the drift buying reward? KL rose by 0.12"]
-    assert lines(widget.draw(60, 3))[2] == "   18 more fine · 2 not applicable"
-    assert lines(widget.draw(60, 2))[1] == "   1 more to watch · 18 more fine · 2 not applicable"
+    assert lines(widget.draw(50, 4))[1:3] == [" ◆ NOTICE   entropy 0.04", " ● OK       Non-finite numbers"]
+    assert lines(widget.draw(80, 1)) == [" ▲ WARN     Unrewarded drift KL rose by 0.12"]
+    assert lines(widget.draw(60, 3))[2] == "   18 more OK · 2 not judged"
+    assert lines(widget.draw(60, 2))[1] == "   1 more NOTICE · 18 more OK · 2 not judged"
     assert len(widget.draw(80, 60)) == 21  # all that were judged, and a line about those that were not
 
 
 def test_a_muted_check_is_only_counted() -> None:
     checks = [Check("KL-1", "Is it?", Level.OK), Check("KL-4", "Is it?", Level.CRITICAL, muted=True)]
-    assert summary(checks) == "1 more fine · 1 muted"
+    assert summary(checks) == "1 more OK · 1 muted"
     widget = Checklist()
     widget.checks = checks
     assert lines(widget.draw(60, 4)) == [" ● OK       Is it?", "   1 muted"]
@@ -127,9 +127,9 @@ def test_a_muted_check_is_only_counted() -> None:
 
 def test_the_full_list_says_since_when() -> None:
     check = Check("KL-4", "Is it?", Level.WARN, "KL rose", since=57)
-    assert lines(check_rows(check, 80)) == [" ▲ WARN      Is it? KL-4", "             since step 57: KL rose"]
+    assert lines(check_rows(check, 80)) == [" ▲ WARN       Is it? KL-4", "              since step 57: KL rose"]
     cleared = Check("KL-4", "Is it?", Level.OK, "fine", was=Level.WARN, cleared=70)
-    assert lines(check_rows(cleared, 80))[1] == "             fine (WARN until step 70)"
+    assert lines(check_rows(cleared, 80))[1] == "              fine (WARN until step 70)"
 
 
 def test_the_log_tail_skips_what_stands_elsewhere() -> None:

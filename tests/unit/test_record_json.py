@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from launcher.record import attempt, check, control, events, info, machine, process, state
 from launcher.record.attempt import Exit
-from launcher.record.check import Check
+from launcher.record.check import Bound, Check
 from launcher.record.events import Event, LevelChange, read_events
 from launcher.record.info import RunInfo
 from launcher.record.json import Record
 from launcher.record.layout import RunDir
-from launcher.record.levels import Bound, Level
+from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current

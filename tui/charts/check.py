@@ -4,17 +4,19 @@ import math
 from collections.abc import Sequence
 
 from launcher.format import number
+from launcher.health.words import bound_words
 from launcher.metrics.store import Series, SeriesStore
+from launcher.record.check import Bound
 from launcher.record.events import LevelChange
-from launcher.record.levels import Bound, Level
+from launcher.record.levels import Level
 from tui.charts.figures import finite, trend
 from tui.drawing import glyphs
 from tui.drawing.plot import Curve, Limit, Mark, Plot
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
-from tui.words.run import LEVELS, bound_words, level_sign, strictest
+from tui.words.run import level_sign, strictest
 
-NEAR = 3.0  # a limit this many times the curve's height away still gets onto its chart
+NEAR = 1.0  # a limit so many heights of the curve away still gets onto its chart; one further off is named at its edge
 _RECENT = 40  # values whose trend the arrow shows
 
 
@@ -47,7 +49,7 @@ def _limits(series: Series, bounds: Sequence[Bound]) -> list[Limit]:
         return whole.low - NEAR * height <= value <= whole.high + NEAR * height
 
     return [
-        Limit(bound.value, LEVELS[str(bound.level)][1], bound_words(bound), near(bound.value), True)
+        Limit(bound.value, level_sign(bound.level)[1], bound_words(bound), near(bound.value), True)
         for bound in reversed(strictest(bounds))
     ]
 

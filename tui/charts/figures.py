@@ -10,8 +10,8 @@ from types import MappingProxyType
 from launcher.format import number
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
+from launcher.record.check import Bound
 from launcher.record.events import LevelChange
-from launcher.record.levels import Bound
 from launcher.record.state import RunState
 from tui.charts.axes import TOKENS_KEY
 from tui.charts.marks import flag, limit_lines, marks
@@ -136,7 +136,7 @@ def plot(
     """What the chart of one figure shows now.
 
     `rises` are the events of flags that rose; those about none of the `figures` on the screen are marked at
-    the reward: that is what they put at risk. `bounds` are lasting limits, by metric.
+    the reward: that is what they put at risk. `bounds` are limits, by metric.
     """
     found = store.first_of(*figure.keys)
     chart = Plot(figure.title, last=step_limit(store.last_step or 0, state.total))

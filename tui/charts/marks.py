@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from launcher.health.words import bound_words
 from launcher.metrics.store import SeriesStore
+from launcher.record.check import Bound
 from launcher.record.events import Event, LevelChange
-from launcher.record.levels import Bound, Level
+from launcher.record.levels import Level
 from launcher.record.state import RunState
 from tui.drawing import glyphs
 from tui.drawing.plot import Limit, Mark
 from tui.drawing.rows import Span
-from tui.words.run import LEVELS, bound_side, level_sign, strictest
+from tui.words.run import level_sign, strictest
 
 Concerns = Callable[[str], bool]  # whether the rule of this id is about the chart
 
@@ -35,4 +37,4 @@ def rises(events: Iterable[Event]) -> list[LevelChange]:
 
 def limit_lines(bounds: Sequence[Bound]) -> list[Limit]:
     """The limits as lines where the curve comes near them, the worst first."""
-    return [Limit(bound.value, LEVELS[str(bound.level)][1], bound_side(bound)) for bound in reversed(strictest(bounds))]
+    return [Limit(bound.value, level_sign(bound.level)[1], bound_words(bound)) for bound in reversed(strictest(bounds))]

@@ -1,11 +1,9 @@
 """The plots of one run: its figures, its metrics, with what health says about them, through a lens."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 
-from launcher.errors import UserError
+from launcher.record.check import Bound
 from launcher.record.events import LevelChange
-from launcher.record.levels import Bound
 from launcher.run.reading.reader import RunReader
 from tui.charts import marks as chart_marks
 from tui.charts.check import check_plot
@@ -15,39 +13,23 @@ from tui.drawing.plot import Plot
 
 
 class RunCharts:
-    """Makes plots from what a reader has read; cheap to ask again.
-
-    Without `learn_limits` they lack the limits of the rules, and metrics their flags.
-    """
+    """Makes plots from what a reader has read; cheap to ask again."""
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
         self.reader, self.lens = reader, lens
-        self._bounds: Mapping[str, Sequence[Bound]] = {}
-        self._rules_about: Callable[[str], frozenset[str]] = lambda key: frozenset()
         self._rises: list[LevelChange] = []
         self._seen = -1  # events that the rises were found in
-
-    def learn_limits(self) -> None:
-        """Learns which rules and limits there are, with the settings of the run."""
-        from launcher.health.about import lasting_bounds, rules_about
-
-        reader = self.reader
-        attempt = reader.dir.last_attempt()
-        config = attempt.read_launch().keys if attempt else None
-        self._rules_about = rules_about
-        with suppress(UserError):  # an old run may have settings that are unknown now
-            self._bounds = lasting_bounds(config, reader.info.health)
 
     def figure(self, figure: Figure, figures: Sequence[Figure]) -> Plot:
         """One of the figures on the screen."""
         reader = self.reader
-        drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=self._bounds)
+        drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=self._bounds())
         return self._look(drawn)
 
     def metric(self, key: str, *, large: bool) -> Plot:
         """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
         reader = self.reader
-        rules, bounds = self._rules_about(key), self._bounds.get(key, ())
+        rules, bounds = {check.rule for check in reader.state.checks if key in check.keys}, self._bounds().get(key, ())
         drawn = check_plot(key, reader.series, reader.state.total, bounds if large else (), ())
         if not large:
             drawn.limits = chart_marks.limit_lines(bounds)
@@ -57,6 +39,15 @@ class RunCharts:
 
     def _look(self, drawn: Plot) -> Plot:
         return self.lens.look(drawn, self.reader.series, self.reader.state.total)
+
+    def _bounds(self) -> Mapping[str, Sequence[Bound]]:
+        """By metric, the limits that do not move with the run. One of 0 is left out: on a chart that is the axis."""
+        found: dict[str, list[Bound]] = {}
+        for check in self.reader.state.checks:
+            for bound in check.bounds:
+                if bound.fixed and bound.value and 0 <= bound.series < len(check.keys):
+                    found.setdefault(check.keys[bound.series], []).append(bound)
+        return found
 
     def _risen(self) -> list[LevelChange]:
         if self._seen != self.reader.event_count:

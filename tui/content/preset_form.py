@@ -179,7 +179,7 @@ def _is_field(where: Where) -> bool:
 def flag_advice(key: str) -> list[str]:
     """What to do with a veRL key when a run raises a flag, in the order of the checklist; nothing for most."""
     return [
-        f"when {rule.id} is on ({rule.question}): {fix.direction}"
+        f"when {rule.id} is on ({rule.name}): {fix.direction}"
         f"{':' if fix.direction == 'check' and fix.note else ''} {fix.note}".rstrip()
         for rule in ALL
         for fix in FIXES.get(rule.id, ())

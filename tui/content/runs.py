@@ -42,7 +42,7 @@ def run_heading(columns: int, words: str, longest: int = 0) -> Row:
 
 
 def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
-    """`❯1● running   toy-cpu · 7f3a   ● healthy   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's.
+    """`❯1● running   toy-cpu · 7f3a   ● OK   62/80   0.812  ▂▃▅▆▇█   3m 20s`; cell 0 is the cursor's.
 
     `longest` is the length of the longest name in the list: runs must differ in their names before a curve is drawn.
     """

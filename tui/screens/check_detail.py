@@ -77,7 +77,7 @@ class CheckDetailScreen(Screen[None]):
             chart = self.query_one(f"#check-{index}", MetricChart)
             chart.set_class(index >= len(keys), HIDDEN)
             if index < len(keys):
-                bounds = () if index else check.bounds
+                bounds = [bound for bound in check.bounds if bound.series == index]
                 chart.show(check_plot(keys[index], reader.series, reader.state.total, bounds, changes))
 
     def action_neighbour(self, distance: int) -> None:

@@ -80,16 +80,9 @@ class DashboardScreen(RunPages):
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
         self.refresh_bindings()
-        self.call_after_refresh(self._show_limits)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.update()
         self.set_interval(POLL, self._poll)
-
-    def _show_limits(self) -> None:
-        """Adds what the rules say to the charts, after the first frame: their import takes a while."""
-        if self.charts is not None:
-            self.charts.learn_limits()
-            self.show_charts()
 
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None

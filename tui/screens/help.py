@@ -9,7 +9,6 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 
-from launcher.health.verdict import WORDS
 from tui.drawing import glyphs
 from tui.drawing.rows import Row
 from tui.keys import KEYS
@@ -17,8 +16,8 @@ from tui.widgets.lines import Lines
 from tui.words.run import LEVELS, STATES
 
 _LEVELS = {
-    "N-A": "the run lacks what the check needs",
-    "WARM": "collecting a baseline",
+    "not judged": "the run lacks what the check needs",
+    "warming up": "collecting a baseline",
     "OK": "within limits",
     "NOTICE": "worth a look, often harmless",
     "WARN": "likely a problem; training continues",
@@ -64,8 +63,7 @@ class HelpScreen(ModalScreen[None]):
 def _signs() -> list[Row]:
     rows: list[Row] = [[("Checks", "title")]]
     rows += [
-        [(f"  {LEVELS[level][0]} {WORDS[level]:<10}", LEVELS[level][1]), (words, "text")]
-        for level, words in _LEVELS.items()
+        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][1]), (words, "text")] for level, words in _LEVELS.items()
     ]
     rows += [[], [("Runs", "title")]]
     rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]

@@ -33,7 +33,6 @@ class MetricScreen(ChartScreen):
         super().__init__(lens)
         self.reader, self.key, self.keys = reader, key, keys
         self.charts = RunCharts(reader, self.lens)
-        self.charts.learn_limits()
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()

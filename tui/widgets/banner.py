@@ -16,10 +16,10 @@ MOST = 3  # lines
 class Banner(Painted):
     """Hidden while all goes on; else as many lines as its sentence takes, three at most."""
 
-    state = RunState("queued")
+    state: RunState | None = None  # until it is read
 
     def show(self, state: RunState) -> None:
-        changed = notice(state) != notice(self.state)
+        changed = self.state is None or notice(state) != notice(self.state)
         self.state = state
         self.set_class(notice(state) is None, HIDDEN)
         if changed:
@@ -30,8 +30,8 @@ class Banner(Painted):
         return len(self.draw(width, MOST))
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        closing = notice(self.state)
-        if closing is None:
+        closing = notice(self.state) if self.state else None
+        if closing is None or self.state is None:
             return []
         role, sentence = closing
         sign = "".join(text for text, _ in state_words(self.state)).split()[0]

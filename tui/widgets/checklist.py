@@ -12,32 +12,32 @@ from tui.widgets.painted import Painted
 from tui.words.run import level_sign
 
 HINT = "↑↓ enter explains "
-_BOTH = 70  # columns from which a row holds a question and its answer
+_BOTH = 70  # columns from which a row holds a name and a message
 
 
-def check_row(check: Check, question: int, chosen: bool = False) -> Row:
-    """`▲ WARN  Is the drift buying reward?  KL rose by 0.10 ...`.
+def check_row(check: Check, name: int, chosen: bool = False) -> Row:
+    """`▲ WARN  Unrewarded drift  KL rose by 0.10 ...`.
 
-    `question` is the width of its column; 0 leaves room for one of the two: what is wrong, else the question.
+    `name` is the width of its column; 0 leaves room for one of the two: what is wrong, else the name.
     """
     sign, role = level_sign(check.level)
     level: Row = [(CURSOR if chosen else " ", "live"), (f"{sign} {check.level!s:<9}", role)]
-    asked, message = clean(check.question), clean(check.message)
-    if not question:
-        return [*level, (message if check.on and message else asked, "text")]
-    return [*level, *fit([(asked, "text")], question), (f" {message}", "text" if check.on else "dim")]
+    named, message = clean(check.name), clean(check.message)
+    if not name:
+        return [*level, (message if check.on and message else named, "text")]
+    return [*level, *fit([(named, "text")], name), (f" {message}", "text" if check.on else "dim")]
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """`26 more fine · 3 warming up · 2 not applicable`, of the checks that are not shown."""
+    """`26 more OK · 3 warming up · 2 not judged`, of the checks that are not shown."""
     counts = Counter("muted" if check.muted else str(check.level) for check in checks)
     words = {
-        "CRITICAL": "more critical",
-        "WARN": "more warnings",
-        "NOTICE": "more to watch",
-        "OK": "more fine",
+        "CRITICAL": "more CRITICAL",
+        "WARN": "more WARN",
+        "NOTICE": "more NOTICE",
+        "OK": "more OK",
         "WARM": "warming up",
-        "N-A": "not applicable",
+        "N-A": "not judged",
         "muted": "muted",
     }
     return " · ".join(f"{counts[level]} {said}" for level, said in words.items() if counts[level])
@@ -47,6 +47,7 @@ class Checklist(Painted):
     """As many checks as fit, in the order in which they come, and one line about the rest."""
 
     checks: Sequence[Check] = ()
+    known = False  # whether they have been read
     cursor: str | None = None  # the rule that was chosen; None: nobody chose
 
     @property
@@ -72,20 +73,20 @@ class Checklist(Painted):
         return before is not None
 
     def show(self, checks: Sequence[Check]) -> None:
-        self.checks = checks
+        self.checks, self.known = checks, True
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if not self.checks:
-            return [[(" · no check has been judged yet", "dim")]]
+            return [[(" · no check has been judged yet", "dim")]] if self.known else []
         judged = [check for check in self.checks if _judged(check)]
         room = len(judged) if len(self.checks) <= rows else max(rows - 1, 1)
         at = next((i for i, check in enumerate(judged) if check.rule == self.cursor), 0)
         first = max(at - room + 1, 0)
         shown = judged[first : first + room]
-        longest = max((len(check.question) for check in shown), default=0)
-        question = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
-        drawn = [check_row(check, question, check.rule == self.cursor) for check in shown]
+        longest = max((len(check.name) for check in shown), default=0)
+        name = min(longest, columns * 2 // 5) if columns >= _BOTH else 0
+        drawn = [check_row(check, name, check.rule == self.cursor) for check in shown]
         others = [check for check in self.checks if not _judged(check)]
         rest = summary([*judged[:first], *judged[first + room :], *others])
         if not rest or len(drawn) >= rows:

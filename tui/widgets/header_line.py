@@ -9,17 +9,18 @@ from tui.drawing.rows import Row, crop, put, spread, width
 from tui.widgets.painted import Painted
 from tui.words.run import state_words, uptime, verdict_words
 
+READING = "reading the run …"
 WIDE = 100  # columns that leave room for how long a phase takes
 
 
 class HeaderLine(Painted):
-    """`name · id   ● running · rollout 96/128   ▲ WARNING KL-4   up 52m`.
+    """`name · id   ● running · rollout 96/128   ▲ WARN KL-4   up 52m`.
 
     In a narrow terminal the name gives way first, then the uptime; state and verdict stay. Where there is
     room for nothing else, it gets all lines and says the same in a sentence.
     """
 
-    state = RunState("queued")
+    state: RunState | None = None  # until it is read
     run_name = ""
     run_id = ""
     now: float | None = None
@@ -30,8 +31,10 @@ class HeaderLine(Painted):
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
+        if self.state is None:
+            return [[(f" {READING}", "dim")]]
         if rows > 1:
-            return [[(line, "text")] for line in wrap(self._sentence(), max(columns, 1))]
+            return [[(line, "text")] for line in wrap(self._sentence(self.state), max(columns, 1))]
         now = self.now if columns >= WIDE else None
         state, verdict = state_words(self.state, now), verdict_words(self.state)
         name: Row = [(" ", "text"), (self.run_name, "title"), (f" · {self.run_id[:SHORT_ID]}", "dim")]
@@ -51,10 +54,10 @@ class HeaderLine(Painted):
             left, right = [(" ", "text"), state[0], ("  ", "text"), *verdict], []
         return [spread(left, right, columns)]
 
-    def _sentence(self) -> str:
+    def _sentence(self, state: RunState) -> str:
         def said(row: Row) -> str:
             return "".join(text for text, _ in row)
 
-        step, total = self.state.step, self.state.total
+        step, total = state.step, state.total
         at = "" if step is None else f", step {step}/{total or '?'}"
-        return f"{said(state_words(self.state)[:1])}{at}, {said(verdict_words(self.state))}; {self.run_name}"
+        return f"{said(state_words(state)[:1])}{at}, {said(verdict_words(state))}; {self.run_name}"

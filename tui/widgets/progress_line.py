@@ -17,7 +17,7 @@ _LEAST_BAR = 6
 class ProgressLine(Painted):
     """`step 212/1160  18 %  14.2 s/step  ETA 3h 44m  ━━━╸──────`; at first how the start goes."""
 
-    state = RunState("queued")
+    state: RunState | None = None  # until it is read
     now: float | None = None
     on_cpu = False
 
@@ -26,39 +26,43 @@ class ProgressLine(Painted):
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        step, total = self.state.step, self.state.total
+        state = self.state
+        if state is None:
+            return []
+        step, total = state.step, state.total
         if step is None:
-            return self._start()
+            return self._start(state)
         if total is None or total <= 0:
-            return [[(f" step {step}", "title"), *self._pace(eta=False)]]
+            return [[(f" step {step}", "title"), *_pace(state, eta=False)]]
         share = min(step / total, 1.0)
         left: Row = [(f" step {step}/{total}", "title"), (f"  {math.floor(share * 100)} %", "dim")]
-        for pace in (self._pace(eta=True), self._pace(eta=False), []):
+        for pace in (_pace(state, eta=True), _pace(state, eta=False), []):
             bar = columns - width(left) - width(pace) - 3
             if bar >= _LEAST_BAR:
                 return [[*left, *pace, ("  ", "dim"), *_bar(share, bar)]]
         return [left]
 
-    def _pace(self, eta: bool) -> Row:
-        words = ""
-        seconds, left = self.state.step_seconds, self.state.eta
-        if seconds is not None:
-            words += f"  {seconds:.1f} s/step"
-        if eta and self.state.live and left is not None:
-            words += f"  ETA {roughly(left)}"
-        return [(words, "dim")]
-
-    def _start(self) -> list[Row]:
+    def _start(self, state: RunState) -> list[Row]:
         """What happens now, and in a second line which phases are behind and ahead."""
-        if not self.state.live:
+        if not state.live:
             return [[(" no step was reached", "dim")]]
-        at = _place(self.state.phase or "")
+        at = _place(state.phase or "")
         phases: Row = [(" ", "text")]
         for name in START:
             place, word = _place(name), name.removesuffix("-first")
             sign, role = (FINISHED, "ok") if place < at else (WAITING, "live") if place == at else (NONE, "dim")
             phases += [(f"{sign} ", role), (f"{word}  ", "text" if place == at else "dim")]
-        return [[(f" starting: {phase_sentence(self.state, self.now, self.on_cpu)}", "text")], phases]
+        return [[(f" starting: {phase_sentence(state, self.now, self.on_cpu)}", "text")], phases]
+
+
+def _pace(state: RunState, eta: bool) -> Row:
+    words = ""
+    seconds, left = state.step_seconds, state.eta
+    if seconds is not None:
+        words += f"  {seconds:.1f} s/step"
+    if eta and state.live and left is not None:
+        words += f"  ETA {roughly(left)}"
+    return [(words, "dim")]
 
 
 def _place(phase: str) -> int:

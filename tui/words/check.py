@@ -4,27 +4,28 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from launcher.health.families import FAMILIES
+from launcher.health.words import CROSSED, bound_words, debounce_words, limits_by_figure
 from launcher.record.check import Check, Suggestion
 from launcher.record.events import LevelChange
 from launcher.text import clean
 from tui.drawing import glyphs
 from tui.drawing.rows import Row, put, spread, width
-from tui.words.run import bound_words, level_sign, strictest
+from tui.words.run import level_sign
 
-INDENT = 13  # cells before a question, and before the texts of a page
+INDENT = 14  # cells before a name, and before the texts of a page
 _MOST_HISTORY = 6
 
 
 def level_words(check: Check) -> Row:
     """`▲ WARN`."""
     sign, role = level_sign(check.level)
-    return [(f" {sign} {check.level!s:<9} ", "dim" if check.muted else role)]
+    return [(f" {sign} {check.level.words:<10} ", "dim" if check.muted else role)]
 
 
 def check_rows(check: Check, columns: int) -> list[Row]:
-    """Level, question and rule in one row, the message below it, and since when."""
+    """Level, name and rule in one row, the message below it, and since when."""
     rule = clean(check.rule) + (" · muted" if check.muted else "")
-    rows: list[Row] = [[*level_words(check), (f"{clean(check.question)} ", "text"), (rule, "dim")]]
+    rows: list[Row] = [[*level_words(check), (f"{clean(check.name)} ", "text"), (rule, "dim")]]
     message = clean(check.message)
     if check.on and check.since is not None:
         message = f"since step {check.since}: {message}"
@@ -35,7 +36,7 @@ def check_rows(check: Check, columns: int) -> list[Row]:
 
 
 def head(check: Check, place: str, columns: int) -> list[Row]:
-    """The question with level and rule, then the message; `place` tells which of how many checks it is."""
+    """The name with level and rule, then the message; `place` tells which of how many checks it is."""
     rule, when = clean(check.rule), ""
     if check.on and check.since is not None:
         when = f"since step {check.since} · "
@@ -43,7 +44,7 @@ def head(check: Check, place: str, columns: int) -> list[Row]:
         when = f"{check.was} until step {check.cleared} · "
     if check.muted:
         when = f"muted · {when}"
-    left: Row = [*level_words(check), (clean(check.question), "title")]
+    left: Row = [*level_words(check), (clean(check.name), "title")]
     right: Row = [(f"{when}{rule} · {place} ", "dim")]
     if width(left) + width(right) + 2 > columns:
         right = [(f"{rule} ", "dim")]
@@ -61,21 +62,43 @@ def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | No
     """
     family = FAMILIES.get(check.family)
     rows: list[Row] = []
-    if check.bounds:
-        rows += _entry("Limits now", "", columns)
-        for bound in strictest(check.bounds):
-            sign, role = level_sign(bound.level)
-            rows[-1] = [*rows[-1], (f"{sign} {bound_words(bound)}   ", role)]
+    rows += _limits(check, columns)
+    for index, fix in enumerate(check.fixes):
+        rows += _fix(("Try first", "then")[index] if index < 2 else "", fix, fix == editable, columns)
     if family is not None:
         rows += _entry("Meaning", family.meaning, columns)
-    for index, fix in enumerate(check.fixes):
-        rows += _fix("Try" if index == 0 else "", fix, fix == editable, columns)
-    if family is not None:
         rows += _entry("Healthy", family.healthy, columns)
         rows += _entry("Bad", family.bad, columns)
-        rows += _entry("First aid", family.first_aid, columns)
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
         rows.append(_happened("So far" if index == 0 else "", change))
+    return rows
+
+
+def _limits(check: Check, columns: int) -> list[Row]:
+    """Each figure with its limits, and which of them are crossed; as many in a row as fit."""
+    rows: list[Row] = []
+    for figure, bounds in limits_by_figure(check):
+        items: list[Row] = [[(f"{clean(figure)}:", "dim")]] if figure else []
+        for bound in bounds:
+            sign, role = level_sign(bound.level)
+            words = bound_words(bound)
+            items.append(
+                [(f"{sign} {words}{CROSSED}", role)] if bound.crossed else [(sign, role), (f" {words}", "text")]
+            )
+        rows += _packed(items, columns - INDENT - 1)
+    if rows and (slow := debounce_words(check)):
+        rows += [[(line, "dim")] for line in wrap(slow, max(columns - INDENT - 1, 16))]
+    return [put([(" Limits now", "dim")] if not index else [], INDENT, row, 0) for index, row in enumerate(rows)]
+
+
+def _packed(items: Sequence[Row], columns: int) -> list[Row]:
+    """The items one after the other, in rows of so many cells."""
+    rows: list[Row] = []
+    for item in items:
+        if rows and width(rows[-1]) + 2 + width(item) <= columns:
+            rows[-1] = [*rows[-1], ("  ", "text"), *item]
+        else:
+            rows.append(item)
     return rows
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from launcher.console.phases import PHASES
-from launcher.format import duration, number
+from launcher.format import duration
 from launcher.health.verdict import shown
-from launcher.record.levels import Bound, Level
+from launcher.record.check import Bound
+from launcher.record.levels import Level
 from launcher.record.state import RunState
 from tui.drawing import glyphs
 from tui.drawing.rows import Row, Span
@@ -22,9 +23,9 @@ STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
     "imported": (glyphs.IMPORTED, "dim"),
 }
 
-LEVELS: dict[str, Span] = {  # level -> sign, role
-    "N-A": (glyphs.NONE, "dim"),
-    "WARM": (glyphs.NONE, "dim"),
+LEVELS: dict[str, Span] = {  # word of a level -> sign, role
+    Level.N_A.words: (glyphs.NONE, "dim"),
+    Level.WARM.words: (glyphs.NONE, "dim"),
     "OK": (glyphs.OK, "ok"),
     "NOTICE": (glyphs.NOTICE, "notice"),
     "WARN": (glyphs.WARN, "warn"),
@@ -58,12 +59,15 @@ def _doing(state: RunState, now: float | None) -> str:
 
 def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
     """Sign, word and role of a run's verdict."""
-    sign, role = LEVELS.get(verdict or "", LEVELS["N-A"])
-    return sign, shown(state, verdict), role
+    word = shown(state, verdict)
+    if word not in LEVELS:
+        word = Level.N_A.words
+    sign, role = LEVELS[word]
+    return sign, word, role
 
 
 def verdict_words(state: RunState) -> Row:
-    """`▲ WARNING KL-4 +1`: the verdict, the worst flag, how many more are on."""
+    """`▲ WARN KL-4 +1`: the verdict, the worst flag, how many more are on."""
     sign, word, role = verdict_word(state.state, state.verdict)
     flags = state.flags
     row: Row = [(f"{sign} {word}", role)]
@@ -76,7 +80,7 @@ def verdict_words(state: RunState) -> Row:
 
 def level_sign(level: Level) -> Span:
     """The sign of a level in its role."""
-    return LEVELS[str(level)]
+    return LEVELS[level.words]
 
 
 def uptime(state: RunState, now: float | None) -> str:
@@ -150,14 +154,3 @@ def strictest(bounds: Iterable[Bound]) -> list[Bound]:
         if known is None or (bound.value < known.value if side == ">" else bound.value > known.value):
             found[bound.level, side] = bound
     return sorted(found.values(), key=lambda bound: (bound.level, bound.side))
-
-
-def bound_words(bound: Bound) -> str:
-    """`WARN > 0.151`."""
-    return f"{bound_side(bound)} {number(bound.value)}"
-
-
-def bound_side(bound: Bound) -> str:
-    """`WARN >`: a line that a curve is above of may be one that it must not fall below."""
-    side = {">=": "≥", "<=": "≤"}.get(bound.side, bound.side)
-    return f"{bound.level} {side}"

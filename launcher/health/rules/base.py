@@ -1,16 +1,17 @@
 """What every rule is made of."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from launcher.format import number
+from launcher.health.clauses import Clauses, worst
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES, Fix
 from launcher.health.frame import Frame
 from launcher.health.settings import Limits
 from launcher.health.state import LASTING, Reading
-from launcher.record.levels import FLAGS, Bound, Level, worst
+from launcher.record.levels import Level
 
 
 class Memory(NamedTuple):
@@ -35,16 +36,15 @@ class Rule:
     """One row of the checklist.
 
     A rule keeps its own small history. `judge` gets the steps in order and returns None when a figure that it
-    needs is missing from this step: then nothing about the rule moves. A rule about one figure has `weigh` alone.
+    needs is missing from this step: then nothing about the rule moves. Its level comes from clauses, through
+    `compare`: so it cannot differ from the limits that are shown.
     """
 
     id: ClassVar[str]
-    question: ClassVar[str]
+    name: ClassVar[str]
     family: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()  # metric keys: one of each group must be logged; drawn as well
     also: ClassVar[tuple[tuple[str, ...], ...]] = ()  # more to draw beside the explanation
-    on_chart: ClassVar[bool] = False  # whether `bounds` are on the scale of the first series drawn
-    limit: ClassVar[tuple[str, str] | None] = None  # name and side of the limits where `bounds` are these alone
     judges_validations: ClassVar[bool] = False  # whether a validation without a training step is a step for it
 
     def __init__(self, setup: Setup) -> None:
@@ -57,11 +57,6 @@ class Rule:
 
     def judge(self, frame: Frame) -> Reading | None:
         """The rule's opinion on a training step."""
-        x = frame.get(self.needs[0])
-        return None if x is None else self.weigh(x, frame)
-
-    def weigh(self, x: float, frame: Frame) -> Reading:
-        """The rule's opinion on the first figure that it needs, at a step that has it."""
         raise NotImplementedError
 
     def tick(self, now: float, memory: Memory) -> Reading | None:
@@ -72,29 +67,18 @@ class Rule:
         """The rule's opinion on a line of the log; None when it says nothing to it."""
         return None
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        """The bounds on the judged series that hold now, from raise or release limits."""
-        return ladder(limits, *self.limit) if self.limit else ()
-
-    def lasting(self) -> Sequence[Bound]:
-        """Of a rule that has seen no step: the bounds of a whole run, nan where they depend on it."""
-        return self.bounds(self.limits.raising)
-
     def fixes(self) -> Sequence[Fix]:
         """What to try when the rule is on."""
         return FIXES[self.id]
 
-    def compare(self, x: float, message: str) -> Reading:
-        """`x` against `bounds`, with the raise limits and, where they differ, the release limits."""
-        raw = worst(x, self.bounds(self.limits.raising))
-        if self.limits.releasing == self.limits.raising:
-            return Reading(raw, message)
-        return Reading(raw, message, worst(x, self.bounds(self.limits.releasing)))
-
-
-def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Bound]:
-    """One bound for each level that has a limit of this name, in units of `unit`."""
-    return [Bound(level, side, limits[key] * unit) for level, prefix in FLAGS if (key := f"{prefix}.{name}") in limits]
+    def compare(self, message: str, clauses: Clauses) -> Reading:
+        """The level by the raise limits and, where they differ, by the release limits."""
+        raising = releasing = clauses(self.limits.raising)
+        raw = hold = worst(raising)
+        if self.limits.releasing != self.limits.raising:
+            releasing = clauses(self.limits.releasing)
+            hold = worst(releasing)
+        return Reading(raw, message, hold, raising, releasing)
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:
@@ -103,9 +87,9 @@ def moved(verb: str, then: float, now: float, ending: str = "") -> str:
     return f"stays at {after}" if before == after else f"{verb} from {before} to {after}{ending}"
 
 
-def lasting(level: Level, message: str) -> Reading:
+def lasting(reading: Reading) -> Reading:
     """Of a rule that counts for how long something lasts: while that is fine, its message says so."""
-    return Reading(level, message if level > Level.OK else message + LASTING)
+    return reading if reading.raw > Level.OK else replace(reading, message=reading.message + LASTING)
 
 
 def warming(missing: int) -> Reading:

@@ -1,16 +1,18 @@
 """CRIT-1: the critic of PPO."""
 
+import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 
 from launcher.format import number
 from launcher.health import keys
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, ladder, warming
+from launcher.health.rules.base import Rule, Setup, warming
 from launcher.health.series import Baseline, median
-from launcher.health.signals import Reward
 from launcher.health.state import Reading
-from launcher.record.levels import SERIOUS, Bound, Level, worst
+from launcher.record.levels import SERIOUS, Level
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
@@ -21,11 +23,10 @@ class CriticFit(Rule):
     """The value loss against its usual and the range of rewards, and the variance it explains."""
 
     id = "CRIT-1"
-    question = "Does the critic keep up?"
+    name = "Critic fit"
     family = "critic"
     needs = (keys.VALUE_LOSS,)
     also = (keys.EXPLAINED,)
-    on_chart = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -33,13 +34,15 @@ class CriticFit(Rule):
         self._count = 0
         self._losses: deque[float] = deque(maxlen=50)
         self._explained: deque[float] = deque(maxlen=5)
-        self._reward: Reward | None = None
 
     def not_applicable(self) -> str | None:
         return f"no critic in this run ({self.config.estimator})" if self.config.has_critic is False else None
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
-        self._reward, explained = frame.signals.reward, frame.get(keys.EXPLAINED)
+    def judge(self, frame: Frame) -> Reading | None:
+        x, explained = frame.get(keys.VALUE_LOSS), frame.get(keys.EXPLAINED)
+        if x is None:
+            return None
+        reward = frame.signals.reward
         self._count += 1
         self._losses.append(x)
         if explained is not None:
@@ -47,30 +50,42 @@ class CriticFit(Rule):
         if self._count <= _WARM:
             self._usual.add(x)
             return warming(_WARM + 1 - self._count)
-        loss = self.compare(x, f"value loss {number(x)} vs usual {number(self._usual.median)}")
+        usual, span = self._usual.median, reward.span
+        loss = self.compare(
+            f"value loss {number(x)} vs usual {number(usual)}", lambda limits: [self._loss(limits, x, usual, span)]
+        )
         self._usual.add(x, refused=loss.raw >= Level.WARN)
-        nothing_to_explain = self._reward.count and not self._reward.span  # SIG-1 says so
+        nothing_to_explain = reward.count and not reward.span  # SIG-1 says so
         if self._count < _EXPLAINED_FROM or not self._explained or nothing_to_explain:
             return loss
-        middle = median(self._explained)
-        level = worst(middle, ladder(self.limits.raising, "explained", "<"))
-        message = f"explained variance {number(middle)}"
-        if level > Level.NOTICE and self._learns():
-            # A fresh critic begins far below zero where rewards hardly vary, and needs longer than 31 steps.
-            level, message = Level.NOTICE, f"{message}, but the value loss still falls"
-        if level <= loss.raw:
-            return Reading(loss.raw, loss.message, max(loss.hold or loss.raw, level))
-        return Reading(level, message, max(level, loss.hold or level))
+        middle, learns = median(self._explained), self._learns()
+        both = self.compare(
+            loss.message, lambda limits: [self._loss(limits, x, usual, span), self._share(limits, middle, learns)]
+        )
+        if both.raw == loss.raw:
+            return both
+        fresh = learns and middle < self.limits.raising["warn.explained"]
+        still = ", but the value loss still falls" if fresh else ""
+        return replace(both, message=f"explained variance {number(middle)}{still}")
+
+    @staticmethod
+    def _loss(limits: Mapping[str, float], x: float, usual: float, span: float) -> Clause:
+        rungs = [
+            Rung(level, ">", max(limits[f"{name}.ratio"] * usual, limits[f"{name}.span"] * span * span))
+            for level, name in SERIOUS
+        ]
+        return Clause(x, rungs, metric=keys.VALUE_LOSS, span=POSITIVE)
+
+    @staticmethod
+    def _share(limits: Mapping[str, float], middle: float, learns: bool) -> Clause:
+        """While the value loss falls this is a NOTICE at most.
+
+        A fresh critic begins far below zero where rewards hardly vary, and needs longer than 31 steps.
+        """
+        most = Level.NOTICE if learns else Level.CRITICAL
+        rungs = [rung for rung in ladder(limits, "explained", "<") if rung.level <= most]
+        return Clause(middle, rungs, "median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
     def _learns(self) -> bool:
         losses = list(self._losses)
         return median(losses[-10:]) < _STILL_FALLS * median(losses[:10])
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        if self._reward is None or self._count < _WARM:
-            return ()
-        usual, span = self._usual.median, self._reward.span
-        return [
-            Bound(level, ">", max(limits[f"{name}.ratio"] * usual, limits[f"{name}.span"] * span * span))
-            for level, name in SERIOUS
-        ]

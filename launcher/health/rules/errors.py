@@ -1,8 +1,10 @@
 """ERR-1: errors in the log."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from launcher.health.clauses import POSITIVE, Clause, Rung
 from launcher.health.fixes import CAUSES, Fix
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
@@ -45,7 +47,7 @@ class LogErrors(Rule):
     """Lines that tell of an error. While the run goes on after one, the flag steps down again."""
 
     id = "ERR-1"
-    question = "Did the log report an error?"
+    name = "Errors in the log"
     family = "errors"
 
     def __init__(self, setup: Setup) -> None:
@@ -79,24 +81,28 @@ class LogErrors(Rule):
             self._message = f"{said} (line {line})"
         cause = next((name for name, pattern in _KNOWN if pattern.search(text)), None)
         self._cause = cause or (self._cause if goes_on else None)
-        return Reading(self._now(), self._message)
+        return self.compare(self._message, self._since)
 
     def judge(self, frame: Frame) -> Reading:
         self._headed = False
         for level in self._steps_since:
             self._steps_since[level] += 1
-        now = self._now()
-        return Reading(now, self._message if now > Level.OK else "no error in the last steps")
+        reading = self.compare(self._message, self._since)
+        return reading if reading.raw else replace(reading, message="no error in the last steps")
 
-    def _now(self) -> Level:
+    def _since(self, limits: Mapping[str, float]) -> Sequence[Clause]:
         """The level that is left of the errors seen, by the steps that the run made after them."""
-        limits = self.limits.raising
-        left = [
-            level if steps < limits["notice.after"] else Level.NOTICE
-            for level, steps in self._steps_since.items()
-            if steps < limits["notice.until"]
+        after, until = limits["notice.after"], limits["notice.until"]
+        return [
+            Clause(
+                self._steps_since[level],
+                [Rung(Level.NOTICE, "<", until), Rung(level, "<", min(after, until))],
+                f"steps since {what}",
+                span=POSITIVE,
+            )
+            for level, what in ((Level.WARN, "a suspect line"), (Level.CRITICAL, "an error"))
+            if level in self._steps_since
         ]
-        return max(left, default=Level.OK)
 
 
 def _level(text: str) -> Level | None:

@@ -1,5 +1,6 @@
 """KL-0 to KL-4 and CLIP-1: how far the policy moves, from its reference and within a step."""
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,11 +8,13 @@ from typing import ClassVar
 
 from launcher.format import number
 from launcher.health import keys
+from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, ladder, not_judged, warming
+from launcher.health.rules.base import Rule, Setup, not_judged, warming
 from launcher.health.series import Baseline, Ema
+from launcher.health.signals import Reward
 from launcher.health.state import Reading
-from launcher.record.levels import SERIOUS, Bound, Level
+from launcher.record.levels import SERIOUS, Level
 
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 
@@ -35,21 +38,24 @@ class PlausibleKl(_ReferenceRule):
     """A true KL is never negative, so a mean below zero means that the log-probs do not belong together."""
 
     id = "KL-0"
-    question = "Is the KL estimate plausible?"
-    on_chart = True
-    limit = ("mean", "<")
+    name = "KL estimate"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._last: deque[float] = deque(maxlen=5)
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.kl()
+        if x is None:
+            return None
         self._last.append(x)
         if len(self._last) < 5:
             return warming(5 - len(self._last))
         mean = sum(self._last) / 5
         message = f"mean KL of the last 5 steps is {number(mean)}"
-        reading = self.compare(mean, message)
+        reading = self.compare(
+            message, lambda limits: [Clause(mean, ladder(limits, "mean", "<"), "mean of 5 steps", keys.KL, fixed=True)]
+        )
         return reading if reading.raw == Level.OK else replace(reading, message=f"{message}, below 0")
 
 
@@ -57,31 +63,34 @@ class KlBlowUp(_ReferenceRule):
     """The KL against fixed limits and against its own recent past."""
 
     id = "KL-1"
-    question = "Is the policy running away from the reference?"
-    on_chart = True
+    name = "Policy drift (KL)"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.kl()
+        if x is None:
+            return None
         usual = f" vs usual {number(self._usual.median)}" if len(self._usual) else ""
         shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
-        reading = self.compare(x, f"KL {shown}{usual}")
+        reading = self.compare(f"KL {shown}{usual}", lambda limits: self._clauses(limits, x))
         self._usual.add(x, refused=reading.raw >= Level.WARN)
         return reading
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        found = ladder(limits, "value")
+    def _clauses(self, limits: Mapping[str, float], x: float) -> Sequence[Clause]:
+        found = [Clause(x, ladder(limits, "value"), metric=keys.KL, fixed=True)]
         if len(self._usual) >= 5:
             usual = self._usual.median
             jump = limits["critical.ratio"] * usual + limits["critical.offset"]
             early = limits["critical.early_ratio"] * max(usual, 0.01)
-            found += [
-                Bound(Level.WARN, ">", limits["warn.ratio"] * usual + limits["warn.offset"]),
-                Bound(Level.CRITICAL, ">", max(limits["critical.jump"], jump)),
-                Bound(Level.CRITICAL, ">", max(limits["critical.early"], early)),
+            rungs = [
+                Rung(Level.WARN, ">", limits["warn.ratio"] * usual + limits["warn.offset"]),
+                Rung(Level.CRITICAL, ">", max(limits["critical.jump"], jump)),
+                Rung(Level.CRITICAL, ">", max(limits["critical.early"], early)),
             ]
+            found.append(Clause(x, rungs, metric=keys.KL))
         return found
 
 
@@ -89,31 +98,35 @@ class UpdateSize(Rule):
     """The KL between the policy before and after one step."""
 
     id = "KL-2"
-    question = "Is each update small enough?"
+    name = "Update size (ppo_kl)"
     family = "kl"
     needs = (keys.PPO_KL,)
-    on_chart = True
-    limit = ("value", ">=")
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._last: deque[float] = deque(maxlen=20)
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.PPO_KL)
+        if x is None:
+            return None
         size = abs(x)
         # A printed 0.000 may be anything below 0.0005, so it cannot prove that there is one minibatch only.
         self._last.append(_THREE_DECIMALS if size == 0 and frame.three_decimals else size)
         if len(self._last) >= 5 and not any(self._last):
             return not_judged("always 0: one minibatch and one epoch a step")
-        return self.compare(size, f"one step moves the policy by {number(size)} (ppo_kl)")
+        figure = "" if x >= 0 else "size"
+        return self.compare(
+            f"one step moves the policy by {number(size)} (ppo_kl)",
+            lambda limits: [Clause(size, ladder(limits, "value"), figure, keys.PPO_KL, POSITIVE, fixed=True)],
+        )
 
 
 class KlController(_ReferenceRule):
     """The smoothed KL against the target of an adaptive controller."""
 
     id = "KL-3"
-    question = "Does the KL controller hold its target?"
-    on_chart = True
+    name = "KL controller"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -125,19 +138,22 @@ class KlController(_ReferenceRule):
             return "no adaptive KL controller (algorithm.kl_ctrl.type)"
         return super().not_applicable()
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.kl()
+        if x is None:
+            return None
         mean = self._mean.add(x)
-        return self.compare(mean, f"KL {number(mean)}, target {number(self._target)}")
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return ladder(limits, "ratio", unit=self._target)
+        return self.compare(
+            f"KL {number(mean)}, target {number(self._target)}",
+            lambda limits: [Clause(mean, ladder(limits, "ratio", unit=self._target), "smoothed", keys.KL, fixed=True)],
+        )
 
 
 class UnrewardedDrift(_ReferenceRule):
     """KL that rises without buying reward: neither a jump nor a limit, the slow way to lose a run."""
 
     id = "KL-4"
-    question = "Is the drift buying reward?"
+    name = "Unrewarded drift"
     needs = (keys.KL, keys.SCORE)
 
     def __init__(self, setup: Setup) -> None:
@@ -147,7 +163,7 @@ class UnrewardedDrift(_ReferenceRule):
         self._past: deque[tuple[float, float]] = deque(maxlen=21)
 
     def judge(self, frame: Frame) -> Reading | None:
-        x, score = frame.get(keys.KL), frame.signals.reward.score
+        x, score = frame.kl(), frame.signals.reward.score
         if x is None or score is None:
             return None
         kl, reward = self._kl.add(x), self._score.add(score)
@@ -157,36 +173,39 @@ class UnrewardedDrift(_ReferenceRule):
         lowest = min(range(len(self._past)), key=lambda index: self._past[index][0])
         rise, gain = kl - self._past[lowest][0], reward - self._past[lowest][1]
         steps = len(self._past) - 1 - lowest
-        raw = self._level(rise, gain, frame, self.limits.raising)
-        hold = self._level(rise, gain, frame, self.limits.releasing)
         message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
         if rise < self.limits.raising["warn.rise"]:
             message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL does not rise"
-        return Reading(raw, message, hold)
+        return self.compare(message, lambda limits: self._clauses(limits, rise, gain, frame.signals.reward))
 
     @staticmethod
-    def _level(rise: float, gain: float, frame: Frame, limits: Mapping[str, float]) -> Level:
-        enough = frame.signals.reward.distance
-        for level, name in reversed(SERIOUS):
-            worth = enough(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
-            if rise >= limits[f"{name}.rise"] and gain < worth:
-                return level
-        return Level.OK
+    def _clauses(limits: Mapping[str, float], rise: float, gain: float, reward: Reward) -> Sequence[Clause]:
+        found = []
+        for level, name in SERIOUS:
+            worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
+            figure = f"KL rise while the reward gains < {number(worth)}"
+            counted = rise if gain < worth else math.nan
+            found.append(Clause(counted, [Rung(level, ">=", limits[f"{name}.rise"])], figure, span=POSITIVE))
+        return found
 
 
 class ClippedTokens(Rule):
     """The share of tokens whose ratio left the trust region."""
 
     id = "CLIP-1"
-    question = "Are too many tokens clipped?"
+    name = "Clipped tokens"
     family = "kl"
     needs = (keys.CLIPPED,)
-    on_chart = True
-    limit = ("share", ">=")
 
     def not_applicable(self) -> str | None:
         mode = self.config.clips_by_design
         return f"the {mode} loss clips by design" if mode else None
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
-        return self.compare(x, f"{number(100 * x)} % of tokens clipped")
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.CLIPPED)
+        if x is None:
+            return None
+        return self.compare(
+            f"{number(100 * x)} % of tokens clipped",
+            lambda limits: [Clause(x, ladder(limits, "share"), metric=keys.CLIPPED, span=SHARE, fixed=True)],
+        )

@@ -1,53 +1,59 @@
 """LEN-1, TRUNC-1 and ABORT-1: how long responses are, how many are cut off, how many are empty."""
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 
 from launcher.format import number
 from launcher.health import keys
+from launcher.health.clauses import SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, ladder, warming
+from launcher.health.rules.base import Rule, Setup, lasting, warming
 from launcher.health.series import Baseline, sigma
-from launcher.health.state import LASTING, Reading
-from launcher.record.levels import FLAGS, Bound, Level, worst
+from launcher.health.state import Reading
+from launcher.record.levels import FLAGS, Level
 
 
 class ResponseLength(Rule):
     """The mean length of a response against its usual."""
 
     id = "LEN-1"
-    question = "Is the response length stable?"
+    name = "Response length"
     family = "length"
     needs = (keys.LENGTH,)
-    on_chart = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.LENGTH)
+        if x is None:
+            return None
         if len(self._usual) < 8:
             self._usual.add(x)
             return warming(9 - len(self._usual))
-        reading = self.compare(x, f"mean response {number(x)} tokens vs usual {number(self._usual.median)}")
+        usual = self._usual.median
+        reading = self.compare(
+            f"mean response {number(x)} tokens vs usual {number(usual)}", lambda limits: self._beyond(limits, x, usual)
+        )
         self._usual.add(x, refused=reading.raw >= Level.WARN)
         return reading
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        usual = self._usual.median
+    def _beyond(self, limits: Mapping[str, float], x: float, usual: float) -> Sequence[Clause]:
         if not usual > 0:
             return ()
-        return ladder(limits, "longer", ">", unit=usual) + ladder(limits, "shorter", "<", unit=usual)
+        rungs = ladder(limits, "longer", ">", unit=usual) + ladder(limits, "shorter", "<", unit=usual)
+        return [Clause(x, rungs, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))]
 
 
 class TruncatedResponses(Rule):
     """The share of responses at the length limit: its rise over the usual, and whether it stays high."""
 
     id = "TRUNC-1"
-    question = "Are responses cut off?"
+    name = "Truncated responses"
     family = "length"
     needs = (keys.TRUNCATED,)
-    on_chart = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -67,23 +73,28 @@ class TruncatedResponses(Rule):
             return warming(9 - len(self._usual))
         usual = self._usual.median
         message = f"{number(100 * x)} % of responses hit the limit (usual {number(100 * usual)} %)"
-        rising = self.compare(x, message)
-        self._usual.add(x, refused=rising.raw >= Level.WARN)
-        lasting = ladder(self.limits.raising, "lasting", ">")
-        least = min(self._last) if self._count >= 10 else 0.0
-        raw = max(rising.raw, worst(least, lasting))
-        hold = worst(least, ladder(self.limits.releasing, "lasting", ">"))
-        if raw == Level.OK < worst(x, lasting):
-            message += LASTING
-        return Reading(raw, message, max(rising.hold or rising.raw, hold))
+        noise = sigma(self._usual.values)
+        reading = self.compare(message, lambda limits: [self._rising(limits, x, usual, noise), self._lasting(limits)])
+        rising = self._rising(self.limits.raising, x, usual, noise).level
+        self._usual.add(x, refused=rising >= Level.WARN)
+        high = Clause(x, ladder(self.limits.raising, "lasting", ">")).level > Level.OK
+        return lasting(reading) if high else reading
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        usual, noise = self._usual.median, sigma(self._usual.values)
-        found = []
-        for level, name in FLAGS:
-            distance = max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)
-            found.append(Bound(level, ">", max(limits[f"{name}.share"], usual + distance)))
-        return found
+    @staticmethod
+    def _rising(limits: Mapping[str, float], x: float, usual: float, noise: float) -> Clause:
+        rungs = [
+            Rung(
+                level,
+                ">",
+                max(limits[f"{name}.share"], usual + max(limits[f"{name}.distance"], limits[f"{name}.sigmas"] * noise)),
+            )
+            for level, name in FLAGS
+        ]
+        return Clause(x, rungs, "share at the limit", keys.TRUNCATED, SHARE)
+
+    def _lasting(self, limits: Mapping[str, float]) -> Clause:
+        least = min(self._last) if self._count >= 10 else math.nan
+        return Clause(least, ladder(limits, "lasting", ">"), "lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
 
     def _share(self, frame: Frame) -> float | None:
         """The share of responses at the limit.
@@ -103,11 +114,15 @@ class EmptyResponses(Rule):
     """The share of responses without a single token."""
 
     id = "ABORT-1"
-    question = "Do rollouts come back empty?"
+    name = "Empty responses"
     family = "length"
     needs = (keys.EMPTY,)
-    on_chart = True
-    limit = ("share", ">=")
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
-        return self.compare(x, f"{number(100 * x)} % of responses are empty")
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.EMPTY)
+        if x is None:
+            return None
+        return self.compare(
+            f"{number(100 * x)} % of responses are empty",
+            lambda limits: [Clause(x, ladder(limits, "share"), metric=keys.EMPTY, span=SHARE, fixed=True)],
+        )

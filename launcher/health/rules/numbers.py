@@ -1,8 +1,10 @@
 """NUM-1: numbers that are none."""
 
 import math
+from collections.abc import Sequence
 
 from launcher.health import keys
+from launcher.health.clauses import POSITIVE, Clause, Rung
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup
 from launcher.health.state import Reading
@@ -15,7 +17,7 @@ class FiniteNumbers(Rule):
     """A NaN or infinity under any key that is not a validation's."""
 
     id = "NUM-1"
-    question = "Are all numbers finite?"
+    name = "Non-finite numbers"
     family = "numbers"
     also = (keys.POLICY_LOSS, keys.GRADIENT, keys.VALUE_LOSS)
 
@@ -28,17 +30,32 @@ class FiniteNumbers(Rule):
         bad = [key for key, value in frame.data.items() if not isfinite(value)]
         bad = [key for key in bad if not keys.is_validation(key) and not _by_design(key, frame)]
         if not bad:
-            return Reading(Level.OK, "all figures are finite")
+            return self.compare("all figures are finite", lambda limits: _counts())
         training = [key for key in bad if keys.is_training(key)]
-        level = Level.CRITICAL if training else Level.WARN
+        skipped = 0
         if training and all(key.endswith("/grad_norm") for key in training):
             # veRL skips such an update, so one is harmless
             before, self._last_norm = self._last_norm, frame.count
             again = before is not None and frame.count - before <= self.limits.raising["critical.again"]
-            level = Level.CRITICAL if again else Level.WARN
+            skipped, training = 2 if again else 1, []
         named = sorted(bad, key=lambda key: not keys.is_training(key))
         more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
-        return Reading(level, f"non-finite at step {frame.step}: {', '.join(named[:_SHOWN])}{more}")
+        message = f"non-finite at step {frame.step}: {', '.join(named[:_SHOWN])}{more}"
+        others = sum(not keys.is_training(key) for key in bad)
+        return self.compare(message, lambda limits: _counts(len(training), skipped, others))
+
+
+def _counts(training: int = 0, skipped: int = 0, others: int = 0) -> Sequence[Clause]:
+    """How many figures are none. `skipped`: bad gradient norms alone, now and within the steps before."""
+    counts = (
+        (training, "non-finite training figures", (Level.CRITICAL,)),
+        (skipped, "non-finite gradient norms of late", (Level.WARN, Level.CRITICAL)),
+        (others, "other non-finite figures", (Level.WARN,)),
+    )
+    return [
+        Clause(float(count), [Rung(level, ">=", float(n)) for n, level in enumerate(levels, 1)], figure, span=POSITIVE)
+        for count, figure, levels in counts
+    ]
 
 
 def _by_design(key: str, frame: Frame) -> bool:

@@ -3,14 +3,16 @@
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from launcher.format import number
 from launcher.health import keys
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, ladder, lasting, not_judged, warming
+from launcher.health.rules.base import Rule, Setup, lasting, not_judged, warming
 from launcher.health.series import Baseline, median, sigma
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, Bound, Level, worst
+from launcher.record.levels import FLAGS, Level
 
 _TINY = 1e-300  # stands in for a norm of 0 in logarithms
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
@@ -20,48 +22,50 @@ class GradientPeaks(Rule):
     """The gradient norm against its usual, on a logarithmic scale: single spikes are normal and clipped."""
 
     id = "GRAD-1"
-    question = "Are the gradients calm?"
+    name = "Gradient peaks"
     family = "gradient"
     needs = (keys.GRADIENT,)
-    on_chart = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._usual = Baseline(30)
         self._flagged: deque[bool] = deque(maxlen=5)
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.GRADIENT)
+        if x is None:
+            return None
         if len(self._usual) < 10:
             self._usual.add(x)
             return warming(11 - len(self._usual))
-        usual, raw = self._usual.median, worst(x, self.bounds(self.limits.raising))
-        self._flagged.append(raw > Level.OK)
-        self._usual.add(x, refused=raw >= Level.WARN)
-        message = f"grad norm {number(x)} vs usual {number(usual)}"
-        if raw > Level.OK:
-            message += f", {sum(self._flagged)} of the last 5 steps"
-        return Reading(raw, message)
-
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
         usual = self._usual.median
+        reading = self.compare(
+            f"grad norm {number(x)} vs usual {number(usual)}", lambda limits: self._peaks(limits, x, usual)
+        )
+        self._flagged.append(reading.raw > Level.OK)
+        self._usual.add(x, refused=reading.raw >= Level.WARN)
+        if not reading.raw:
+            return reading
+        return replace(reading, message=f"{reading.message}, {sum(self._flagged)} of the last 5 steps")
+
+    def _peaks(self, limits: Mapping[str, float], x: float, usual: float) -> Sequence[Clause]:
         if not usual > 0:
             return ()
         noise = sigma([math.log(max(value, _TINY)) for value in self._usual.values])
         found = []
         for level, name in FLAGS:
             swing = self.limits.k * math.exp(min(limits[f"{name}.sigmas"] * noise, 700))
-            found.append(Bound(level, ">", max(limits[f"{name}.ratio"], swing) * usual))
-        return found
+            found.append(Rung(level, ">", max(limits[f"{name}.ratio"], swing) * usual))
+        return [Clause(x, found, metric=keys.GRADIENT, span=POSITIVE)]
 
 
 class VanishingGradient(Rule):
     """Gradient norms that have all but vanished."""
 
     id = "GRAD-2"
-    question = "Do updates still do something?"
+    name = "Vanishing gradient"
     family = "gradient"
     needs = (keys.GRADIENT,)
-    on_chart = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -69,52 +73,62 @@ class VanishingGradient(Rule):
         self._base = math.nan
         self._last: deque[float] = deque(maxlen=3)
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.GRADIENT)
+        if x is None:
+            return None
         self._last.append(_THREE_DECIMALS if x == 0 and frame.three_decimals else x)
         if len(self._first) < 10:
             self._first.append(x)
             self._base = median(self._first)
             if len(self._first) < 10:
                 return warming(10 - len(self._first))
-        return self.compare(max(self._last), f"grad norm {number(x)}, first steps {number(self._base)}")
+        return self.compare(f"grad norm {number(x)}, first steps {number(self._base)}", self._vanished)
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        return [*ladder(limits, "ratio", "<", unit=self._base), Bound(Level.CRITICAL, "<=", 0.0)]
+    def _vanished(self, limits: Mapping[str, float]) -> Sequence[Clause]:
+        rungs = [*ladder(limits, "ratio", "<", unit=self._base), Rung(Level.CRITICAL, "<=", 0.0)]
+        return [Clause(max(self._last), rungs, "highest of 3 steps", keys.GRADIENT, POSITIVE)]
 
 
 class PolicyLoss(Rule):
     """The size of the policy loss; its sign and a slow drift mean nothing."""
 
     id = "LOSS-1"
-    question = "Is the policy loss in range?"
+    name = "Policy loss"
     family = "policy loss"
     needs = (keys.POLICY_LOSS,)
-    on_chart = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._usual = Baseline(20)
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.POLICY_LOSS)
+        if x is None:
+            return None
         size = abs(x)
         if not self.config.token_mean and len(self._usual) < 10:
             self._usual.add(size)
             return warming(11 - len(self._usual))
-        reading = self.compare(size, f"policy loss {number(x)}")
+        figure, usual = "" if x >= 0 else "size", self._usual.median
+        reading = self.compare(
+            f"policy loss {number(x)}",
+            lambda limits: [
+                Clause(size, self._limits(limits, usual), figure, keys.POLICY_LOSS, POSITIVE, self.config.token_mean)
+            ],
+        )
         self._usual.add(size, refused=reading.raw >= Level.WARN)
         return reading
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        if self.config.token_mean:
-            return ladder(limits, "value")
-        return ladder(limits, "ratio", ">", unit=self._usual.median)
+    def _limits(self, limits: Mapping[str, float], usual: float) -> Sequence[Rung]:
+        return ladder(limits, "value") if self.config.token_mean else ladder(limits, "ratio", ">", unit=usual)
 
 
 class LearningRate(Rule):
     """A learning rate of exactly 0 between warm-up and the end of the run."""
 
     id = "LR-1"
-    question = "Is the learning rate above zero?"
+    name = "Learning rate"
     family = "learning rate"
     needs = (keys.LEARNING_RATE,)
 
@@ -122,14 +136,19 @@ class LearningRate(Rule):
         super().__init__(setup)
         self._run = 0
 
-    def weigh(self, x: float, frame: Frame) -> Reading:
+    def judge(self, frame: Frame) -> Reading | None:
+        x = frame.get(keys.LEARNING_RATE)
+        if x is None:
+            return None
         if frame.three_decimals:
             return not_judged("this log prints three decimals, so 0.000 is not 0")
         ending = self.config.total_steps is not None and frame.step > self.config.total_steps - 2
         counts = frame.count >= 2 and frame.step > self.config.warmup_steps and not ending
         self._run = self._run + 1 if x == 0 and counts else 0
-        if not self._run:
-            return Reading(Level.OK, f"learning rate {number(x)}")
-        level = worst(self._run, ladder(self.limits.raising, "steps"))
-        message = f"learning rate is 0 for {self._run} step{'s' if self._run != 1 else ''}"
-        return lasting(level, message)
+        message = f"learning rate {number(x)}"
+        if self._run:
+            message = f"learning rate is 0 for {self._run} step{'s' if self._run != 1 else ''}"
+        reading = self.compare(
+            message, lambda limits: [Clause(self._run, ladder(limits, "steps"), "steps at 0", span=POSITIVE)]
+        )
+        return lasting(reading) if self._run else reading

@@ -1,16 +1,19 @@
 """REW-1, REW-2, REW-4 and SIG-1: the reward itself, and whether it says anything."""
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from launcher.format import number
 from launcher.health import keys
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, ladder, lasting, moved, warming
+from launcher.health.rules.base import Rule, Setup, lasting, moved, warming
 from launcher.health.series import Baseline
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
-from launcher.record.levels import SERIOUS, Bound, Level, worst
+from launcher.record.levels import SERIOUS, Level
 
 _SAME = 1e-9  # a range this small is no range
 _HAD = 10  # steps with signal after which its absence is a loss
@@ -20,39 +23,35 @@ class RewardDrop(Rule):
     """The smoothed score against its best so far."""
 
     id = "REW-1"
-    question = "Is the reward falling?"
+    name = "Reward drop"
     family = "reward"
     needs = (keys.SCORE,)
-    on_chart = True
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._reward: Reward | None = None
 
     def judge(self, frame: Frame) -> Reading | None:
-        reward = self._reward = frame.signals.reward
+        reward = frame.signals.reward
         if reward.score is None:
             return None
         if reward.count < 10:
             return warming(10 - reward.count)
         best = f"best so far {number(reward.best)} at step {reward.best_step}"
-        return self.compare(reward.ema, f"reward {number(reward.ema)}, {best}")
+        return self.compare(f"reward {number(reward.ema)}, {best}", lambda limits: self._drop(limits, reward))
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        reward = self._reward
-        if reward is None or reward.best is None:
+    @staticmethod
+    def _drop(limits: Mapping[str, float], reward: Reward) -> Sequence[Clause]:
+        if reward.best is None:
             return ()
-        return [
-            Bound(level, "<", reward.best - reward.distance(limits[f"{name}.span"], limits[f"{name}.sigmas"]))
+        rungs = [
+            Rung(level, "<", reward.best - reward.distance(limits[f"{name}.span"], limits[f"{name}.sigmas"]))
             for level, name in SERIOUS
         ]
+        return [Clause(reward.ema, rungs, "smoothed", keys.SCORE)]
 
 
 class RewardPlateau(Rule):
     """A long time without a new best, unless there is nothing better to reach."""
 
     id = "REW-2"
-    question = "Is the reward still improving?"
+    name = "Reward plateau"
     family = "reward"
     needs = (keys.SCORE,)
 
@@ -64,27 +63,28 @@ class RewardPlateau(Rule):
             return warming(120 - reward.count)
         waited = reward.steps_since_best
         best = f"(best {number(reward.best)} at step {reward.best_step})"
-        if waited >= self.limits.raising["notice.steps"] and not reward.near_top(reward.ema):
-            return Reading(Level.NOTICE, f"no new best reward for {waited} steps {best}")
-        return Reading(Level.OK, f"last new best {waited} steps ago {best}")
+        counted = math.nan if reward.near_top(reward.ema) else waited
+        reading = self.compare(
+            f"last new best {waited} steps ago {best}",
+            lambda limits: [Clause(counted, ladder(limits, "steps"), "steps without a new best", span=POSITIVE)],
+        )
+        return replace(reading, message=f"no new best reward for {waited} steps {best}") if reading.raw else reading
 
 
 class RewardLeap(Rule):
     """A score far above its usual: sudden success is often a loophole in the parser or the format."""
 
     id = "REW-4"
-    question = "Did the reward jump?"
+    name = "Reward leap"
     family = "reward"
     needs = (keys.SCORE,)
-    on_chart = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._usual = Baseline(20)
-        self._reward: Reward | None = None
 
     def judge(self, frame: Frame) -> Reading | None:
-        reward = self._reward = frame.signals.reward
+        reward = frame.signals.reward
         if reward.score is None:
             return None
         refused = frame.raw.get("REW-1", Level.OK) >= Level.WARN
@@ -93,22 +93,23 @@ class RewardLeap(Rule):
             return warming(10 - reward.count)
         usual, now = self._usual.median, reward.med3
         verb = "rose" if now > usual else "went"
-        reading = self.compare(now, f"reward {moved(verb, usual, now)}")
+        reading = self.compare(
+            f"reward {moved(verb, usual, now)}", lambda limits: [self._leap(limits, reward, now, usual)]
+        )
         self._usual.add(reward.score, refused)
         return reading
 
-    def bounds(self, limits: Mapping[str, float]) -> Sequence[Bound]:
-        if self._reward is None:
-            return ()
-        leap = self._reward.distance(limits["notice.span"], limits["notice.sigmas"])
-        return [Bound(Level.NOTICE, ">", self._usual.median + leap)]
+    @staticmethod
+    def _leap(limits: Mapping[str, float], reward: Reward, now: float, usual: float) -> Clause:
+        leap = reward.distance(limits["notice.span"], limits["notice.sigmas"])
+        return Clause(now, [Rung(Level.NOTICE, ">", usual + leap)], "median of 3 steps", keys.SCORE)
 
 
 class Signal(Rule):
     """Steps on which all responses got the same reward, or all advantages are equal: they teach nothing."""
 
     id = "SIG-1"
-    question = "Is there anything to learn from?"
+    name = "Reward signal"
     family = "reward"
     needs = ((*keys.SCORE_MAX, *keys.ADVANTAGE_MAX), (*keys.SCORE_MIN, *keys.ADVANTAGE_MIN))
 
@@ -126,10 +127,8 @@ class Signal(Rule):
         same_score = score is not None and score <= _SAME
         flat = same_score or (advantage is not None and advantage <= _SAME)
         self._last.append(flat)
-        if not flat:
-            self._run, self._had = 0, self._had + 1
-            return self._scattered()
-        self._run += 1
+        self._run = self._run + 1 if flat else 0
+        self._had += not flat
         steps = f"{self._run} step{'s' if self._run != 1 else ''}"
         message = f"all advantages are 0 (each group has equal rewards) for {steps}"
         if same_score:
@@ -137,15 +136,19 @@ class Signal(Rule):
             message = f"every sample got the same reward ({shown}) for {steps}"
         solved = same_score and _solved(frame.signals.reward)
         case = "solved" if solved else "had" if self._had >= _HAD else "never"
-        level = worst(self._run, ladder(self.limits.raising, case))
-        return lasting(level, message)
+        among = math.nan if flat else sum(self._last)
+        reading = self.compare(message, lambda limits: self._missing(limits, case, among))
+        if flat:
+            return lasting(reading)
+        scattered = f"{among} of the last {len(self._last)} steps had nothing to learn from"
+        return replace(reading, message=scattered if reading.raw else "rewards differ")
 
-    def _scattered(self) -> Reading:
-        """A step with signal, among many without."""
-        flat = sum(self._last)
-        if flat >= self.limits.raising["warn.mostly"]:
-            return Reading(Level.WARN, f"{flat} of the last {len(self._last)} steps had nothing to learn from")
-        return Reading(Level.OK, "rewards differ")
+    def _missing(self, limits: Mapping[str, float], case: str, among: float) -> Sequence[Clause]:
+        """Steps without signal in a row, and at a step with signal those before it."""
+        return [
+            Clause(self._run, ladder(limits, case), "steps in a row without signal", span=POSITIVE),
+            Clause(among, ladder(limits, "mostly"), "steps of 10 without signal", span=(0, 10)),
+        ]
 
 
 def _solved(reward: Reward) -> bool:

@@ -2,15 +2,18 @@
 
 import math
 from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from launcher.format import number
 from launcher.health import keys
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Memory, Rule, Setup, ladder, warming
+from launcher.health.rules.base import Memory, Rule, Setup, warming
 from launcher.health.series import Baseline
 from launcher.health.state import Reading
-from launcher.record.levels import Level, worst
+from launcher.record.levels import Level
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds
@@ -20,10 +23,9 @@ class StepTime(Rule):
     """The time of a step, without validation and saving, for its tokens."""
 
     id = "THR-1"
-    question = "Has training slowed down?"
+    name = "Step time"
     family = "speed"
     needs = (keys.STEP_TIME,)
-    limit = ("ratio", ">")
     also = (keys.TOKENS,)
 
     def __init__(self, setup: Setup) -> None:
@@ -45,7 +47,10 @@ class StepTime(Rule):
         ratio = core / self._times.median
         if cost is not None and len(self._costs):
             ratio = min(ratio, cost / self._costs.median)  # shorter or longer responses are no slow-down
-        reading = self.compare(ratio, f"steps take {number(ratio)}× the usual time ({number(core)} s)")
+        reading = self.compare(
+            f"steps take {number(ratio)}× the usual time ({number(core)} s)",
+            lambda limits: [Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE)],
+        )
         self._add(core, cost, refused=reading.raw >= Level.WARN)
         return reading
 
@@ -79,7 +84,7 @@ class _MemoryRule(Rule):
         self._last: deque[float] = deque(maxlen=3 * _THIRD + 1)
         self._count = 0
         self._full_since: float | None = None
-        self._was_full = False  # between the last step and this one
+        self._full_for = 0.0  # seconds at most, between the last step and this one
 
     def judge(self, frame: Frame) -> Reading | None:
         used = self._used(frame)
@@ -87,32 +92,54 @@ class _MemoryRule(Rule):
             return None
         self._count += 1
         self._last.append(used)
-        level = worst(used / self._total, ladder(self.limits.raising, "share"))
-        message = f"{number(used)} of {number(self._total)} GB {self.words}"
-        left, last = self._left(), self.config.total_steps
+        growth, left = self._growth(), self._left()
+        outlived = left is not None and self._outlived(frame.step + left)
+        reading = self.compare(
+            f"{number(used)} of {number(self._total)} GB {self.words}",
+            lambda limits: self._clauses(limits, used, growth, math.nan if left is None or outlived else left),
+        )
+        message = reading.message
         if left is not None:
-            outlived = last is not None and frame.step + left > last  # steps that never come fill nothing
-            soon = left < self.limits.raising["warn.steps"] and not outlived
-            level = max(level, Level.WARN if soon else Level.NOTICE)
             message += f", growing; full in about {number(max(0, round(left)))} steps"
             message += ", after the last one" if outlived else ""
-        elif level == Level.OK and self._was_full:
-            level = Level.NOTICE
+        elif self._full_for >= _FULL_FOR and reading.raising[0].level == Level.OK:
             message += ", but nearly all of it was in use between the steps"
-        self._was_full = False
-        return Reading(level, message)
+        self._full_for = 0.0
+        return replace(reading, message=message)
+
+    def _clauses(self, limits: Mapping[str, float], used: float, growth: float, left: float) -> Sequence[Clause]:
+        total = self._total or 0.0
+        between = f"seconds above {number(100 * limits['notice.sampled'])} % between steps"
+        creep = Rung(Level.NOTICE, ">", limits["notice.creep"] * total)
+        found = [
+            Clause(used, ladder(limits, "share", unit=total), "GB in use", self.needs[0], (0.0, total), fixed=True),
+            Clause(self._full_for, [Rung(Level.NOTICE, ">=", _FULL_FOR)], between, span=POSITIVE),
+        ]
+        if math.isfinite(growth):
+            found.append(Clause(growth, [creep], f"least growth in {_THIRD} steps"))
+            found.append(Clause(left, ladder(limits, "steps", "<"), "steps until full"))
+        return found
 
     def _used(self, frame: Frame) -> float | None:
         raise NotImplementedError
 
+    def _growth(self) -> float:
+        """Of each third of the last 30 steps the least growth; nan before there are enough."""
+        return min(self._rises()) if self._count >= 40 else math.nan
+
     def _left(self) -> float | None:
         """Steps until the ceiling; None while memory does not rise in each third of the last 30 steps."""
-        if self._count < 40 or self._total is None:
+        if self._total is None or not self._growth() > self.limits.raising["notice.creep"] * self._total:
             return None
-        rises = [self._last[end] - self._last[end - _THIRD] for end in range(_THIRD, len(self._last), _THIRD)]
-        if min(rises) <= self.limits.raising["notice.creep"] * self._total:
-            return None
-        return (self.ceiling * self._total - self._last[-1]) / (sum(rises) / (3 * _THIRD))
+        return (self.ceiling * self._total - self._last[-1]) / (sum(self._rises()) / (3 * _THIRD))
+
+    def _rises(self) -> list[float]:
+        return [self._last[end] - self._last[end - _THIRD] for end in range(_THIRD, len(self._last), _THIRD)]
+
+    def _outlived(self, step: float) -> bool:
+        """Whether the run ends before a step: steps that never come fill nothing."""
+        last = self.config.total_steps
+        return last is not None and step > last
 
     def _sampled(self, now: float, share: float | None) -> None:
         """Notes memory that is full for half a minute, which steps do not show."""
@@ -120,15 +147,15 @@ class _MemoryRule(Rule):
             self._full_since = None
         elif self._full_since is None:
             self._full_since = now
-        elif now - self._full_since >= _FULL_FOR:
-            self._was_full = True
+        else:
+            self._full_for = max(self._full_for, now - self._full_since)
 
 
 class GpuMemory(_MemoryRule):
     """Peak of what training has reserved on the GPU. A running peak: it never falls, so only growth tells."""
 
     id = "MEM-1"
-    question = "Will the GPU run out of memory?"
+    name = "GPU memory"
     needs = (tuple(key for row in keys.GPU_MEMORY for key in row),)
     ceiling = 0.98
     words = "reserved"
@@ -155,7 +182,7 @@ class HostMemory(_MemoryRule):
     """Memory of the host, which all processes on it share."""
 
     id = "MEM-2"
-    question = "Is host memory filling up?"
+    name = "Host memory"
     needs = (keys.HOST_MEMORY,)
     ceiling = 0.95
     words = "of host memory in use"

@@ -1,0 +1,117 @@
+"""What rules compare: figures with limits. A level and the limits shown for it come from the same clauses."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from launcher.record.check import Bound
+from launcher.record.levels import FLAGS, Level, crossed
+
+SHARE = (0.0, 1.0)
+POSITIVE = (0.0, math.inf)
+ANY = (-math.inf, math.inf)
+
+
+class Rung(NamedTuple):
+    """One limit on one figure: the level is reached when `figure side value` holds."""
+
+    level: Level
+    side: str
+    value: float
+
+    def covers(self, other: "Rung") -> bool:
+        """Whether whatever crosses the other one crosses this one."""
+        if self.side[0] != other.side[0]:
+            return False
+        if self.value == other.value:
+            return self.side.endswith("=") or not other.side.endswith("=")
+        return self.value < other.value if self.side[0] == ">" else self.value > other.value
+
+    def within(self, low: float, high: float) -> bool:
+        """Whether a figure between `low` and `high` can cross it."""
+        return crossed(high if self.side[0] == ">" else low, self.side, self.value)
+
+
+class Clause(NamedTuple):
+    """A figure at one step, and its limits.
+
+    `now` is nan where the step has no such figure, or where the rule does not count it. `figure` says what it
+    is, "" for the metric itself; `metric` are the names of the metric that it is on the scale of, () for none.
+    `span` is what it can be. `fixed` limits do not move with the run.
+    """
+
+    now: float
+    rungs: Sequence[Rung]
+    figure: str = ""
+    metric: tuple[str, ...] = ()
+    span: tuple[float, float] = ANY
+    fixed: bool = False
+
+    @property
+    def level(self) -> Level:
+        """The highest level whose limit the figure has crossed, else OK."""
+        found = Level.OK
+        for level, side, value in self.rungs:
+            if level > found and crossed(self.now, side, value):
+                found = level
+        return found
+
+
+Clauses = Callable[[Mapping[str, float]], Sequence[Clause]]
+"""A rule's clauses by its limits, which are those for raising or those for letting go."""
+
+
+_Limit = tuple[Clause, Rung, bool]  # with whether it is one for letting go
+
+
+def ladder(limits: Mapping[str, float], name: str, side: str = ">=", unit: float = 1.0) -> list[Rung]:
+    """One rung for each level that has a limit of this name, in units of `unit`."""
+    return [Rung(level, side, limits[key] * unit) for level, prefix in FLAGS if (key := f"{prefix}.{name}") in limits]
+
+
+def worst(clauses: Iterable[Clause]) -> Level:
+    """The highest level among clauses."""
+    return max((clause.level for clause in clauses), default=Level.OK)
+
+
+def bounds(
+    raising: Sequence[Clause], releasing: Sequence[Clause], level: Level, keys: Sequence[str]
+) -> tuple[Bound, ...]:
+    """The limits that apply at a level: for what is on, those for letting go, for what is above, those for raising.
+
+    Left out is what the figure cannot reach, and what a limit of the same figure for the same level or a worse
+    one covers: so they stand in the order of their levels. `keys` are the metrics of the row.
+    """
+    figures: dict[tuple[object, ...], list[_Limit]] = {}
+    for clauses, holds in ((raising, False), (releasing, True)):
+        for clause in clauses:
+            now = clause.now if math.isfinite(clause.now) else None
+            for rung in clause.rungs:
+                limits = figures.setdefault((clause.figure, clause.metric, now, rung.side[0]), [])
+                if (rung.level <= level) == holds and math.isfinite(rung.value):
+                    limits.append((clause, rung, holds))
+    return tuple(_bound(*limit, keys) for limits in figures.values() for limit in _counting(limits))
+
+
+def _counting(limits: list[_Limit]) -> list[_Limit]:
+    """Of the limits of one figure to one side those that make a difference, the mildest first."""
+    found: list[_Limit] = []
+    for limit in sorted(limits, key=lambda limit: limit[1].level, reverse=True):
+        clause, rung, _ = limit
+        reachable = rung.within(*clause.span) or crossed(clause.now, rung.side, rung.value)
+        if reachable and not any(kept.covers(rung) for _, kept, _ in found):
+            found = [other for other in found if other[1].level > rung.level or not rung.covers(other[1])]
+            found.append(limit)
+    return found[::-1]
+
+
+def _bound(clause: Clause, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:
+    return Bound(
+        *rung,
+        figure=clause.figure,
+        now=clause.now if clause.figure and math.isfinite(clause.now) else None,
+        series=next((place for place, key in enumerate(keys) if key in clause.metric), -1),
+        crossed=crossed(clause.now, rung.side, rung.value),
+        holds=holds,
+        fixed=clause.fixed,
+    )

@@ -1,0 +1,189 @@
+"""The limits that a row shows are those that its level comes from."""
+
+import gzip
+import json
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from launcher.commands.report import health
+from launcher.health.checklist import Checklist
+from launcher.health.clauses import Clause, Rung, bounds
+from launcher.health.state import Reading, State
+from launcher.health.words import bound_words, debounce_words, limits_by_figure
+from launcher.metrics.records import parse_record
+from launcher.record.check import Bound, Check
+from launcher.record.levels import Level
+from launcher.run.reading.checklist import judged
+from launcher.run.reading.source import resolve
+from tests.support.rule_levels import row
+
+LOGS = Path(__file__).parents[1] / "data" / "logs"
+RUNS = sorted(path.name.removesuffix(".jsonl.gz") for path in LOGS.glob("*.jsonl.gz"))
+ADAPTIVE = {
+    "data.max_response_length": 256,
+    "actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-sum",
+    "algorithm.use_kl_in_reward": True,
+    "algorithm.kl_ctrl.type": "adaptive",
+    "algorithm.kl_ctrl.target_kl": 0.01,
+}
+CONFIGS: list[Mapping[str, object]] = [{"data.max_response_length": 256}, ADAPTIVE]
+
+
+class Implied:
+    """The level of one row by the limits it shows: raised as `debounce` says, held by its own limits."""
+
+    def __init__(self, check: Check) -> None:
+        self.count, window, release = check.debounce
+        self.level, self.shown, self.calm = Level.OK, deque[Level](maxlen=window), deque[Level](maxlen=release)
+
+    def follow(self, check: Check) -> Level:
+        crossed = max((bound.level for bound in check.bounds if bound.crossed), default=Level.OK)
+        self.shown.append(crossed)
+        self.calm.append(crossed)
+        reached = sorted(self.shown, reverse=True)
+        raised = reached[self.count - 1] if len(reached) >= self.count else Level.OK
+        if raised > self.level:
+            self.level = raised
+        elif len(self.calm) == self.calm.maxlen and max(self.calm) < self.level:
+            self.level = max(self.calm)
+        return self.level
+
+
+@pytest.fixture
+def judgements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[State]]:
+    """The states that took in a judgement since the list was last emptied."""
+    pushed: list[State] = []
+    push = State.push
+
+    def noted(self: State, step: int, reading: Reading) -> None:
+        push(self, step, reading)
+        if reading.raw >= Level.OK:
+            pushed.append(self)
+
+    monkeypatch.setattr(State, "push", noted)
+    yield pushed
+
+
+def recorded(name: str) -> list[dict[str, float]]:
+    with gzip.open(LOGS / f"{name}.jsonl.gz") as lines:
+        return [record[1] for line in lines if (record := parse_record(line)) is not None]
+
+
+@pytest.mark.parametrize("preset", ["default", "sensitive"])
+@pytest.mark.parametrize("config", CONFIGS, ids=["plain", "adaptive"])
+@pytest.mark.parametrize("run", RUNS)
+def test_the_level_that_the_shown_limits_imply_is_the_level_of_the_rule(
+    run: str, config: Mapping[str, object], preset: str, judgements: list[State]
+) -> None:
+    """Small memories and long silences put the rules on that a healthy run leaves alone."""
+    checklist = Checklist(config, {"preset": preset}, gpu_total_gb=30.0, host_total_gb=100.0)
+    implied: dict[str, Implied] = {}
+    now, flags = 0.0, 0
+    for number, data in enumerate(recorded(run), start=1):
+        for act in range(3):
+            judgements.clear()
+            if act < 2:
+                now += 10 if number % 9 else 700
+                checklist.tick(now, gpu=(99.0, 100.0), host=(50.0, 100.0))
+            else:
+                checklist.step(number, data, t=now)
+            states = {name: entry.state for name, entry in checklist._entries.items()}
+            for check in checklist.checks():
+                assert_ordered(check)
+                if states[check.rule] not in judgements:
+                    continue
+                assert check.bounds or not rule_has_limits(states[check.rule])
+                level = implied.setdefault(check.rule, Implied(check)).follow(check)
+                assert (number, check.rule, level) == (number, check.rule, check.level)
+                flags += check.on
+                for bound in check.bounds:
+                    assert_true(bound, check, data if act == 2 else None)
+    assert flags
+
+
+def rule_has_limits(state: State) -> bool:
+    """Whether any limit of the last judgement can be reached."""
+    reading = state.reading
+    assert reading is not None
+    return any(
+        rung.within(*clause.span) and math.isfinite(rung.value) for clause in reading.raising for rung in clause.rungs
+    )
+
+
+def assert_true(bound: Bound, check: Check, data: Mapping[str, float] | None) -> None:
+    """A limit is marked as crossed when the figure that is shown is beyond it."""
+    assert bound.holds == (bound.level <= check.level)
+    if bound.figure:
+        assert bound.crossed == (bound.now is not None and bound.on(bound.now))
+    elif data is not None and math.isfinite(value := data.get(check.keys[bound.series], math.nan)):
+        assert bound.crossed == bound.on(value)
+
+
+def assert_ordered(check: Check) -> None:
+    """Of one figure to one side the milder limit comes first and is crossed first."""
+    for _, limits in limits_by_figure(check):
+        for side in "<>":
+            values = [bound.value for bound in limits if bound.side[0] == side]
+            assert values == sorted(values, reverse=side == "<")
+            levels = [bound.level for bound in limits if bound.side[0] == side]
+            assert levels == sorted(set(levels))
+
+
+@pytest.mark.parametrize("log", sorted(path.name for path in LOGS.glob("*.log.gz")))
+def test_no_share_has_a_limit_above_one(log: str) -> None:
+    """TRUNC-1 once said `CRITICAL > 1.33` beside a WARN at 99 %."""
+    checklist, _ = judged(resolve(str(LOGS / log)), [])
+    for rule in ("TRUNC-1", "CLIP-1", "ABORT-1"):
+        assert all(0 <= bound.value <= 1 for bound in row(checklist, rule).bounds)
+
+
+def test_a_limit_that_cannot_be_reached_or_that_a_worse_one_covers_is_not_shown() -> None:
+    ladder = [Rung(Level.NOTICE, ">=", 0.5), Rung(Level.WARN, ">=", 0.9), Rung(Level.WARN, ">", 0.4)]
+    share = Clause(0.3, [*ladder, Rung(Level.CRITICAL, ">", 1.0)], metric=("x",), span=(0.0, 1.0))
+    assert bounds([share], [share], Level.OK, ["x"]) == (Bound(Level.WARN, ">", 0.4),)
+    (crossed,) = bounds([share._replace(now=1.5, span=(0.0, 0.3))], [share], Level.WARN, ["x"])[-1:]
+    assert crossed == Bound(Level.WARN, ">", 0.4, holds=True)
+
+
+def test_of_a_level_that_is_on_the_limit_is_the_one_for_letting_go() -> None:
+    checklist = Checklist(clock=False)
+    for step in range(1, 5):
+        checklist.step(step, {"actor/pg_loss": 0.1, "actor/pg_clipfrac": 0.07})
+    check = row(checklist, "CLIP-1")
+    assert [bound_words(bound) for bound in check.bounds] == [
+        "NOTICE holds ≥ 0.040",
+        "WARN ≥ 0.100",
+        "CRITICAL ≥ 0.300",
+    ]
+    assert [bound.crossed for bound in check.bounds] == [True, False, False]
+    assert debounce_words(check) == "2 of 3 steps raise a level, 5 steps without let it go"
+
+
+def test_limits_that_do_not_move_with_the_run_are_marked() -> None:
+    checklist = Checklist(clock=False)
+    for step in range(1, 30):
+        data = {"actor/reward_kl_penalty": 0.01, "actor/entropy": 0.5, "critic/score/mean": 0.3, "actor/grad_norm": 0.5}
+        checklist.step(step, {"actor/pg_loss": 0.1, **data})
+    fixed = {check.rule: [bound_words(b) for b in check.bounds if b.fixed] for check in checklist.checks()}
+    assert fixed["KL-0"] == ["NOTICE < -0.020", "WARN < -0.050"]
+    assert fixed["ENT-1"] == ["NOTICE < 0.045"]
+    assert fixed["REW-1"] == fixed["GRAD-1"] == []
+
+
+def test_a_command_prints_the_limits_of_what_is_on(capsys: pytest.CaptureFixture[str]) -> None:
+    health(str(LOGS / "kl-blowup.log.gz"))
+    told = capsys.readouterr().out
+    assert "WARN        TRUNC-1  Truncated responses: 99.2 %" in told
+    assert "lowest of 5 steps is 0.977: NOTICE holds > 0.400 (crossed), WARN holds > 0.800 (crossed)" in told
+    health(str(LOGS / "kl-blowup.log.gz"), json=True)
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {check["rule"] for check in last["checks"]} == set(last["rules"])
+
+
+def test_a_rule_that_judges_nothing_has_no_limits() -> None:
+    checklist = Checklist(clock=False)
+    assert not any(check.bounds for check in checklist.checks())
