@@ -19,6 +19,7 @@ _KEYS = "enter  do it    esc  leave it"
 class AskScreen(ModalScreen[str | None]):
     """Returns the text, None when it was left. Below stands what `wrong` says of it, else `note`."""
 
+    CSS_PATH = "dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["ask"]]
 
     def __init__(self, question: str, text: str, wrong: Callable[[str], str | None], note: str = "") -> None:

@@ -68,6 +68,7 @@ class CheckListScreen(Screen[None]):
 class ChecksScreen(CheckListScreen):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
+    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]
 
     def show_items(self) -> None:

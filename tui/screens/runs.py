@@ -39,6 +39,7 @@ _RUNS, _NONE, _GAP, _PRESETS = (HEADING + name for name in ("runs", "none", "gap
 class RunsScreen(Screen[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
+    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
