@@ -95,7 +95,7 @@ def test_ticks_are_round(low: float, high: float, rows: int, written: list[str])
 @pytest.mark.parametrize(
     ("total", "ends"),
     [
-        (3, {0: 6, 1: 3}),
+        (3, {0: 3, 1: 3}),
         (80, {0: 6, 7: 10, 49: 60, 50: 80, 62: 80, 90: 100}),  # a resumed run may go beyond its first plan
         (130, {0: 6, 60: 60, 61: 80, 80: 80, 82: 130}),
         (4660, {0: 6, 11: 16, 40: 40, 41: 60, 61: 80, 1001: 1500, 2912: 3000, 3001: 4660, 4660: 4660}),
@@ -117,7 +117,7 @@ def test_the_steps_of_a_long_run_fill_much_of_the_axis_long_before_its_plan(tota
 @pytest.mark.parametrize("total", [7, 80, 100, 130, 300, 1160, 4660, 6000])
 def test_the_step_axis_of_a_planned_run_is_seldom_another_one(total: int) -> None:
     ends = sorted({step_limit(last, total) for last in range(1, total + 1)})
-    assert ends[-1] == total and len(ends) <= 19
+    assert ends[-1] == total and len(ends) <= 20
 
 
 @given(st.integers(0, 10**9))

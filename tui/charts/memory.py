@@ -111,9 +111,8 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
     first, last = view.shown(lens.whole(store, total))
     raw = plot.curves
     if last - first > _FEW:
-        plot.curves = [
-            curve for each in plot.curves for curve in _banded(each, samples, max((last - first) // _WINDOWS, 1))
-        ]
+        steps = int(last - first) // _WINDOWS
+        plot.curves = [curve for each in raw for curve in _banded(each, samples, steps)]
     plot.axis = SpentSamples(samples, spent) if spent else samples
     if spent is None and view.window is None and not view.fitted:
         planned = total
