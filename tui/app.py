@@ -11,8 +11,10 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
 from textual.command import Provider
-from textual.events import DescendantFocus
+from textual.content import Content
+from textual.events import DescendantFocus, Event, Key
 from textual.filter import LineFilter
+from textual.notifications import SeverityLevel
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.theme import Theme
@@ -25,6 +27,7 @@ from tui.keys import KEYS
 from tui.navigation import Navigation
 from tui.routes import Routes
 from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
+from tui.widgets.message_line import MessageLine, Said
 from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
 
 
@@ -57,6 +60,7 @@ class PpoTui(App[None]):
         self.theme = TERMINAL if colourless else asked
         self.set_class(settings.ascii, ASCII_CLASS)
         self._ascii = AsciiFilter()
+        self.said: Said | None = None
         self._complaints: list[str] = []
         if settings.keys:
             from tui.keymap import checked
@@ -67,6 +71,7 @@ class PpoTui(App[None]):
     def on_mount(self) -> None:
         self.watch(self, "title", self._tell_title)
         self.theme_changed_signal.subscribe(self, self._keep_theme)
+        self.screen_change_signal.subscribe(self, lambda screen: self._show_message())
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
         read_only = self.request.read_only
@@ -80,6 +85,41 @@ class PpoTui(App[None]):
             self.routes.show_runs(read_only=read_only)
         for complaint in self._complaints:
             self.notify(complaint, title="Keys", severity="warning", markup=False, timeout=20)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Says one thing at the bottom of the screen, in the place of what was said before it.
+
+        Textual's own toasts lie over the rows that they are about, and pile up.
+        """
+        text = Content.from_markup(message).plain if markup else message
+        said = Said(f"{title}: {text}" if title else text, severity, timeout or self.NOTIFICATION_TIMEOUT)
+        self.call_later(self._say, said)
+
+    def _say(self, said: Said) -> None:
+        self.said = said
+        self._show_message()
+
+    def _show_message(self) -> None:
+        """Puts the message on the screen that is up, and there alone."""
+        for screen in self.screen_stack:
+            screen.query(MessageLine).remove()
+        if self.said is not None and self.said.left > 0 and self.screen.is_attached:
+            self.screen.mount(MessageLine(self.said))
+
+    async def on_event(self, event: Event) -> None:
+        """A key takes away what was said before it."""
+        if isinstance(event, Key) and self.said is not None and not self.said.fresh:
+            self.said = None
+            self._show_message()
+        await super().on_event(event)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """No cursor blinks where nothing is to move: each blink is bytes over the line."""

@@ -1,4 +1,4 @@
-"""What an open dashboard does beside its picture: toasts, bell and notifications of what is new, the terminal's
+"""What an open dashboard does beside its picture: messages, bell and notifications of what is new, the terminal's
 title, and the note when the run was looked at last."""
 
 import contextlib
@@ -21,7 +21,7 @@ from tui.terminal import notification, send
 from tui.words.run import STATES, level_sign, notice, state_words, verdict_words
 
 EVERY = 60.0  # seconds between two notes that somebody looks
-TOAST = 8.0  # seconds that a toast stays; a loud one twice as long
+STAYS = 8.0  # seconds that a message stays; a loud one twice as long
 Severity = Literal["information", "warning", "error"]
 _ENDS: dict[str, Severity] = {"failed": "error", "lost": "error"}
 _MOST = 3  # flags that get a notice each
@@ -101,7 +101,7 @@ class Attention:
         self._app.title = title(self._reader.name, self._reader.state)
         for each in self._notices.fresh():
             if "toast" in self._notices.ways:
-                stays = TOAST * (2 if each.loud else 1)
+                stays = STAYS * (2 if each.loud else 1)
                 self._app.notify(each.text, severity=each.severity, timeout=stays, markup=False)
             if each.loud and "bell" in self._notices.ways:
                 self._app.bell()

@@ -1,16 +1,21 @@
 """The script `ppo-tui`: the command line, handed a way to open the screen."""
 
+import gc
 import os
-import sys
 from typing import Any
 
 from launcher.errors import UserError
+from launcher.screen import on_terminal
 from launcher.screen_request import ScreenRequest
 from launcher.settings import OUR_THEMES, Settings
+
+# objects after which Python looks for garbage; at its own 700 that is a tenth of a start, which makes none
+_GARBAGE = 50_000
 
 
 def main() -> None:
     """Run the command line. Textual is imported only when a command opens the screen."""
+    gc.set_threshold(_GARBAGE)
     from launcher.cli import main as command_line
 
     command_line(open_screen, list_keys)
@@ -21,7 +26,7 @@ def open_screen(request: ScreenRequest) -> int:
 
     Raises UserError where no screen can be drawn: output that is no terminal, `TERM=dumb`, an unknown theme.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+    if not on_terminal() or os.environ.get("TERM", "dumb") == "dumb":
         raise UserError("the screen needs a terminal; `ppo-tui status RUN` and `ppo-tui runs` print plain text")
     if request.settings.theme in (None, *OUR_THEMES) and os.environ.get("COLORTERM"):
         # our own colours are all among the 256, whose escapes are a third shorter over SSH

@@ -1,12 +1,12 @@
 """Commands that carry figures out of runs and put runs side by side."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.commands.report import Source
+from launcher.screen import on_terminal
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def compare(
     from launcher.run.reading import compare as core
 
     found = core.find_runs(runs)
-    if not (plain or json) and sys.stdin.isatty() and sys.stdout.isatty():
+    if not (plain or json) and on_terminal():
         raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
     compared = [core.Compared(run) for run in found]
     for each in compared:

@@ -11,6 +11,7 @@ from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put,
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
 from launcher.record.state import ALIVE, current
+from launcher.screen import on_terminal
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
 Step = Annotated[int | None, typer.Option("--step", help="Of this checkpoint, not of the newest.")]
@@ -128,9 +129,8 @@ def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: boo
 
 def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False) -> None:
     """Shows a run on the screen, or in plain lines where there is none."""
-    if plain or not (sys.stdout.isatty() and sys.stdin.isatty()):
+    if plain or not on_terminal():
         from launcher.plain import follow
 
         raise typer.Exit(follow(run, out=sys.stderr if quiet else sys.stdout))
-    code = ctx.obj.open(str(run.path), read_only=read_only)
-    raise typer.Exit(code or (1 if current(run).state in ("failed", "lost") else 0))
+    raise typer.Exit(ctx.obj.show(run, read_only=read_only))

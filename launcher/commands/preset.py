@@ -1,6 +1,5 @@
 """Commands about presets."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from launcher.commands.output import Json, Preset, Settings, put_json, put_table, say
 from launcher.errors import UserError
+from launcher.screen import on_terminal
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +71,7 @@ def edit(
 
     open_draft(preset)  # a mistake is told before the screen opens
     wanted = field_named(field) if field else None
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not on_terminal():
         raise UserError(
             "the editor needs a terminal: 'ppo-tui presets' lists the files, and settings go after the preset"
         )

@@ -8,6 +8,7 @@ spike in one step is never averaged away.
 import math
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from launcher.metrics.records import StepRecord, trains
@@ -76,6 +77,11 @@ class Series:
         """Adds the value of a later step: O(1)."""
         self.steps.append(step)
         self.values.append(value)
+
+    def extend(self, steps: "array[int]", values: Sequence[float]) -> None:
+        """Adds the values of several later steps."""
+        self.steps.extend(steps)
+        self.values.extend(values)
 
     def cut(self, step: int) -> None:
         """Forgets all values from `step` on: a resumed attempt repeats them."""
@@ -179,6 +185,33 @@ class SeriesStore:
             elif again:
                 series.cut(step)
             series.append(step, value)
+
+    def add_all(self, records: Sequence[StepRecord], attempt: int = 1) -> None:
+        """Takes in several steps of one attempt; ones that follow each other with the same keys key by key."""
+        begin = 0
+        while begin < len(records):
+            self.add(records[begin], attempt)
+            end = self._alike(records, begin)
+            if end - begin > 1:
+                self._extend(records[begin + 1 : end])
+            begin = end
+
+    @staticmethod
+    def _alike(records: Sequence[StepRecord], begin: int) -> int:
+        """The end of the later steps that have the keys of the first one, in its order."""
+        step, keys = records[begin].step, list(records[begin].data)
+        end = begin + 1
+        while end < len(records) and records[end].step > step and list(records[end].data) == keys:
+            step, end = records[end].step, end + 1
+        return end
+
+    def _extend(self, records: Sequence[StepRecord]) -> None:
+        steps = array("i", [record.step for record in records])
+        self.steps.extend(record.step for record in records)
+        self.times.extend(record.t for record in records)
+        columns = zip(*(record.data.values() for record in records), strict=True)
+        for key, values in zip(records[0].data, columns, strict=True):
+            self._series[key].extend(steps, values)
 
     def _cut(self, step: int) -> None:
         keep = bisect_left(self.steps, step)

@@ -11,6 +11,7 @@ from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from tui.widgets.message_line import MessageLine
 from tui.widgets.painted import Painted
 
 _TEXT = re.compile(r'<text [^>]* x="([\d.]+)" y="[\d.]+" [^>]*-line-(\d+)\)">(.*?)</text>')
@@ -32,9 +33,11 @@ def drawn(app: App[Any], kind: type[Painted], which: int = 0) -> str:
     return "\n".join("".join(text for text, _ in row) for row in widget.draw(*widget.size))
 
 
-def toasts(app: App[Any]) -> str:
-    """The titles and messages of all toasts. Textual shows none in tests, and has no public way to ask for them."""
-    return "\n".join(f"{notice.title}: {notice.message}" for notice in app._notifications)
+def message(app: App[Any]) -> str:
+    """The message that stands at the bottom of the screen; empty without one."""
+    lines = [line.said.text for line in app.screen.query(MessageLine)]
+    assert len(lines) <= 1, "messages pile up"
+    return "".join(lines)
 
 
 def picture(app: App[Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What reaches somebody who looks away: toasts, bell, title, notification; and what was missed."""
+"""What reaches somebody who looks away: message, bell, title, notification; and what was missed."""
 
 import dataclasses
 import os
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import toasts
+from pilots import message
 from pilots import until as shown
 from terminal import Terminal
 from textual.pilot import Pilot
@@ -109,7 +109,7 @@ async def test_toast_and_bell_as_the_preset_wants(
         await opened(pilot)
         make.add_events(warned, make.rise(63, "KL-1", "CRITICAL", "[red]KL[/] \x1b[2J"))
         await until(pilot, lambda: rings)
-        assert not toasts(app)
+        assert not message(app)
         assert app.title == "▲ WARN KL-4 · running · toy-cpu"
 
 

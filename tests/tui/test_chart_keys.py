@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import toasts
+from pilots import message
 from textual.pilot import Pilot
 
 from launcher.metrics.pins import toggle
@@ -138,7 +138,7 @@ async def test_an_x_axis_that_a_run_has_no_figures_for_is_refused(make: SimpleNa
     async with app.run_test(size=HOME) as pilot:
         await pressed(pilot, "t", "t")
         assert view(app).across == "step"
-        assert toasts(app).count("perf/total_num_tokens") == 1
+        assert message(app).count("perf/total_num_tokens") == 1
 
 
 async def test_a_log_scale_is_refused_by_the_charts_that_cannot_have_it(make: SimpleNamespace) -> None:

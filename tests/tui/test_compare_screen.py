@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, toasts, until
+from pilots import assert_fits, message, until
 from terminal import Terminal
 from textual.pilot import Pilot
 
@@ -153,7 +153,7 @@ async def test_alone_there_is_nothing_to_compare_with(make: SimpleNamespace) -> 
         await pilot.press("c")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
-        assert "no older run" in toasts(app)
+        assert "no older run" in message(app)
 
 
 async def test_a_live_run_goes_on(make: SimpleNamespace, runs: list[Path]) -> None:

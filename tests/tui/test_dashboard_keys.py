@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import drawn, toasts
+from pilots import drawn, message
 from pilots import until as waited
 from textual.pilot import Pilot
 
@@ -61,7 +61,7 @@ async def test_a_watched_run_cannot_be_stopped(make: SimpleNamespace, warned: Pa
         await pilot.press("x")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
-        assert "Read-only" in toasts(app)
+        assert "Read-only" in message(app)
         assert list(RunDir(warned).control.iterdir()) == []
 
 

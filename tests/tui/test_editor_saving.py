@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from editing import HOME, MINE, editor, head, text_of
-from pilots import toasts, until
+from pilots import message, until
 from terminal import Terminal
 
 from launcher.preset.files import load
@@ -55,14 +55,14 @@ async def test_what_was_not_saved_comes_back_after_a_broken_connection(mine: Pat
         await until(pilot, lambda: "not saved" in head(pilot))
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         await pilot.pause()
-        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "are back" in toasts(pilot.app)
+        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "are back" in message(pilot.app)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("d")
         await until(pilot, lambda: not pilot.app.is_running)
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and toasts(pilot.app) == ""
+        assert pilot.app.screen.draft.text == MINE and message(pilot.app) == ""
 
 
 async def test_quitting_asks_too(mine: Path) -> None:

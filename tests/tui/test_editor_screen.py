@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from editing import HOME, LARGE, MINE, checked, chosen, editor, head, text_of
-from pilots import assert_fits, toasts, until
+from pilots import assert_fits, message, until
 from textual.widgets import Input
 
 from launcher.preset.files import load
@@ -222,7 +222,7 @@ async def test_the_panels_follow_the_draft(mine: Path) -> None:
 async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -> None:
     async with editor().run_test(size=HOME) as pilot:
         await pilot.press("c")
-        await until(pilot, lambda: "no run of mine" in toasts(pilot.app))
+        await until(pilot, lambda: "no run of mine" in message(pilot.app))
         run = RunDir(make.run(name="mine", state=make.ended("finished", step=80)))
         make.write_info(run.path, preset=load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot())
         await pilot.press("c")
@@ -236,7 +236,7 @@ async def test_watching_changes_nothing(mine: Path) -> None:
     async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
         await pilot.press("right", "delete", "w", "enter")
         await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and "Watching only" in toasts(pilot.app)
+        assert pilot.app.screen.draft.text == MINE and "Watching only" in message(pilot.app)
 
 
 async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import toasts
+from pilots import message
 from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -42,8 +42,8 @@ async def test_the_ending_of_the_file_is_the_format(
         assert field.value == f"{warned.name}.csv"
         assert ".parquet" in str(app.screen.query_one("#wrong", Static).content)
         await pilot.press("enter")
-        await until(pilot, lambda: "Exported" in toasts(app))
-        assert str(tmp_path / field.value) in toasts(app) and isinstance(app.screen, DashboardScreen)
+        await until(pilot, lambda: "Exported" in message(app))
+        assert str(tmp_path / field.value) in message(app) and isinstance(app.screen, DashboardScreen)
         heads, *rows = csv.reader((tmp_path / field.value).open())
         assert heads[:2] == ["step", "attempt"] and len(rows) == 63
 
@@ -59,8 +59,8 @@ async def test_what_cannot_be_written_is_said_before_and_after(
         await until(pilot, lambda: "use .csv" in str(app.screen.query_one("#wrong", Static).content))
         field.value = str(tmp_path / "nowhere" / "x.csv")
         await pilot.press("enter")
-        await until(pilot, lambda: "Not exported" in toasts(app))
-        assert "No such file" in toasts(app) and "--to" not in toasts(app)
+        await until(pilot, lambda: "Not exported" in message(app))
+        assert "No such file" in message(app) and "--to" not in message(app)
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])

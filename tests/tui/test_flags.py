@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, toasts
+from pilots import assert_fits, message
 from pilots import until as shown
 from textual.pilot import Pilot
 
@@ -152,7 +152,7 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("enter", "M")
-        await until(pilot, lambda: "not told to the run" in toasts(app))
+        await until(pilot, lambda: "not told to the run" in message(app))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ async def test_what_cannot_be_done_is_refused(
         await opened(pilot)
         await pilot.press("enter", key)
         await pilot.pause()
-        assert sentence in toasts(app)
+        assert sentence in message(app)
         assert list(RunDir(warned).control.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from owners import owners, page_of, pages_beside
-from pilots import toasts
+from pilots import message
 from textual.binding import Binding
 from textual.screen import Screen
 
@@ -137,7 +137,7 @@ async def test_what_is_wrong_is_told_when_the_screen_opens(make: SimpleNamespace
     app = make.app(warned, keys=asked(dashboard__log="h"))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert "h is taken by dashboard.checks" in toasts(app)
+        assert "h is taken by dashboard.checks" in message(app)
 
 
 def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, toasts
+from pilots import assert_fits, message
 from textual.pilot import Pilot
 
 from launcher.preflight.finding import Finding
@@ -162,7 +162,7 @@ async def test_errors_refuse_and_force_asks_first(
         assert screen.errors and "error" in said(screen, "#launch-title")
         await pilot.press("S")
         await pilot.pause()
-        assert "It would fail" in toasts(app) and not started
+        assert "It would fail" in message(app) and not started
         for key, forced in (("n", False), ("y", True)):
             await pilot.press("exclamation_mark")
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
@@ -248,10 +248,10 @@ async def test_what_the_start_finds_is_shown(
         screen = await opened(pilot, written(home, GOOD))
         await until(pilot, lambda: not screen.doing)
         await pilot.press("S")
-        await until(pilot, lambda: "would fail" in toasts(app))
+        await until(pilot, lambda: "would fail" in message(app))
         assert screen.findings == [FILE, DISK] and not screen.starting
         await pilot.press("exclamation_mark", "y")
-        await until(pilot, lambda: "no space left" in toasts(app))
+        await until(pilot, lambda: "no space left" in message(app))
         assert app.screen is screen
 
 

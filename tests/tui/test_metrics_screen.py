@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import toasts
+from pilots import message
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -201,7 +201,7 @@ async def test_a_layout_that_cannot_be_written_is_told(make: SimpleNamespace, wa
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "m", "p")
-        assert "The layout cannot be written" in toasts(app)
+        assert "The layout cannot be written" in message(app)
 
 
 async def test_a_name_from_a_log_cannot_draw_on_the_terminal(make: SimpleNamespace) -> None:

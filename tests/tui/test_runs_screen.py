@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, toasts
+from pilots import assert_fits, message
 from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -125,7 +125,7 @@ async def test_watching_starts_nothing(make: SimpleNamespace, home: Path) -> Non
         await pilot.press("end", "enter")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
-        assert "starts nothing" in toasts(app)
+        assert "starts nothing" in message(app)
 
 
 async def test_a_change_of_a_run_shows_and_the_choice_stays(make: SimpleNamespace) -> None:
@@ -205,7 +205,7 @@ async def test_marked_runs_are_compared(make: SimpleNamespace) -> None:
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("end", "c")  # a preset, and no mark
-        assert "Mark 2 to 4 runs" in toasts(app)
+        assert "Mark 2 to 4 runs" in message(app)
         await pilot.press("home", "space", "down", "space", "space", "space")
         await pilot.pause()
         assert options(app)[1].startswith(" 1✔") and options(app)[2].startswith(" 2●")
@@ -226,7 +226,7 @@ async def test_delete_asks_refuses_what_goes_and_takes_the_mark_away(make: Simpl
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("D")
-        await until(pilot, lambda: "is still going (running): stop it first" in toasts(app))
+        await until(pilot, lambda: "is still going (running): stop it first" in message(app))
         await pilot.press("home", "space", "D")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("n")
@@ -246,7 +246,7 @@ async def test_watching_deletes_nothing(make: SimpleNamespace) -> None:
         await opened(pilot)
         await pilot.press("home", "D")
         await pilot.pause()
-        assert "Read-only" in toasts(app) and runs["done"].exists()
+        assert "Read-only" in message(app) and runs["done"].exists()
 
 
 async def test_a_click_chooses_and_a_second_one_opens(make: SimpleNamespace) -> None:
@@ -317,7 +317,7 @@ async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, hom
         await opened(pilot)
         app.screen.query_one(RunTable).move_to("preset gsm8k-0.5b-24gb")
         await pilot.press("f2")
-        await until(pilot, lambda: "comes with ppo-tui and stays" in toasts(app))
+        await until(pilot, lambda: "comes with ppo-tui and stays" in message(app))
         assert isinstance(app.screen, RunsScreen), "nothing is asked that would be refused"
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))

@@ -1,7 +1,6 @@
 """Axes: ranges contain their values, ticks are round, labels are short."""
 
 import math
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -96,34 +95,33 @@ def test_ticks_are_round(low: float, high: float, rows: int, written: list[str])
 @pytest.mark.parametrize(
     ("total", "ends"),
     [
-        (80, {0: 80, 62: 80, 90: 100}),  # a resumed run may go beyond its first plan
-        (90, {0: 90}),
-        (130, {0: 10, 60: 60, 61: 80, 80: 80, 81: 130}),
-        (4660, {0: 10, 11: 20, 40: 40, 41: 60, 61: 80, 1001: 1500, 3000: 3000, 3001: 4660, 4660: 4660}),
-        (None, {0: 10, 10: 10, 11: 20, 27: 40, 99: 100, 2100: 3000}),
+        (3, {0: 3, 1: 3}),
+        (80, {0: 6, 7: 10, 49: 60, 50: 80, 62: 80, 90: 100}),  # a resumed run may go beyond its first plan
+        (130, {0: 6, 60: 60, 61: 80, 80: 80, 82: 130}),
+        (4660, {0: 6, 11: 16, 40: 40, 41: 60, 61: 80, 1001: 1500, 2912: 3000, 3001: 4660, 4660: 4660}),
+        (None, {0: 6, 10: 10, 11: 16, 27: 40, 99: 100, 2100: 3000}),
     ],
 )
 def test_the_step_axis_ends_at_a_rung_or_at_the_plan(total: int | None, ends: dict[int, int]) -> None:
     assert {last: step_limit(last, total) for last in ends} == ends
 
 
-@given(st.integers(91, 10**6), st.integers(5, 10**6))
+@given(st.integers(7, 10**6), st.integers(5, 10**6))
 def test_the_steps_of_a_long_run_fill_much_of_the_axis_long_before_its_plan(total: int, last: int) -> None:
     last = min(last, total)
     limit = step_limit(last, total)
     assert last <= limit <= total
-    assert last >= 0.4 * limit
+    assert last >= 0.59 * limit
 
 
 @pytest.mark.parametrize("total", [7, 80, 100, 130, 300, 1160, 4660, 6000])
 def test_the_step_axis_of_a_planned_run_is_seldom_another_one(total: int) -> None:
-    ends = sorted({step_limit(last, total) for last in range(total + 1)})
-    assert ends[-1] == total and len(ends) <= 17
-    assert all(b - a >= min(20, a) for a, b in pairwise(ends))
+    ends = sorted({step_limit(last, total) for last in range(1, total + 1)})
+    assert ends[-1] == total and len(ends) <= 20
 
 
 @given(st.integers(0, 10**9))
-def test_a_rung_leaves_at_most_half_of_the_axis_empty(last: int) -> None:
+def test_a_rung_leaves_a_small_part_of_the_axis_empty(last: int) -> None:
     limit = step_limit(last, None)
     assert limit >= last
-    assert limit <= max(10, last * (1.51 if last > 40 else 2))
+    assert limit <= max(6, last * 1.51 + 1)

@@ -121,13 +121,13 @@ def test_the_verdict_at_the_end() -> None:
     checklist = Checklist(CONFIG)
     checklist.step(1, {**healthy(1), "rollout_corr/kl": math.nan})
     assert checklist.sentence("running").startswith("WARN — ")
-    assert checklist.sentence("finished").startswith("FINISHED with warnings — ")
-    assert checklist.sentence("failed").startswith("FAILED — ")
+    assert checklist.sentence("finished").startswith("finished: WARN — ")
+    assert checklist.sentence("failed").startswith("failed: WARN — ")
     checklist.ended(1)
-    assert checklist.sentence().startswith("FAILED — ")
+    assert checklist.sentence().startswith("failed: ")
     checklist.step(2, {**healthy(2), "actor/pg_loss": math.nan})
     checklist.ended(0)
-    assert checklist.sentence().startswith("FINISHED with critical flags — ")
+    assert checklist.sentence().startswith("finished: CRITICAL — ")
 
 
 def test_a_missing_metric_is_named_and_judged_when_it_comes() -> None:

@@ -1,4 +1,5 @@
 import math
+from itertools import groupby
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,3 +68,29 @@ def test_a_key_that_was_never_logged_is_no_data_and_not_zero() -> None:
     assert store.get("actor/kl_loss") is None
     entropy = store.get("actor/entropy")
     assert entropy is not None and entropy.span(0, 10) is None and list(entropy.steps) == [1]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 12), st.integers(1, 3), st.sampled_from([("actor/a", "b"), ("b", "actor/a"), ("b",), ()])
+        ),
+        max_size=40,
+    )
+)
+def test_several_steps_at_once_are_what_they_are_one_by_one(found: list[tuple[int, int, tuple[str, ...]]]) -> None:
+    one_by_one, at_once = SeriesStore(), SeriesStore()
+    numbered = [
+        (attempt, StepRecord(step, float(t), None, {key: float(t) for key in keys}))
+        for t, (step, attempt, keys) in enumerate(sorted(found, key=lambda each: each[1]))
+    ]
+    for attempt, record in numbered:
+        one_by_one.add(record, attempt)
+    for attempt, group in groupby(numbered, key=lambda each: each[0]):
+        at_once.add_all([record for _, record in group], attempt)
+    assert at_once.steps == one_by_one.steps and at_once.times == one_by_one.times
+    assert at_once.seams == one_by_one.seams and at_once.keys() == one_by_one.keys()
+    for key in one_by_one.keys():  # noqa: SIM118 (a method of ours)
+        series, expected = at_once.get(key), one_by_one.get(key)
+        assert series is not None and expected is not None
+        assert (series.steps, series.values) == (expected.steps, expected.values)

@@ -20,7 +20,7 @@ def edit_preset(
 ) -> bool:
     """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings as first changes.
 
-    What is in the way of it becomes a toast. Returns whether it was opened.
+    What is in the way of it becomes a message. Returns whether it was opened.
     """
     from launcher.preset.drafts import open_draft
 

@@ -45,7 +45,7 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
 
 
 def apply(app: App[Any], draft: Draft, settings: Sequence[str]) -> None:
-    """Makes settings changes of a draft; what cannot be made becomes a toast."""
+    """Makes settings changes of a draft; what cannot be made becomes a message."""
     try:
         draft.take(settings)
     except UserError as error:

@@ -12,7 +12,8 @@ from launcher.metrics.store import SeriesStore
 TOKENS_KEY = "perf/total_num_tokens"
 _MOST = 1e15  # tokens that no step has
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_CLOCK = [n * _MINUTE for n in (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45)] + [n * _HOUR for n in (1, 2, 3, 4, 6, 8, 12, 18)]
+_CLOCK = [n * _MINUTE for n in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45)]
+_CLOCK += [n * _HOUR for n in (1, 1.5, 2, 3, 4, 6, 8, 12, 18, 24, 36)]
 _LONGEST = 30 * _DAY  # seconds that no step takes
 
 

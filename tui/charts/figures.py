@@ -53,14 +53,12 @@ def _start(values: Sequence[float], _: SeriesStore) -> str:
     return f"from {number(statistics.median(values[:3]))}"
 
 
-def _pace(_: Sequence[float], store: SeriesStore) -> str:
-    """The pace; with several GPUs their number instead, as veRL's throughput is that of one."""
+def _gpu_count(values: Sequence[float], store: SeriesStore) -> str:
+    """With several GPUs their number, as veRL's throughput is that of one. The line above tells the pace."""
     found = store.first_of("perf/time_per_step", "timing_s/step")
     seconds = finite(found[1].values[-1:]) if found else []
-    if not seconds:
-        return ""
-    gpus = _gpus(store, seconds[0])
-    return f"× {gpus} GPUs" if gpus > 1 else f"{number(seconds[0])} s/step"
+    gpus = _gpus(store, seconds[0]) if seconds else 0
+    return f"× {gpus} GPUs" if gpus > 1 else _usual(values, store)
 
 
 def _gpus(store: SeriesStore, seconds: float) -> int:
@@ -102,7 +100,7 @@ THROUGHPUT = Figure(
     names.THROUGHPUT,
     ("THR", "STALL"),
     "this run logs no throughput: veRL calls it perf/throughput",
-    _pace,
+    _gpu_count,
     " tok/s",
 )
 LENGTH = Figure(

@@ -1,7 +1,10 @@
 """The charts of the GPU page: memory and utilisation of one device over the steps."""
 
 import math
+import statistics
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from launcher.format import GIB, number
 from launcher.metrics.store import Series, SeriesStore, Span
@@ -18,21 +21,41 @@ _TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
 _HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
 
 
+_FEW = 20  # steps up to which a chart shows what happens within them
+_WINDOWS, _OVERLAP = 15, 4  # windows side by side across a chart; points in each of them
+
+
+def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Sequence[float]], float]) -> Series:
+    """`pick` of the samples of `steps` steps, again and again, each at the last of its samples.
+
+    Memory and utilisation go up and down in each step: all samples of many steps make a barcode.
+    """
+    found = Series()
+    places = [bisect_left(samples.steps, end) for end in axis.ends()]
+    stride = max(steps // _OVERLAP, 1)
+    for at in range((len(places) - 1) % stride, len(places), stride):  # the newest step is one of them
+        begin, end = places[at - steps] if at >= steps else 0, places[at]
+        values = [value for value in samples.values[begin:end] if math.isfinite(value)]
+        if values and (not found.steps or samples.steps[end - 1] > found.steps[-1]):
+            found.append(samples.steps[end - 1], pick(values))
+    return found
+
+
 class Held:
     """A series of samples whose value stays until the next one: columns between two samples are no gap."""
 
     def __init__(self, series: Series) -> None:
-        self._series = series
+        self.series = series
         self.steps, self.values = series.steps, series.values
 
     def span(self, first: int, last: int) -> Span | None:
         """Of the samples `first` to `last`; of the one before where there is none between them."""
-        if last < first <= self.steps[-1]:
+        if self.steps and last < first <= self.steps[-1]:
             first = last
-        return self._series.span(first, last)
+        return self.series.span(first, last)
 
     def columns(self, first: int, last: int, count: int) -> list[Span | None]:
-        return self._series.columns(first, last, count)
+        return self.series.columns(first, last, count)
 
 
 def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device | None) -> Plot:
@@ -85,6 +108,11 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
         return plot
     view, reached = lens.view, int(plot.last)
     spent = lens.frame(plot, store, total)
+    first, last = view.shown(lens.whole(store, total))
+    raw = plot.curves
+    if last - first > _FEW:
+        steps = int(last - first) // _WINDOWS
+        plot.curves = [curve for each in raw for curve in _banded(each, samples, steps)]
     plot.axis = SpentSamples(samples, spent) if spent else samples
     if spent is None and view.window is None and not view.fitted:
         planned = total
@@ -94,8 +122,22 @@ def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
         if sample and plot.axis.place(sample) > plot.last:  # taken a moment after the last step of the window
             sample -= 1
         plot.cursor = sample
-        plot.headline = cursor_headline(plot.curves, sample, step)
+        plot.headline = cursor_headline(raw, sample, step)
     return plot
+
+
+def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
+    """A curve of samples as its highest values over its lowest; as its mean where it is no memory."""
+    assert isinstance(curve.points, Held)
+    series = curve.points.series
+
+    def of(pick: Callable[[Sequence[float]], float]) -> Held:
+        return Held(over_steps(series, samples, steps, pick))
+
+    if not curve.label:
+        return [replace(curve, points=of(statistics.fmean))]
+    least = [] if curve.sign else [replace(curve, points=of(min), role="raw", label="least")]
+    return [*least, replace(curve, points=of(max))]
 
 
 def _plot(title: str, history: MachineHistory, store: SeriesStore, state: RunState) -> Plot:

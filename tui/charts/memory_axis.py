@@ -54,6 +54,10 @@ class SampleAxis:
             return None
         return min(bisect_left(self._times, self._ends[found]), len(self._times) - 1)
 
+    def ends(self) -> list[int]:
+        """For each step the index of the first sample after it."""
+        return [bisect_left(self._times, end) for end in self._ends]
+
     def label(self, x: float) -> str:
         return f"{x:.0f}" if self._steps else duration(x)
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 LABEL = 6  # cells of a label
 _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-_FIRST = (10, 20, 40)  # the first rungs, few: each new end paints the charts anew
-_SHORT = 90  # steps of a plan that is shown from the start
-_REACH = 1.5  # times the rung that a plan may be: the data then fill 4/9 of the chart at least
+_FIRST = (6, 10, 16, 25, 40)  # the first rungs, few: each new end paints the charts anew
+_REACH = 1.6  # times the newest step that the end may be: the data then fill 5/8 of the chart
 _TICKS = (1.0, 2.0, 2.5, 5.0)
 _HUGE, _TINY = 1e290, 1e-98  # beyond them a label has no room for the exponent
 _SAME = 1e-6  # of their size: values that differ by less are one value
@@ -95,12 +94,11 @@ def share(value: float, low: float, high: float, *, log: bool) -> float:
 def step_limit(last: int, total: int | None) -> int:
     """The right end of the step axis, a rung of a ladder above `last`, or the planned `total`.
 
-    The end is fixed for many steps, so that one more of them paints a few cells. A plan is the end from the
-    start when it is short, else once it is within reach of the rung: a run of thousands of steps shows its
-    first minutes, hours and days on the whole chart, too.
+    The end is fixed for many steps, so that one more of them paints a few cells. A plan is the end once it is
+    within reach: a run shows its first minutes, hours and days on the whole chart, too, however long it will be.
     """
     rung = _rung(last)
-    return total if total is not None and max(last, 1) <= total <= max(_REACH * rung, _SHORT) else rung
+    return total if total is not None and max(last, 1) <= total <= max(rung, _REACH * last) else rung
 
 
 def _rung(last: int) -> int:

@@ -29,6 +29,7 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (18, "-home"), (36, "-tall
 class CheckDetailScreen(Screen[None]):
     """Follows the run; left and right show its other checks."""
 
+    CSS_PATH = "check_detail.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["check"]]

@@ -22,6 +22,8 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class CheckListScreen(Screen[None]):
     """Its `Items` follow the run; enter opens the check that one is about."""
 
+    CSS_PATH = "pages.tcss"
+
     def __init__(self, reader: RunReader, *, read_only: bool) -> None:
         super().__init__()
         self.reader, self.read_only = reader, read_only

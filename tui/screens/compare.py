@@ -30,6 +30,7 @@ POLL = 2.0  # seconds
 class CompareScreen(ChartScreen):
     """Follows the runs. Where there is no room for charts and settings, tab changes between them."""
 
+    CSS_PATH = "compare.tcss"
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
 

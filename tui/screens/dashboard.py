@@ -32,6 +32,7 @@ from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
+CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
 WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
@@ -50,6 +51,7 @@ class DashboardScreen(RunPages):
         self._was_live = self._was_roomy = False
         self._charted: object = None
         self._unshown: set[str] = set()
+        self._machine_shown = 0.0  # on the monotonic clock
         self._pins = pinned()
 
     def compose(self) -> ComposeResult:
@@ -89,8 +91,10 @@ class DashboardScreen(RunPages):
         self._unshown |= self.reader.poll()
         # Below a page that covers it, each change would make Textual paint that page's cells again.
         if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
-            self._show(self._unshown)
-            self._unshown = set()
+            calm = "steps" not in self._unshown and time.monotonic() - self._machine_shown < CALM
+            later = self._unshown & {"machine"} if calm else set()
+            self._show(self._unshown - later)
+            self._unshown = later
         self.attention.update()
 
     def on_resize(self) -> None:
@@ -114,6 +118,7 @@ class DashboardScreen(RunPages):
         self.query_one(Figures).show(self.charts)
         self._show_memory_chart()
         self.query_one(PinnedCharts).show(self._pins, self.charts)
+        self.set_class(bool(self._pins), "-pinned")
         if not self._pins:
             self.remove_class("-pins")
 
@@ -148,6 +153,7 @@ class DashboardScreen(RunPages):
                 self._was_live = self.live
                 self.refresh_bindings()
         if "machine" in changed:
+            self._machine_shown = time.monotonic()
             self.query_one(Memory).show(reader.machine.latest, on_cpu=self.on_cpu)
             if not charts:
                 self._show_memory_chart()

@@ -38,6 +38,7 @@ class EditorScreen(Screen[None]):
     """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
 
     AUTO_FOCUS = "FormLines"
+    CSS_PATH = "editor.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["editor"]]

@@ -32,6 +32,7 @@ class GpuScreen(ChartScreen):
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
 
+    CSS_PATH = "gpu.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["gpu"]]

@@ -41,6 +41,7 @@ class LaunchScreen(Screen[Path | list[str]]):
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
     """
 
+    CSS_PATH = "launch.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["launch"]]

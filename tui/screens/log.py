@@ -32,6 +32,7 @@ _PROMPTS = {"search": "search for", "go": "step, or :line"}
 class LogScreen(Screen[None]):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
+    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
 
     def __init__(self, reader: RunReader) -> None:

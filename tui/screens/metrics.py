@@ -27,6 +27,7 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class MetricsScreen(Screen[None]):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
+    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metrics"]]
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:

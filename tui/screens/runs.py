@@ -48,6 +48,7 @@ class RunsScreen(Screen[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
+    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:

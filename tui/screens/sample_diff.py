@@ -39,6 +39,7 @@ class SampleDiffScreen(Screen[None]):
     A validation asks the same prompts each time, training the same one once an epoch.
     """
 
+    CSS_PATH = "pages.tcss"
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diff"]]
 

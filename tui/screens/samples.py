@@ -27,6 +27,7 @@ POLL = 2.0  # seconds
 class SamplesScreen(Screen[None]):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
+    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
 
     def __init__(self, reader: RunReader) -> None:

@@ -95,9 +95,8 @@ class Compared:
     def poll(self) -> bool:
         """Reads what is new; whether a step was."""
         found = False
-        for attempt, line in self._tail.read():
-            record = StepRecord.from_line(line)
-            if record is not None:
+        for attempt, lines in self._tail.read():
+            for record in filter(None, map(StepRecord.from_line, lines)):
                 found = True
                 begin = record.t - seconds_of(record.data)
                 self._spans[attempt] = (self._spans.get(attempt, (begin, 0.0))[0], record.t)

@@ -95,11 +95,10 @@ class RunReader:
 
     def _read_steps(self) -> bool:
         found = False
-        for attempt, line in self._steps.read():
-            record = StepRecord.from_line(line)
-            if record is not None:
-                self.series.add(record, attempt)
-                found = True
+        for attempt, lines in self._steps.read():
+            records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]
+            self.series.add_all(records, attempt)
+            found = found or bool(records)
         return found
 
     def _read_log(self) -> bool:

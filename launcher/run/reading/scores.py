@@ -1,6 +1,7 @@
 """The scores of a run alone, for a list of hundreds of runs: no other figure of a step is parsed."""
 
 import re
+from itertools import chain
 
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord
@@ -27,7 +28,7 @@ class Scores:
     def poll(self) -> bool:
         """Reads what is new; whether a score was."""
         found = False
-        for _, line in self._tail.read():
+        for line in chain.from_iterable(lines for _, lines in self._tail.read()):
             score = _score(line)
             if score is not None:
                 step, value = score

@@ -17,13 +17,12 @@ class StepTail:
         self._lines: LineTail | None = None
         self.attempt: AttemptDir | None = None
 
-    def read(self) -> Iterator[tuple[int, bytes]]:
-        """What is new: numbers of attempts, and lines of steps."""
+    def read(self) -> Iterator[tuple[int, list[bytes]]]:
+        """What is new: numbers of attempts, and some lines of steps of each."""
         while True:
             number = self.attempt.number if self.attempt else 0
             while self._lines is not None and (lines := self._lines.read()):
-                for line in lines:
-                    yield number, line
+                yield number, lines
             later = next((found for found in self._run.attempt_numbers() if found > number), None)
             if later is None:
                 return

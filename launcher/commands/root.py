@@ -1,0 +1,88 @@
+"""The command line: all commands, and the options before them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from launcher.commands import (
+    check,
+    checkpoint,
+    data,
+    doctor,
+    export,
+    keys,
+    launch,
+    library,
+    logs,
+    note,
+    preset,
+    report,
+    reward,
+)
+from launcher.commands.output import say
+from launcher.screen import Screen
+
+app = typer.Typer(
+    name="ppo-tui",
+    help="Train language models with PPO on veRL over SSH: presets, launch, dashboard, health.",
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, keys):
+    module.register(app)
+app.add_typer(data.app, name="data")
+app.add_typer(library.app, name="preset")
+app.add_typer(reward.app, name="reward")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    mouse: Annotated[
+        bool | None, typer.Option("--mouse/--no-mouse", help="Take the mouse; over SSH it is left to the terminal.")
+    ] = None,
+    theme: Annotated[
+        str | None, typer.Option(help="dark, light, colour-blind, terminal, or a theme of Textual.")
+    ] = None,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters alone.")] = False,
+) -> None:
+    """Open the screen on the runs and presets of this machine."""
+    ctx.obj.asked = {"mouse": mouse, "theme": theme, "ascii": ascii_only or None}
+    if version:
+        from importlib.metadata import version as installed
+
+        python = sys.version.split()[0]
+        print(f"ppo-tui {installed('ppo-tui')} (Textual {installed('textual')}, Python {python})")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        raise typer.Exit(ctx.obj.open())
+
+
+def command_line(screen: Screen) -> int | str | None:
+    """Does what the words after `ppo-tui` ask for; returns the exit code, 2 for wrong use."""
+    try:
+        code: int | str | None = app(prog_name="ppo-tui", obj=screen, standalone_mode=False)
+    except typer.TyperException as error:
+        say(_wrong_use(error))
+        return 2
+    except typer.Abort:
+        say("ppo-tui: nothing was done")
+        return 1
+    except SystemExit as error:
+        # Typer's way out when the reader of our output has gone (`| head`), which is no error
+        return 0 if isinstance(error.__context__, BrokenPipeError) else error.code
+    return code
+
+
+def _wrong_use(error: typer.TyperException) -> str:
+    """What Typer says about the words, and whose help tells more; the help itself for a group alone."""
+    said = error.format_message()
+    if "\n" in said:
+        return said
+    context = getattr(error, "ctx", None)
+    return f"ppo-tui: {said} ('{context.command_path if context else 'ppo-tui'} --help' tells more)"
