@@ -25,6 +25,11 @@ class Diagnosis:
     exit_code: int | None = None
     """As a shell shows it (134, not -6); None when unknown."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong; a run that finished, was stopped or still runs did not fail."""
+        return self.cause not in ("finished", "stopped", "running")
+
     def of_run(self, run: str) -> "Diagnosis":
         """The same with the run's name in the commands of its fixes, ready to be pasted."""
         return replace(self, fixes=tuple(_COMMAND.sub(rf"\g<1>{run}", fix) for fix in self.fixes))
