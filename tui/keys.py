@@ -312,6 +312,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {  # a page -> others whose keys work on 
     "dashboard": ("run pages",),
     "runs": ("run table", "list"),
     "checks": ("items",),
+    "diagnosis": ("diagnosis list",),
     "events": ("items",),
     "metrics": ("metric table", "list"),
     "samples": ("responses",),

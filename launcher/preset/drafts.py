@@ -43,7 +43,7 @@ def draft_of_run(info: RunInfo) -> Draft:
     """
     if info.preset is None:
         raise UserError(f"run {info.id} was made elsewhere, and its log shows no settings to start from")
-    name = _MARK.sub("", info.name or "run")
+    name = "-".join(_MARK.sub("", info.name or "run").split())  # a replay's has blanks
     path = paths.presets_dir() / f"{name}-{info.id[:SHORT_ID]}.yaml"
     heading = f"# The settings of run {info.id}."
     if info.from_log:

@@ -103,14 +103,12 @@ def _name(newest: str, version: str) -> str:
 
 def _default(key: str, config: Mapping[str, Any], version: str) -> Any:
     """What the key is when nobody sets it; a key, or a block that holds it, can follow another one."""
-    tree, name = defaults.bundled(version), key
-    while name:
-        found, value = defaults.leaf(tree, name)
-        if found:
-            below = key[len(name) :]
-            return defaults.resolve(value, name, lambda other, otherwise: config.get(other + below, otherwise))
+    tree, name, below = defaults.bundled(version), key, ""
+    found, value = defaults.leaf(tree, name)
+    while name and not found:
         name = name.rpartition(".")[0]
-    return None
+        found, value, below = *defaults.leaf(tree, name), key[len(name) :]
+    return defaults.resolve(value, name, lambda other, otherwise: config.get(other + below, otherwise))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -42,8 +42,9 @@ class Preflight(Record):
 class RunInfo(Record):
     """What was asked for. `preset` is None for a log from elsewhere that does not show its configuration.
 
-    `preset_notes` tell what is not in a preset that was read from a log. `env` holds no secrets; `versions` are those of ppo-tui, Python and veRL's packages; `overrides` the
-    KEY=VALUE settings beside the preset; `on_cpu` tells that the run uses no GPU.
+    `preset_notes` tell what a preset that was read from a log lacks. `env` holds no secrets; `versions` are those
+    of ppo-tui, Python and veRL's packages; `overrides` the KEY=VALUE settings beside the preset; `on_cpu` tells
+    that the run uses no GPU.
     """
 
     id: str = ""

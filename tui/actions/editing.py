@@ -35,12 +35,7 @@ def edit_preset(
 
 
 def edit_run(
-    app: App[Any],
-    info: RunInfo,
-    field: str | None = None,
-    *,
-    read_only: bool = False,
-    settings: Sequence[str] = (),
+    app: App[Any], info: RunInfo, field: str | None = None, *, read_only: bool = False, settings: Sequence[str] = ()
 ) -> None:
     """Opens the editor on a new preset with the settings of a run, given its run.yaml; KEY=VALUE as first changes."""
     from launcher.preset.drafts import draft_of_run

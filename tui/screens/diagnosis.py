@@ -11,14 +11,15 @@ from textual.widgets import Footer
 
 from launcher.run.reading.reader import RunReader
 from tui.actions.editing import follow_advice
+from tui.drawing.glyphs import FINISHED
 from tui.drawing.rows import Item, Row
 from tui.keys import KEYS
 from tui.screens.log import LogScreen
 from tui.widgets.diagnosis_list import DiagnosisList
 from tui.widgets.header_line import HeaderLine
-from tui.widgets.items import Items
 from tui.words.diagnosis import entries, meaning_rows, title_rows
 
+LEGEND = f" e  opens the preset editor there · {FINISHED}  the run had this already"
 POLL = 1.0  # seconds; the dashboard below reads the files
 
 
@@ -32,10 +33,11 @@ def open_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: 
 
 
 def edit_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: bool) -> None:
-    """Opens the editor at what a fix changes; on a line of the log, at the first fix that changes something."""
+    """Opens the editor at what a fix changes; where none is chosen, at the first one that changes something."""
     kind, _, number = name.partition(" ")
     advice = reader.explanation.remedies if reader.explanation else ()
-    chosen = advice[int(number)] if kind == "fix" else next(filter(None, advice), None)
+    helps = (each for each in advice if each is not None and not each.done)
+    chosen = advice[int(number)] if kind == "fix" else next(helps, None)
     if kind == "fix" and chosen is None and reader.info.preset is not None:
         screen.notify("No setting of a preset does this: it is done outside of ppo-tui.")
     else:
@@ -90,9 +92,11 @@ class DiagnosisScreen(Screen[None]):
             if item.name == "fix 0" and len(shown) > 1:
                 shown.append(Item(None, gap))
             shown.append(item)
+        if any(found.remedies):
+            shown.append(Item(None, [[], [(LEGEND, "dim")]]))
         self.query_one(DiagnosisList).show(shown)
 
-    def on_items_chosen(self, event: Items.Chosen) -> None:
+    def on_items_chosen(self, event: DiagnosisList.Chosen) -> None:
         open_entry(self, self.reader, event.name, read_only=self.read_only)
 
     def action_edit(self) -> None:

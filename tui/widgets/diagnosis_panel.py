@@ -1,12 +1,18 @@
 """Why a run failed, on its dashboard: what it means, the lines of the log that show it, what to try."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from textual.geometry import Size
 
-from launcher.run.reading.diagnosis import Explanation
 from tui.drawing.glyphs import CURSOR
 from tui.drawing.rows import Row, spread
 from tui.widgets.painted import HIDDEN, Painted
 from tui.words.diagnosis import entries, meaning_rows, title_rows
+
+if TYPE_CHECKING:
+    from launcher.run.reading.diagnosis import Explanation
 
 _MEANING = 2  # rows of it beside entries that do not all fit
 _HINT = "d all of it "
@@ -57,7 +63,8 @@ class DiagnosisPanel(Painted):
         title = title_rows(self.found, columns) if self.titled else []
         meaning = meaning_rows(self.found, columns)
         if len(title) + len(meaning) + len(items) > rows:
-            title, meaning = title[:1], meaning[: _MEANING if rows > 2 * _MEANING + 2 else 0]
+            title = title[:1]
+            meaning = meaning_rows(self.found, columns, _MEANING) if rows > 2 * _MEANING + 2 else []
         room = max(rows - len(title) - len(meaning), 1)
         at = next((index for index, item in enumerate(items) if item.name == self.cursor), 0)
         first = max(at - room + 1, 0)

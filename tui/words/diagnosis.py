@@ -1,13 +1,21 @@
 """A diagnosis in rows: what went wrong, the lines of the log that show it, what to try."""
 
-from textwrap import wrap
+from __future__ import annotations
 
-from launcher.run.reading.diagnosis import Explanation
+import re
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
 from launcher.text import clean
 from tui.drawing.fold import fold
+from tui.drawing.glyphs import ELLIPSIS, FINISHED
 from tui.drawing.rows import Item, Row, put, width
 
+if TYPE_CHECKING:
+    from launcher.run.reading.diagnosis import Explanation
+
 INDENT = 13  # cells before the texts, as on the page of a check
+_PACKAGES = re.compile(r'^(File ").*-packages/')  # where a library is installed says nothing
 _LEAST = 16  # cells of a text, however narrow the screen is
 
 
@@ -26,26 +34,40 @@ def title_rows(found: Explanation, columns: int) -> list[Row]:
     return [[(f" {line}", "critical")] for line in wrap(clean(found.diagnosis.title), max(columns - 2, _LEAST))]
 
 
-def meaning_rows(found: Explanation, columns: int) -> list[Row]:
-    """What that means."""
-    return [[(f" {line}", "text")] for line in wrap(clean(found.diagnosis.meaning), max(columns - 2, _LEAST))]
+def meaning_rows(found: Explanation, columns: int, most: int | None = None) -> list[Row]:
+    """What that means, in at most so many rows."""
+    text, room = clean(found.diagnosis.meaning), max(columns - 2, _LEAST)
+    return [[(f" {line}", "text")] for line in wrap(text, room, max_lines=most, placeholder=" …")]
 
 
 def entries(found: Explanation, columns: int, most: int | None = None) -> list[Item]:
     """The lines of the log and the fixes, each in as many rows as it needs, or `most`.
 
-    An `e` stands before a fix that the editor opens.
+    An `e` stands before a fix that the editor opens, a check mark before one that the run had already.
     """
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
     for quote in found.diagnosis.evidence:
         head: Row = [(f" line {quote.line}", "dim")]
-        items.append(Item(name_of_line(quote.line), _entry(head, [], clean(quote.text), "critical", room, most)))
+        text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(quote.text))
+        items.append(Item(name_of_line(quote.line), _entry(head, [], text, "critical", room, most)))
     for index, fix in enumerate(found.diagnosis.fixes):
         head = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
-        mark: Row = [("e ", "live")] if found.remedies[index] else []
-        items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix), "text", room, most)))
+        advice = found.remedies[index]
+        mark: Row = [(f"{FINISHED} ", "dim") if advice.done else ("e ", "live")] if advice else []
+        role = "dim" if advice and advice.done else "text"
+        items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix), role, room, most)))
     return items
+
+
+def explained(found: Explanation, columns: int) -> list[Row]:
+    """All of it in rows, as on a page."""
+    return [
+        *title_rows(found, columns),
+        *meaning_rows(found, columns),
+        [],
+        *(row for item in entries(found, columns) for row in item.rows),
+    ]
 
 
 def _entry(head: Row, mark: Row, text: str, role: str, room: int, most: int | None) -> list[Row]:

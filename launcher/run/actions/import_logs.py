@@ -121,12 +121,7 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
     consoles = [source.console for source in reversed(group) if source.console]
     settings = next((found for found in map(settings_of, consoles) if found.preset), Resolved())
     info = RunInfo(
-        run.id,
-        group[0].name,
-        now,
-        preset=settings.preset,
-        preset_notes=settings.notes,
-        imported_from=tuple(sources),
+        run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
     )
     info.write(run.run_yaml)
     StateFile(run).write(state)

@@ -8,7 +8,7 @@ from pathlib import Path
 from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.format import SHORT_ID
-from launcher.preset.remedy import Remedy, remedy
+from launcher.preset.remedy import Remedy, configuration, remedy
 from launcher.record.attempt import Exit
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.state import current
@@ -80,7 +80,8 @@ def explanation(run: RunDir) -> Explanation | None:
     if found is None or not found.failed:
         return None
     preset = last_settings(run)[0].preset
-    remedies = tuple(remedy(fix, preset) if preset is not None else None for fix in found.fixes)
+    config = configuration(preset or {})
+    remedies = tuple(remedy(fix, config) if preset is not None else None for fix in found.fixes)
     return Explanation(found.of_run(run.id[:SHORT_ID]), remedies)
 
 

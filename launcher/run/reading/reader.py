@@ -85,7 +85,7 @@ class RunReader:
         return self.trouble != self._explained
 
     def explain(self) -> None:
-        """Reads the whole log for `explanation`; one of a gigabyte takes a minute."""
+        """Reads the whole log for `explanation`; one of 100 MB takes ten seconds."""
         self._explained, found = self.trouble, None
         if self._explained is not None:
             from launcher.run.reading.diagnosis import explanation
