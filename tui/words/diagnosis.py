@@ -47,10 +47,12 @@ def entries(found: Explanation, columns: int, most: int | None = None) -> list[I
     """
     items: list[Item] = []
     room = max(columns - INDENT - 1, _LEAST)
-    for quote in found.diagnosis.evidence:
+    for index, quote in enumerate(found.diagnosis.evidence):
         head: Row = [(f" line {quote.line}", "dim")]
         text = _PACKAGES.sub(rf"\g<1>{ELLIPSIS}/", clean(quote.text))
-        items.append(Item(name_of_line(quote.line), _entry(head, [], text, "critical", room, most)))
+        items.append(
+            Item(name_of_line(quote.line), _entry(head, [], text, "text" if index else "critical", room, most))
+        )
     for index, fix in enumerate(found.diagnosis.fixes):
         head = [(" try " if index == 0 else "     ", "dim"), (f"{index + 1}", "dim")]
         advice = found.remedies[index]
