@@ -12,7 +12,8 @@ LETTERS: dict[str, str] = {  # meaning -> keys, wherever a page has it
     "checks": "h",
     "compare": "c",
     "copy": "y",
-    "devices": "d",
+    "devices": "b",
+    "diagnosis": "d",
     "edit": "e",
     "editor": "o",
     "evaluate": "V",
@@ -178,6 +179,9 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("dashboard.next-check", "down,j", "choose(1)", "select check", "Select a check", "↑↓"),
         _hidden("dashboard.previous-check", "up,k", "choose(-1)", "", "Select a check", "↑↓"),
         _hidden("dashboard.page", "tab", "page", "pinned", "Pinned charts, or the four of every run"),
+        _shown(
+            "dashboard.diagnosis", "diagnosis", "diagnosis", "diagnosis", "Why the run failed, or what its errors mean"
+        ),
         _shown("dashboard.stop", "stop", "stop", "stop", "Stop the run; asks first"),
         _shown("dashboard.stop", "stop", "refuse", "read-only", "`ppo-tui watch` never changes a run"),
         _shown("dashboard.resume", "resume", "resume", "resume", "Resume the run from one of its checkpoints"),
@@ -208,11 +212,25 @@ KEYS: dict[str, list[Binding]] = {
         _shown("check.previous", "left", "neighbour(-1)", "other checks", "Another check", "←→"),
         _hidden("check.next", "right", "neighbour(1)", "", "Another check", "←→"),
         *_TEXT,
+        _shown("check.diagnosis", "diagnosis", "diagnosis", "diagnosis", "What the errors in the log mean"),
         _shown("check.edit", "edit", "edit", "edit", "Edit the run's settings as a new preset, at the first fix"),
         _shown("check.mute", "mute", "mute", "mute", "Mute the check in this run's verdict, or unmute it"),
     ],
     "checks": [_back("checks.back", also="checks")],
     "items": [_shown("checks.explain", "enter", "choose", "open", "Open the check", "enter"), *_LIST],
+    "diagnosis": [
+        _back("diagnosis.back", also="diagnosis"),
+        _shown(
+            "diagnosis.edit", "edit", "edit", "edit", "Edit the run's settings as a new preset, with the fix applied"
+        ),
+        _shown("diagnosis.log", "log", "log", "log", "Console log"),
+    ],
+    "diagnosis list": [
+        _shown(
+            "diagnosis.open", "enter", "choose", "open", "Open the line in the log, or the field of the fix", "enter"
+        ),
+        *_LIST,
+    ],
     "events": [
         _back("events.back", also="events"),
         _shown("events.narrow", "right,tab", "narrow(1)", "filter", "All events, or one kind", "←→"),
@@ -329,6 +347,7 @@ TOGETHER: dict[str, tuple[str, ...]] = {  # a page -> others whose keys work on 
     "dashboard": ("run pages",),
     "runs": ("run table", "list"),
     "checks": ("items",),
+    "diagnosis": ("diagnosis list",),
     "events": ("items",),
     "metrics": ("metric table", "list"),
     "samples": ("responses",),

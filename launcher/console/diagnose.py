@@ -48,6 +48,16 @@ def diagnose(
     return replace(_decide(log, code, requested_by, alive, stalled_for), exit_code=code)
 
 
+def errors_so_far(chunks: Iterable[bytes]) -> Diagnosis | None:
+    """What the errors in the log of a run that goes on point to; None when it has none."""
+    log = Evidence()
+    log.read(chunks)
+    cause = _find_cause(log, None)
+    if cause is not None:
+        return _explained(log, *cause)
+    return _unexplained(log, None) if log.unknown_errors or log.final_errors else None
+
+
 def _decide(
     log: Evidence, code: int | None, requested_by: str | None, alive: bool | None, idle: float | None
 ) -> Diagnosis:

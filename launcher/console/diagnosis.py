@@ -27,7 +27,7 @@ class Diagnosis:
 
     @property
     def failed(self) -> bool:
-        """Whether it tells of a failure."""
+        """Whether something went wrong; a run that finished, was stopped or still runs did not fail."""
         return self.cause not in ("finished", "stopped", "running")
 
     def of_run(self, run: str) -> "Diagnosis":

@@ -76,6 +76,12 @@ def bundled(version: str) -> Tree:
     return found
 
 
+def published() -> list[str]:
+    """The published versions whose keys are known, oldest first."""
+    found: list[str] = _bundle()["versions"]
+    return found
+
+
 @functools.lru_cache(maxsize=4096)
 def life(key: str) -> tuple[str, str | None]:
     """The version a key or block came with, and the one it was gone with; ("", None) for an unknown one.

@@ -5,7 +5,7 @@ that was not saved when the screen went away: a connection that broke must not c
 import contextlib
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from launcher.preset.files import find, read_text
 from launcher.preset.schema import Preset
 from launcher.preset.yaml_text import text_of
 from launcher.record.info import RunInfo
+from launcher.text import clean
 
 _MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
 _SHADOW = "# Yours: lies over the shipped preset of this name.\nextends: {}\n"
@@ -38,18 +39,21 @@ def open_draft(name_or_path: str) -> Draft:
 def draft_of_run(info: RunInfo) -> Draft:
     """The draft of a new preset with exactly the settings of a run, from its run.yaml.
 
-    Raises UserError for a run that no preset of ours started.
+    Raises UserError for a run that no preset of ours started, and whose log does not show its settings.
     """
     if info.preset is None:
-        raise UserError(f"run {info.id} was made elsewhere: there is no preset to start from")
-    name = _MARK.sub("", info.name or "run")
+        raise UserError(f"run {info.id} was made elsewhere, and its log shows no settings to start from")
+    name = "-".join(_MARK.sub("", info.name or "run").split())  # a replay's has blanks
     path = paths.presets_dir() / f"{name}-{info.id[:SHORT_ID]}.yaml"
-    return Draft(path, dump(info.preset, f"# The settings of run {info.id}."), on_disk=None, run=info.id)
+    heading = f"# The settings of run {info.id}."
+    if info.from_log:
+        heading = f"# The settings of run {info.id}, read from its log: what differs from the defaults."
+    return Draft(path, dump(info.preset, heading, info.preset_notes), on_disk=None, run=info.id)
 
 
-def dump(preset: Mapping[str, Any], heading: str) -> str:
-    """A preset as a file that depends on no other; groups in the order of the schema."""
-    lines = [heading]
+def dump(preset: Mapping[str, Any], heading: str, notes: Iterable[str] = ()) -> str:
+    """A preset as a file that depends on no other, with notes at its head; groups in the order of the schema."""
+    lines = [heading, *(f"# Note: {_one_line(note)}" for note in notes)]
     for name in Preset.model_fields:
         value = preset.get(name)
         if name == "extends" or name not in preset:
@@ -59,6 +63,10 @@ def dump(preset: Mapping[str, Any], heading: str) -> str:
         elif value:
             lines += ["", f"{name}:", *(f"  {text_of(key)}: {text_of(item)}" for key, item in value.items())]
     return "\n".join(lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in clean(text)).split())
 
 
 def keep_unsaved(draft: Draft) -> None:

@@ -12,7 +12,6 @@ from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
 from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS
-from launcher.text import clean
 
 OURS = {
     "trainer.default_local_dir",
@@ -92,26 +91,29 @@ def from_script(text: str, name: str, folder: Path) -> Imported:
         notes.append(f"left out, being no KEY=VALUE: {' '.join(stray)}")
     if ours:
         notes.append(f"ppo-tui sets these for each run: {', '.join(ours)}")
-    _tidy(layer)
+    tidy(layer)
     notes += _fill_in(layer)
     notes += _environment(layer, found.env, folder)
-    heading = "\n".join([f"# Imported as {name}.", *(f"# Note: {_one_line(note)}" for note in notes)])
-    return Imported(dump(layers.nest(_portable(layer)), heading), tuple(notes))
+    return Imported(dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes), tuple(notes))
 
 
 def _setting(word: str, folder: Path, name: str) -> Layer:
     """The layer of one override. Raises UserError, also for a value that its field does not allow."""
     layer = layers.from_setting(word, folder)
-    for path, entry in layer.items():
-        if path == ("trainer", "loggers") and isinstance(entry.value, list):
-            layer[path] = layers.Entry(
-                [logger for logger in entry.value if logger not in _ALWAYS], entry.source, entry.spelling
-            )
+    without_usual_loggers(layer)
     restore(name, layers.nest(layer))
     return layer
 
 
-def _tidy(layer: Layer) -> None:
+def without_usual_loggers(layer: Layer) -> None:
+    """Takes the loggers that every run has out of a preset's list."""
+    path = ("trainer", "loggers")
+    if path in layer and isinstance((entry := layer[path]).value, list):
+        kept = [logger for logger in entry.value if logger not in _ALWAYS]
+        layer[path] = layers.Entry(kept, entry.source, entry.spelling)
+
+
+def tidy(layer: Layer) -> None:
     """Takes out what says nothing: a field equal to the one it follows, no loggers, a list of one file."""
     for spec in FIELDS.values():
         if spec.path not in layer:
@@ -148,7 +150,7 @@ def _environment(layer: Layer, env: dict[str, str], folder: Path) -> Iterator[st
             yield f"left out: {error}"
 
 
-def _portable(layer: Layer) -> Layer:
+def portable(layer: Layer) -> Layer:
     """In the order of the schema; paths below the home folder begin with `~` again."""
     home = f"{Path.home()}/"
 
@@ -164,7 +166,3 @@ def _portable(layer: Layer) -> Layer:
         for path in ordered
         for entry in (layer[path],)
     }
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in clean(text)).split())

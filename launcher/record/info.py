@@ -40,16 +40,18 @@ class Preflight(Record):
 
 @dataclass(frozen=True)
 class RunInfo(Record):
-    """What was asked for. `preset` is None for a log from elsewhere, imported or replayed.
+    """What was asked for. `preset` is None for a log from elsewhere that does not show its configuration.
 
-    `env` holds no secrets; `versions` are those of ppo-tui, Python and veRL's packages; `overrides` the
-    KEY=VALUE settings beside the preset; `on_cpu` tells that the run uses no GPU.
+    `preset_notes` tell what a preset that was read from a log lacks. `env` holds no secrets; `versions` are those
+    of ppo-tui, Python and veRL's packages; `overrides` the KEY=VALUE settings beside the preset; `on_cpu` tells
+    that the run uses no GPU.
     """
 
     id: str = ""
     name: str = ""
     created: float | None = None
     preset: dict[str, Any] | None = field(default=None, metadata=RARE)
+    preset_notes: tuple[str, ...] = field(default=(), metadata=RARE)
     preset_file: str | None = field(default=None, metadata=RARE)
     overrides: tuple[str, ...] = field(default=(), metadata=RARE)
     argv: tuple[str, ...] = field(default=(), metadata=RARE)
@@ -79,6 +81,11 @@ class RunInfo(Record):
         text = io.StringIO()
         yaml.dump({"schema": SCHEMA, **self.to_json()}, text)
         write_atomic(path, text.getvalue().encode())
+
+    @property
+    def from_log(self) -> bool:
+        """Whether the run was made elsewhere: its settings are read from a log, which was imported or is replayed."""
+        return bool(self.imported_from or self.replay_of)
 
     @property
     def health(self) -> dict[str, Any]:

@@ -88,6 +88,12 @@ class RunState(Record):
         return self.live or bool(self.driver_alive)
 
     @property
+    def failed(self) -> bool:
+        """Whether the run ended badly, also one that was stopped after something had gone wrong."""
+        bad = self.state in ("failed", "lost") or self.outcome == "failed"
+        return (bad or (self.state == "stopped" and self.error is not None)) and not self.going
+
+    @property
     def muted(self) -> frozenset[str]:
         """The rules that do not count."""
         return frozenset(check.rule for check in self.checks if check.muted)

@@ -9,17 +9,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from console_logs import diagnosis_of, stored
 from owners import owners
 from pilots import assert_fits
 from textual.pilot import Pilot
 from textual.screen import Screen
 
 from launcher.preset.drafts import open_draft
-from launcher.record.layout import RunDir
+from launcher.record.layout import RunDir, all_runs
 from launcher.record.state import RunState
+from launcher.run.reading.diagnosis import Explanation
+from launcher.run.reading.reader import RunReader
 from tui.dialogs.ask import AskScreen
 from tui.dialogs.choose import ChooseScreen
 from tui.dialogs.paste import PasteScreen
+from tui.screens.diagnosis import DiagnosisScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
 
@@ -41,11 +45,22 @@ ROADS: dict[str, tuple[str, ...]] = {
     "ConfirmScreen": ("x",),
     "RunsScreen": ("r",),
 }
+
+
+def diagnosed() -> DiagnosisScreen:
+    """The page of a run that ran out of memory."""
+    reader = RunReader(all_runs()[0].path)
+    found = diagnosis_of(stored("fail-oom"))
+    reader.explanation = Explanation(found, (None,) * len(found.fixes))
+    return DiagnosisScreen(reader, read_only=False)
+
+
 # or here, where the road is long.
 MAKERS: dict[str, Callable[[], Screen[Any]]] = {
     "AskScreen": lambda: AskScreen("What name?", "mine", lambda text: None if text else "a name is needed"),
     "PasteScreen": lambda: PasteScreen("Import?", "a text\n" * 2, lambda text: None if text else "nothing"),
     "ChooseScreen": lambda: ChooseScreen("Save?", "two values\n" * 30, [("y", "yes"), ("n", "no")]),
+    "DiagnosisScreen": diagnosed,
     "EditorScreen": lambda: EditorScreen(open_draft("toy-cpu")),
     "LaunchScreen": lambda: LaunchScreen("toy-cpu"),
 }
@@ -68,6 +83,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "AskScreen": ("What name?", "esc  leave it"),
     "PasteScreen": ("Import?", "f2  go on"),
     "ChooseScreen": ("Save?", "y  yes", "n  no"),
+    "DiagnosisScreen": ("The GPU ran out of memory", "d back"),
     "EditorScreen": ("toy-cpu", "enter edit"),
     "LaunchScreen": ("Start toy-cpu", "esc cancel"),
 }

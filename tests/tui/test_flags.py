@@ -70,7 +70,7 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         assert isinstance(app.screen, CheckDetailScreen)
         assert "✖ CRITICAL   Unrewarded drift" in head(app)
         assert "since step 16 · KL-4 · 1/31" in head(app)
-        assert "  actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
+        assert "e actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
         assert "The reward can only be trusted" in " ".join(page(app).split())
         assert "step 10     ▲ WARN" in page(app) and "step 16     ✖ CRITICAL" in page(app)
         shown = [chart for chart in app.screen.query(MetricChart) if chart.display]
@@ -161,12 +161,14 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
         ("m", "watched", "mutes nothing"),
         ("m", "ended", "has ended"),
         ("e", "watched", "changes no preset"),
-        ("e", "ended", "made elsewhere"),
+        ("e", "unknown", "made elsewhere"),
     ],
 )
 async def test_what_cannot_be_done_is_refused(
     make: SimpleNamespace, warned: Path, blown: Path, key: str, kind: str, sentence: str
 ) -> None:
+    if kind == "unknown":
+        make.write_info(blown, preset=None)
     app = make.app(warned if kind == "watched" else blown, read_only=kind == "watched")
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)

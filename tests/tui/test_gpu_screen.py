@@ -93,7 +93,7 @@ def worst(make: SimpleNamespace) -> Path:
 
 async def shown(pilot: Pilot[Any]) -> None:
     await pilot.app.workers.wait_for_complete()
-    await pilot.press("d")
+    await pilot.press("b")
     await pilot.pause(0.2)
 
 
@@ -200,7 +200,7 @@ async def test_devices_are_chosen_by_keys_and_the_page_follows(make: SimpleNames
             assert listed.chosen.index == index
             assert app.screen.query_one("#memory-chart", MetricChart).plot.title.startswith(title)
         assert app.screen.query_one("#memory-chart").size.height >= 6
-        await pilot.press("d")
+        await pilot.press("b")
         await pilot.pause()
         assert not app.screen.query(DeviceList)
 
@@ -276,9 +276,9 @@ async def test_the_page_has_the_keys_and_the_view_of_the_other_charts(make: Simp
             plot = app.screen.query_one(name, MetricChart).plot
             assert texts(plot.headline)[0].startswith("at 50: ") and plot.axis.label(60) == "1m 00s"
             assert 0 < plot.first < plot.axis.place(plot.cursor) < plot.last
-        await pilot.press("down", "d")
+        await pilot.press("down", "b")
         assert len(app.screen_stack) == 3 and app.screen.query_one(DeviceList).chosen.index == 1
-        await pilot.press("d")
+        await pilot.press("b")
         await pilot.pause()
         assert not app.screen.query(DeviceList) and app.screen.lens.view.across == "time"  # type: ignore[attr-defined]
 
@@ -342,6 +342,6 @@ async def test_the_dashboard_below_a_page_paints_nothing_and_catches_up(make: Si
         await pilot.pause(1.1)
         assert listed.devices[0].used == machine[101].gpus[0].used
         assert below.query_one(Memory).sample == before
-        await pilot.press("d")
+        await pilot.press("b")
         await pilot.pause()
         assert below.query_one(Memory).sample.t == machine[101].t

@@ -11,6 +11,7 @@ from tui.navigation import navigation
 if TYPE_CHECKING:
     from textual.app import App
 
+    from launcher.preset.remedy import Remedy
     from launcher.record.check import Suggestion
     from launcher.record.info import RunInfo
 
@@ -33,8 +34,10 @@ def edit_preset(
     return True
 
 
-def edit_run(app: App[Any], info: RunInfo, field: str | None = None, *, read_only: bool = False) -> None:
-    """Opens the editor on a new preset with the settings of a run, given its run.yaml."""
+def edit_run(
+    app: App[Any], info: RunInfo, field: str | None = None, *, read_only: bool = False, settings: Sequence[str] = ()
+) -> None:
+    """Opens the editor on a new preset with the settings of a run, given its run.yaml; KEY=VALUE as first changes."""
     from launcher.preset.drafts import draft_of_run
 
     try:
@@ -42,7 +45,13 @@ def edit_run(app: App[Any], info: RunInfo, field: str | None = None, *, read_onl
     except UserError as error:
         app.notify(str(error), title="Edit and relaunch", severity="warning", markup=False)
     else:
-        navigation(app).edit(draft, field, (), read_only=read_only)
+        navigation(app).edit(draft, field, settings, read_only=read_only)
+
+
+def follow_advice(app: App[Any], info: RunInfo, advice: Remedy | None, *, read_only: bool = False) -> None:
+    """Opens a run's settings as a new preset, at what a diagnosis advises and with the value that it gives."""
+    field, settings = (advice.field, advice.settings) if advice else (None, ())
+    edit_run(app, info, field, read_only=read_only, settings=settings)
 
 
 def field_of(fixes: Sequence[Suggestion]) -> tuple[Suggestion | None, str | None]:

@@ -1,5 +1,6 @@
 """One health check: what it means, its figures with their limits, since when, and what to try."""
 
+import asyncio
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,7 +11,7 @@ from textual.widgets import Footer
 
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
-from launcher.run.reading.reader import RunReader
+from launcher.run.reading.reader import ERRORS, RunReader
 from tui.actions.editing import edit_run, field_of
 from tui.charts.check import check_plot
 from tui.keys import KEYS
@@ -19,6 +20,7 @@ from tui.widgets.header_line import HeaderLine
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 from tui.words.check import head, page
+from tui.words.diagnosis import explained
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 CHARTS = 4
@@ -50,8 +52,8 @@ class CheckDetailScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
-        self._show()
-        self.set_interval(POLL, self._show)
+        self._poll()
+        self.set_interval(POLL, self._poll)
 
     def on_resize(self) -> None:
         self._show()
@@ -60,6 +62,19 @@ class CheckDetailScreen(Screen[None]):
     def check(self) -> Check:
         """The row of the checklist that is shown."""
         return next((check for check in self.reader.state.checks if check.rule == self.rule), Check(self.rule))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "diagnosis" or (self.rule == ERRORS and self.reader.trouble is not None)
+
+    def _poll(self) -> None:
+        self._show()
+        if self.rule == ERRORS and self.reader.unexplained:
+            self.run_worker(self._explain(), group="explain")
+
+    async def _explain(self) -> None:
+        """What the errors so far mean."""
+        await asyncio.to_thread(self.reader.explain)
+        self._show()
 
     def _show(self) -> None:
         reader, check, columns = self.reader, self.check, self.size.width
@@ -70,7 +85,10 @@ class CheckDetailScreen(Screen[None]):
         changes = [change for change in levels if change.rule == self.rule]
         self.query_one("#head", Lines).show(head(check, place, columns))
         editable = field_of(check.fixes)[0] if reader.info.preset and not self.read_only else None
-        self.query_one("#page", Lines).show(page(check, changes, editable, columns - 1))
+        rows = page(check, changes, editable, columns - 1)
+        if self.rule == ERRORS and (found := reader.explanation) is not None:
+            rows = [*explained(found, columns - 1), [], *rows]
+        self.query_one("#page", Lines).show(rows)
         keys = check.keys[:CHARTS]
         self.query_one("#check-charts").set_class(not keys, HIDDEN)
         self.query_one("#check-charts").set_class(len(keys) == 1, "-single")
@@ -86,14 +104,24 @@ class CheckDetailScreen(Screen[None]):
         if self.rule in rules:
             self.rule = rules[(rules.index(self.rule) + distance) % len(rules)]
             self.query_one(VerticalScroll).scroll_home(animate=False)
-            self._show()
+            self.refresh_bindings()
+            self._poll()
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
+    def action_diagnosis(self) -> None:
+        from tui.screens.diagnosis import DiagnosisScreen
+
+        self.app.push_screen(DiagnosisScreen(self.reader, read_only=self.read_only))
+
     def action_edit(self) -> None:
         if self.read_only:
             self.notify("Watching only: this screen changes no preset.", severity="warning")
+        elif self.rule == ERRORS and self.reader.explanation is not None:
+            from tui.screens.diagnosis import edit_entry
+
+            edit_entry(self, self.reader, "", read_only=False)
         else:
             edit_run(self.app, self.reader.info, field_of(self.check.fixes)[1])
 

@@ -23,6 +23,7 @@ from tui.widgets.away_panel import AwayPanel
 from tui.widgets.banner import Banner
 from tui.widgets.charts import WIDE, Figures, MemoryChart, PinnedCharts
 from tui.widgets.checklist import Checklist
+from tui.widgets.diagnosis_panel import DiagnosisPanel
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
@@ -62,6 +63,7 @@ class DashboardScreen(RunPages):
         yield ViewLine(classes=HIDDEN)
         yield Figures(id="charts")
         yield PinnedCharts(classes=HIDDEN)
+        yield DiagnosisPanel(classes=HIDDEN)
         with Horizontal(id="beside"):
             yield Checklist()
             yield MemoryChart()
@@ -85,6 +87,7 @@ class DashboardScreen(RunPages):
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.update()
         self.set_interval(POLL, self._poll)
+        await self._explain()
 
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
@@ -96,6 +99,23 @@ class DashboardScreen(RunPages):
             self._show(self._unshown - later)
             self._unshown = later
         self.attention.update()
+        if self.reader.unexplained and self.reader.state.failed:
+            self.run_worker(self._explain(), group="explain")
+
+    async def _explain(self) -> None:
+        """Finds out why a run failed, beside the event loop; errors of one that lives wait until they are asked for."""
+        assert self.reader is not None
+        if self.reader.state.failed:
+            await asyncio.to_thread(self.reader.explain)
+        self._show_diagnosis()
+
+    def _show_diagnosis(self) -> None:
+        reader = self.reader
+        assert reader is not None
+        found = reader.explanation if reader.state.failed else None
+        self.set_class(found is not None, "-diagnosed")
+        self.query_one(DiagnosisPanel).show(found, reader.state.error)
+        self.refresh_bindings()
 
     def on_resize(self) -> None:
         self.show_charts()
@@ -149,6 +169,7 @@ class DashboardScreen(RunPages):
         if "state" in changed:
             self.query_one(Banner).show(state)
             self.query_one(Checklist).show(state.checks)
+            self._show_diagnosis()
             if self.live != self._was_live:  # the footer paints itself whole
                 self._was_live = self.live
                 self.refresh_bindings()
@@ -180,6 +201,8 @@ class DashboardScreen(RunPages):
             return self.live and self.read_only
         if action == "resume":
             return not self.live and not self.read_only and self.reader is not None
+        if action == "diagnosis":
+            return self.reader is not None and self.reader.trouble is not None
         if action == "page":
             return bool(self._pins) and not self.has_class("-tall")
         return True
@@ -200,7 +223,16 @@ class DashboardScreen(RunPages):
         self.run_worker(stop_run(self.app, self.reader), exclusive=True, group="stop")
 
     def action_choose(self, distance: int) -> None:
-        self.query_one(Checklist).move(distance)
+        """Through the diagnosis, then through the checks below it, and back."""
+        panel, checks = self.query_one(DiagnosisPanel), self.query_one(Checklist)
+        if not panel.size or (checks.cursor is not None and (distance > 0 or checks.cursor != checks.first)):
+            checks.move(distance)
+        elif checks.cursor is not None:
+            checks.leave()
+            panel.choose(panel.names[-1])
+        elif not panel.move(distance) and distance > 0 and checks.size:
+            panel.choose(None)
+            checks.move(distance)
 
     def action_back(self) -> None:
         """One step: closes what was missed, else ends the reading of values or the choice of a check, else leaves."""
@@ -208,17 +240,45 @@ class DashboardScreen(RunPages):
         if panel.missed is not None:
             panel.show(None, 0.0)
         elif not self.drop_cursor() and not checklist.leave():
-            self.action_runs()
+            diagnosis = self.query_one(DiagnosisPanel)
+            if diagnosis.cursor is None:
+                self.action_runs()
+            diagnosis.choose(None)
 
     def action_explain(self) -> None:
         from tui.screens.check_detail import CheckDetailScreen
 
-        rule = self.query_one(Checklist).chosen
+        checks, panel = self.query_one(Checklist), self.query_one(DiagnosisPanel)
+        rule = checks.chosen
         if self.query_one(AwayPanel).missed is not None:
             self.action_back()
             self.action_events()
+        elif panel.found is not None and checks.cursor is None:
+            self._open_diagnosis(panel.cursor)
         elif self.reader is not None and rule is not None:
             self.app.push_screen(CheckDetailScreen(self.reader, rule, read_only=self.read_only))
+
+    def _open_diagnosis(self, entry: str | None) -> None:
+        from tui.screens.diagnosis import DiagnosisScreen, open_entry
+
+        assert self.reader is not None
+        if entry is not None:
+            open_entry(self, self.reader, entry, read_only=self.read_only)
+        else:
+            self.app.push_screen(DiagnosisScreen(self.reader, read_only=self.read_only))
+
+    def action_diagnosis(self) -> None:
+        self._open_diagnosis(None)
+
+    def action_edit(self) -> None:
+        """The run's settings; with a fix chosen, at what it changes."""
+        from tui.screens.diagnosis import edit_entry
+
+        entry = self.query_one(DiagnosisPanel).cursor
+        if entry is not None and self.reader is not None:
+            edit_entry(self, self.reader, entry, read_only=self.read_only)
+        else:
+            super().action_edit()
 
     def action_page(self) -> None:
         self.toggle_class("-pins")

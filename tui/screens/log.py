@@ -35,8 +35,10 @@ class LogScreen(Screen[None]):
     CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
 
-    def __init__(self, reader: RunReader) -> None:
+    def __init__(self, reader: RunReader, line: int | None = None) -> None:
+        """`line` is where to begin, in the newest attempt; at the end when None."""
         super().__init__()
+        self._first = line
         self.reader = reader
         self.attempt: int | None = None  # that is shown
         self.group = SOURCES[0]
@@ -59,6 +61,13 @@ class LogScreen(Screen[None]):
         self.view.focus()
         self._poll()
         self.set_interval(POLL, self._poll)
+        if self._first is not None:
+            self.run_worker(self._begin(self._first), exclusive=True, group="go")
+
+    async def _begin(self, line: int) -> None:
+        if self.view.pager is not None:
+            await asyncio.to_thread(self.view.pager.count)
+            await self._go(f":{line}")
 
     def on_unmount(self) -> None:
         if self._search is not None:

@@ -56,6 +56,11 @@ class Checklist(Painted):
         rules = [check.rule for check in self.checks if _judged(check)]
         return self.cursor if self.cursor in rules else rules[0] if rules else None
 
+    @property
+    def first(self) -> str | None:
+        """The rule of the top row."""
+        return next((check.rule for check in self.checks if _judged(check)), None)
+
     def move(self, distance: int) -> None:
         """Chooses the check so many rows further; the first move chooses the worst."""
         rules = [check.rule for check in self.checks if _judged(check)]

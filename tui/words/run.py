@@ -127,8 +127,7 @@ def notice(state: RunState) -> tuple[str, str] | None:
         return ("warn", state.stall) if state.stall else None
     at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before its first step"
     if name == "failed":
-        advice = " (what to try: ppo-tui diagnose)" if state.cause else ""
-        return "critical", f"failed{at}: {error}{advice}" if error else f"failed{at}; l shows the log"
+        return "critical", f"failed{at}: {error}" if error else f"failed{at}; l shows the log"
     if name == "lost" and error:
         return "critical", f"lost: {error}"
     if name == "lost":

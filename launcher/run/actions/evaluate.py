@@ -22,8 +22,8 @@ def evaluate(
     Returns when its supervisor lives; `scores` has the figures when it has finished.
     """
     info, _ = last_settings(run)
-    if info.preset is None:
-        raise UserError(f"run {run.id} was imported: it has no preset to evaluate with")
+    if info.preset is None or info.from_log:
+        raise UserError(f"run {run.id} was made elsewhere: it has no checkpoint of ours to evaluate")
     found, folder = checkpoint(run, step)
     loaded = restore(f"{info.name}-eval-{found}", info.preset, [*settings, *_ONLY])
     narrate(f"evaluating the checkpoint of step {found} of run {run.id}")

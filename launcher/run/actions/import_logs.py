@@ -9,6 +9,7 @@ from pathlib import Path
 
 from launcher.console.diagnose import diagnose
 from launcher.errors import UserError
+from launcher.preset.resolved import Resolved
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import EventLog
 from launcher.record.info import RunInfo
@@ -16,7 +17,7 @@ from launcher.record.layout import RunDir, create
 from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import DiskSink, Monitor
-from launcher.run.reading.recorded import LogClock, read_attempt
+from launcher.run.reading.recorded import LogClock, read_attempt, settings_of
 from launcher.run.reading.source import LogFile, chunks, log_file
 from launcher.run.reading.steps import earlier_steps, steps
 
@@ -113,11 +114,16 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         if console:
             found = diagnose(chunks(attempt.console))
             outcome = "failed" if found.failed else found.cause
-            error = found.title if outcome == "failed" else None
+            error = found.title if found.failed else None
             state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
     sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
-    RunInfo(run.id, group[0].name, now, imported_from=tuple(sources)).write(run.run_yaml)
+    consoles = [source.console for source in reversed(group) if source.console]
+    settings = next((found for found in map(settings_of, consoles) if found.preset), Resolved())
+    info = RunInfo(
+        run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
+    )
+    info.write(run.run_yaml)
     StateFile(run).write(state)
 
 

@@ -25,7 +25,7 @@ def note_origin(run: RunDir, after: Origin) -> None:
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:
     """The id and the settings of the newest run that a preset of this name started."""
     for run in all_runs():
-        settings = run.read_info().preset if run.read_name() == preset else None
-        if settings is not None:
-            return run.id, settings
+        info = run.read_info() if run.read_name() == preset else None
+        if info is not None and info.preset is not None and not info.from_log:
+            return run.id, info.preset
     return None

@@ -4,10 +4,12 @@ import sys
 import time
 
 from launcher.console.diagnose import diagnose
+from launcher.preset.resolved import Resolved
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.run.actions.import_logs import stem
+from launcher.run.reading.recorded import settings_of
 from launcher.run.reading.source import chunks, log_file
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
@@ -17,7 +19,9 @@ _EXIT_CODES = {"finished": 0, "running": 0, "stopped": 134}
 def start(log: str, speed: float) -> RunDir:
     """Makes a run whose driver plays `log` `speed` times faster than it was written."""
     file = log_file(log)
-    cause = "finished" if file.file_logger else diagnose(chunks(file.path)).cause
+    cause, settings = "finished", Resolved()
+    if not file.file_logger:
+        cause, settings = diagnose(chunks(file.path)).cause, settings_of(file.path)
     run = create(f"replay-{stem(file.path)}")
     attempt = run.add_attempt()
     player = [sys.executable, "-m", "launcher.run.actions.player", str(file.path.absolute()), str(speed)]
@@ -28,7 +32,14 @@ def start(log: str, speed: float) -> RunDir:
         keys={},
     )
     now = time.time()
-    info = RunInfo(run.id, f"replay of {stem(file.path)}", now, replay_of=str(file.path))
+    info = RunInfo(
+        run.id,
+        f"replay of {stem(file.path)}",
+        now,
+        preset=settings.preset,
+        preset_notes=settings.notes,
+        replay_of=str(file.path),
+    )
     info.write(run.run_yaml)
     write_launch(run, attempt, launch, created=now, run_created=now)
     spawn_supervisor(run)

@@ -47,7 +47,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
     if state.state == "lost" and (last := run.last_attempt()):
         catch_up(last)
     info = run.read_info()
-    if info.preset is None:
+    if info.preset is None or info.from_log:
         raise UserError(f"run {run.id} was not started from a preset: there is nothing to resume it with")
     loaded = restore(info.name, info.preset, settings)
     check_health(loaded.preset.health)

@@ -23,6 +23,7 @@ from launcher.run.reading.steps import StepTail
 FEWEST, MOST = 2, 4
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _NONE = "–"
+_VERSIONS = "versions."
 _STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
 _TOKENS = "perf/total_num_tokens"
 _KEYS = frozenset((*names.SCORE, *names.KL, *names.ENTROPY, *names.THROUGHPUT, *_STEP_SECONDS, _TOKENS))
@@ -147,17 +148,19 @@ def summary(run: str, info: RunInfo, state: RunState, store: SeriesStore, second
 def differences(infos: Sequence[RunInfo]) -> list[Difference]:
     """The preset fields, veRL keys and versions (`versions.torch`) whose values differ, sorted by name.
 
-    A run without a preset says nothing about settings, so it differs
-    in none: its values are None.
+    A run without a preset says nothing about settings, one that was made elsewhere nothing about versions: it
+    differs in none, and its values are None.
     """
     flat = [settings(info) for info in infos]
     known = [entry for entry, info in zip(flat, infos, strict=True) if info.preset is not None]
+    versions = [entry for entry, info in zip(flat, infos, strict=True) if info.versions]
+
+    def differs(key: str) -> bool:
+        told = versions if key.startswith(_VERSIONS) else known
+        return any(key not in entry or entry[key] != told[0].get(key) for entry in told)
+
     keys = sorted({key for entry in known for key in entry})
-    return [
-        Difference(key, [entry.get(key) for entry in flat])
-        for key in keys
-        if any(key not in entry or entry[key] != known[0].get(key) for entry in known)
-    ]
+    return [Difference(key, [entry.get(key) for entry in flat]) for key in keys if differs(key)]
 
 
 def notes(compared: Sequence[Compared]) -> list[str]:
@@ -166,6 +169,8 @@ def notes(compared: Sequence[Compared]) -> list[str]:
     for each in compared:
         if each.info.preset is None:
             found.append(f"run {each.run.id} has no preset: its settings are not compared")
+        elif each.info.from_log:
+            found.append(f"run {each.run.id} was made elsewhere: its settings are what its log shows beside defaults")
         elif each.resumed:
             resumed = " ".join(each.resumed)
             found.append(f"run {each.run.id} was resumed with {resumed}: its settings are those since then")
@@ -178,7 +183,7 @@ def settings(info: RunInfo) -> dict[str, Any]:
         return {}
     preset = {key: value for key, value in info.preset.items() if key not in _WORDS}
     verl_keys = preset.pop("overrides", None)
-    return _flat(preset) | _flat(verl_keys or {}) | _flat(info.versions, "versions.")
+    return _flat(preset) | _flat(verl_keys or {}) | _flat(info.versions, _VERSIONS)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

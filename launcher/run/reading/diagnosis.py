@@ -5,12 +5,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.console.diagnose import diagnose
+from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
 from launcher.format import SHORT_ID
+from launcher.preset.remedy import Remedy, configuration, remedy
 from launcher.record.attempt import Exit
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.state import current
+from launcher.run.reading.attempts import last_settings
 from launcher.run.reading.source import LogFile, chunks
 
 
@@ -21,6 +23,14 @@ class Outcome:
     state: str
     cause: str | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A diagnosis, and for each of its fixes how the run's preset follows it; None where it is about something else."""
+
+    diagnosis: Diagnosis
+    remedies: tuple[Remedy | None, ...] = ()
 
 
 def outcome(attempt: AttemptDir, record: Exit) -> Outcome:
@@ -56,6 +66,23 @@ def diagnosis(source: RunDir | LogFile) -> Diagnosis:
         steps_total=state.total,
     )
     return found.of_run(source.id[:SHORT_ID])
+
+
+def explanation(run: RunDir) -> Explanation | None:
+    """Why a run failed; of one that goes on, what the errors it has printed so far point to.
+
+    None when there is nothing to explain. Raises UserError for a log that cannot be read.
+    """
+    attempt, state = run.last_attempt(), current(run, checks=False)
+    if attempt is None:
+        return None
+    found = errors_so_far(chunks(attempt.console)) if state.going else diagnosis(run)
+    if found is None or not found.failed:
+        return None
+    preset = last_settings(run)[0].preset
+    config = configuration(preset or {})
+    remedies = tuple(remedy(fix, config) if preset is not None else None for fix in found.fixes)
+    return Explanation(found.of_run(run.id[:SHORT_ID]), remedies)
 
 
 def _age(path: Path) -> float | None:

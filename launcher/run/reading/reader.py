@@ -5,8 +5,10 @@ import dataclasses
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launcher.console.lines import LineSplitter
+from launcher.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.events import Event
@@ -18,6 +20,10 @@ from launcher.run.reading.machine_history import MachineHistory
 from launcher.run.reading.steps import StepTail
 from launcher.tail import LineTail, Tail
 
+if TYPE_CHECKING:
+    from launcher.run.reading.diagnosis import Explanation
+
+ERRORS = "ERR-1"  # the health rule about errors in the log
 LOG_LINES = 200  # for the tail of the dashboard; the log screen reads the file itself
 _LOG_TAIL = 1 << 16  # bytes before the end at which a console that is there already is taken up
 _LOG_SKIP = 1 << 22  # bytes that a log may grow at once; of more, only the tail is worth reading
@@ -30,6 +36,7 @@ class RunReader:
     `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series`
     joins all attempts; `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console.
     `events` and `log` are the newest ones; `event_count` and `log_count` count those that fell out, too.
+    `explanation` says why the run failed or what its errors mean, once `explain` was called.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -45,6 +52,9 @@ class RunReader:
         self.machine = MachineHistory()
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.log_count = 0
+        self.explanation: Explanation | None = None
+        self.explaining = False  # it is being made
+        self._explained: object = None  # the trouble that it is about
         self._events = LineTail(self.dir.events)
         self._samples = LineTail(self.dir.machine)
         self._steps = StepTail(self.dir)
@@ -68,6 +78,31 @@ class RunReader:
         """The events after the first `count`."""
         fresh = min(self.event_count - count, len(self.events))
         return [self.events[index] for index in range(-fresh, 0)]
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the run has failed, or printed other errors, since `explain` was called."""
+        return self.trouble != self._explained
+
+    def explain(self) -> None:
+        """Reads the whole log for `explanation`; one of 100 MB takes ten seconds."""
+        self._explained, found = self.trouble, None
+        if self._explained is not None:
+            from launcher.run.reading.diagnosis import explanation
+
+            self.explaining = True
+            with contextlib.suppress(UserError):  # a log that cannot be read
+                found = explanation(self.dir)
+        self.explanation, self.explaining = found, False
+
+    @property
+    def trouble(self) -> object:
+        """What there is to explain: how the run failed, else what the rule about errors says; None without any."""
+        state = self.state
+        if state.failed:
+            return state.state, state.attempt
+        errors = next((check for check in state.checks if check.rule == ERRORS and check.on), None)
+        return errors and (state.attempt, errors.message)
 
     def _read_state(self) -> bool:
         state = current(self.dir)

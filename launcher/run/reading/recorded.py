@@ -6,8 +6,10 @@ import re
 from datetime import datetime
 from pathlib import Path
 
+from launcher.console.reader import ConfigDump, ConsoleReader, StepLine
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
+from launcher.preset.resolved import Resolved, from_config
 from launcher.run.reading.monitor import Monitor
 from launcher.run.reading.source import chunks, records
 
@@ -32,6 +34,17 @@ class LogClock:
         """The time at which this step was done."""
         self.now += seconds_of(record.data)
         return self.now
+
+
+def settings_of(console: Path) -> Resolved:
+    """The preset that a log's own configuration comes to."""
+    reader = ConsoleReader()
+    for event in (event for chunk in chunks(console) for event in reader.feed(chunk)):
+        if isinstance(event, ConfigDump):
+            return from_config(event.keys, console.absolute().parent)
+        if isinstance(event, StepLine):  # it is printed before the first one
+            break
+    return Resolved()
 
 
 def read_attempt(monitor: Monitor, console: Path | None, metrics: Path | None, clock: LogClock) -> None:

@@ -1,0 +1,132 @@
+"""A preset from the configuration that a run resolved, which veRL prints before it starts: for runs made elsewhere."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launcher.errors import UserError
+from launcher.preset import defaults, importer, layers, versions
+from launcher.preset.effective import EffectiveConfig, of_draft
+from launcher.preset.files import restore
+from launcher.preset.ignored import ignored
+from launcher.preset.layers import Layer
+from launcher.preset.schema import BY_KEY
+from launcher.preset.translate import NEEDED
+from launcher.verl_config import CRITIC, ESTIMATOR, GPUS, RAY
+
+_OURS = importer.OURS | {"trainer.experiment_name"}
+_AT_RUN_TIME = {"actor_rollout_ref.rollout.prometheus.file"}  # veRL sets it, to where Ray keeps its session
+_LOGGERS = "trainer.logger"  # a preset names those beside the usual ones
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A preset as `LoadedPreset.snapshot` gives it, and what of the configuration is not in it.
+
+    None stands for a log that does not show its configuration.
+    """
+
+    preset: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
+    """The preset whose run resolves to `config` (value by veRL key); relative paths in it are meant from `folder`.
+
+    It holds what differs from the defaults of the veRL that prints such keys, and of ppo-tui; nothing where
+    `config` is none of veRL's.
+    """
+    if GPUS not in config:
+        return Resolved()
+    version = version_of(config)
+    wanted = _wanted(config, version)
+    layer, refused = Layer(), dict[str, str]()
+    for follows in (False, True):  # first what others follow
+        seen = _resolves_to(layer, version)
+        for key, value in wanted.items():
+            spec = BY_KEY.get(versions.newest(key))
+            needed = spec is not None and spec.name in NEEDED
+            if bool(spec and spec.follows) is follows and (needed or not _same(seen.get(versions.newest(key)), value)):
+                _put(layer, key, value, version, folder, refused)
+    importer.tidy(layer)
+    seen = _resolves_to(layer, version)
+    notes = [f"left out: {key}: {why}" for key, why in refused.items()]
+    for key, value in wanted.items():
+        spec = BY_KEY.get(versions.newest(key))
+        given_otherwise = key in refused or key == _LOGGERS or (spec and spec.kind)  # a path is made absolute
+        if not given_otherwise and not _same(seen.get(versions.newest(key)), value):
+            notes.append(f"left out: {key}={value}: no preset can say it")
+    return Resolved(layers.nest(importer.portable(layer)), tuple(notes))
+
+
+def version_of(config: Mapping[str, Any]) -> str:
+    """The published veRL whose keys these are, as far as they tell; the newest of several."""
+    keys = set(config)
+    return min(
+        reversed(defaults.published()), key=lambda each: len(keys ^ set(defaults.leaves(defaults.bundled(each))))
+    )
+
+
+def _wanted(config: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """What a preset has to say, or to leave as it is: the fields, and the other keys that differ from veRL's defaults.
+
+    Left out are names that this version does not read, what is set for each run anew, and the critic where
+    there is none.
+    """
+    unread = {key for key, _ in ignored(config, version)}
+    found = {}
+    for key, value in config.items():
+        newest = versions.newest(key)
+        plain = newest not in BY_KEY
+        if (
+            newest in _OURS | _AT_RUN_TIME
+            or (newest, value) == (f"{RAY}.address", "local")
+            or key.startswith(f"{RAY}.runtime_env.")
+            or key.endswith("._target_")
+            or value == "???"
+            or _name(newest, version) != key
+            or (key.startswith(f"{CRITIC}.") and config.get(ESTIMATOR) != "gae")
+            or (plain and (key in unread or _same(_default(key, config, version), value)))
+        ):
+            continue
+        found[key] = value
+    return found
+
+
+def _name(newest: str, version: str) -> str:
+    try:
+        return versions.at(newest, version)
+    except UserError:
+        return newest  # of a plugin, or of a veRL that was not published
+
+
+def _default(key: str, config: Mapping[str, Any], version: str) -> Any:
+    """What the key is when nobody sets it; a key, or a block that holds it, can follow another one."""
+    tree, name, below = defaults.bundled(version), key, ""
+    found, value = defaults.leaf(tree, name)
+    while name and not found:
+        name = name.rpartition(".")[0]
+        found, value, below = *defaults.leaf(tree, name), key[len(name) :]
+    return defaults.resolve(value, name, lambda other, otherwise: config.get(other + below, otherwise))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other or (one != one and other != other))  # an experiment called nan
+
+
+def _resolves_to(layer: Layer, version: str) -> EffectiveConfig:
+    return of_draft(restore("", layers.nest(layer)).values(), version)
+
+
+def _put(layer: Layer, key: str, value: Any, version: str, folder: Path, refused: dict[str, str]) -> None:
+    """Adds a value to the layer, or why it cannot be in one to `refused`."""
+    known = versions.newest(key) in BY_KEY or defaults.leaf(defaults.bundled(version), key)[0]
+    try:
+        entry = layers.from_mapping({"overrides": {key if known else f"++{key}": value}}, lambda _: key, folder)
+        importer.without_usual_loggers(entry)
+        restore(key, layers.nest(entry))
+    except UserError as error:
+        refused[key] = str(error).removeprefix(f"snapshot of {key}: ")
+    else:
+        layer.update(entry)
