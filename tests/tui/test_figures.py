@@ -74,12 +74,12 @@ def test_a_limit_says_which_side_of_it_is_bad(make: SimpleNamespace) -> None:
 def test_a_limit_far_from_the_curve_is_named_at_its_edge_and_does_not_flatten_it() -> None:
     values = [0.0, 1.0, 0.5, 1.0, 0.0]
     steps = store([StepRecord(step, 0.0, None, {"actor/kl_loss": x}) for step, x in enumerate(values, 1)])
-    near, far = Bound(Level.NOTICE, ">", 1.8), Bound(Level.WARN, ">", 2.5)
+    near, far = Bound(Level.NOTICE, ">", 1.6), Bound(Level.WARN, ">", 2.5)
     shown = check_plot("actor/kl_loss", steps, 5, [near, far], [])
-    assert [(limit.label, limit.reach) for limit in shown.limits] == [("WARN > 2.50", False), ("NOTICE > 1.80", True)]
-    lines = ["".join(text for text, _ in row) for row in draw(shown, 60, 10)]
+    assert [(limit.label, limit.reach) for limit in shown.limits] == [("WARN > 2.50", False), ("NOTICE > 1.60", True)]
+    lines = ["".join(text for text, _ in row) for row in draw(shown, 60, 16)]
     assert "↑ WARN > 2.50" in lines[1] and "2.5│" not in "".join(lines)
-    assert any("NOTICE > 1.80 ╌" in line for line in lines)
+    assert any("NOTICE > 1.60 ╌" in line for line in lines)
 
 
 def test_the_longest_answers_are_told_with_their_share(make: SimpleNamespace) -> None:

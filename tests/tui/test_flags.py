@@ -89,7 +89,7 @@ async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blow
         assert "KL-1" in head(app)
         chart = app.screen.query(MetricChart).first(MetricChart)
         assert {limit.label.split()[0] for limit in chart.plot.limits} == {"NOTICE", "WARN", "CRITICAL"}
-        assert "╌ NOTICE ≥ 0.500 ╌" in text(chart)
+        assert "↑ WARN > 0.790 NOTICE ≥ 0.500 ╌" in text(chart)
         assert "◆ NOTICE ≥ 0.500" in page(app)
         await pilot.press("left", "left", "left")  # from the first to the last
         assert "31/31" in head(app)

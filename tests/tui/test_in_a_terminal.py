@@ -206,8 +206,8 @@ def tmux(env: dict[str, str]) -> Iterator[Tmux]:
 
 def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: Path) -> None:
     def whole(seen: str) -> bool:
-        """With the limits of the rules, which come after the first frame."""
-        return all(part in seen for part in ("▲ WARN KL-4", "NOTICE ≥ ╌", "reward", "leave running"))
+        """With the limits of the rules."""
+        return all(part in seen for part in ("▲ WARN KL-4", "NOTICE ≥ 0.500", "reward", "leave running"))
 
     def charts(seen: str) -> list[str]:
         return seen.splitlines()[2:15]
@@ -231,7 +231,7 @@ def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: P
 @pytest.mark.skipif(shutil.which("mosh-server") is None, reason="mosh is not installed")
 def test_behind_mosh_the_picture_is_the_same(env: dict[str, str], warned: Path, terminals: list[Terminal]) -> None:
     plain = attach(terminals, warned, env)
-    plain.wait_for(lambda text: "NOTICE ≥ ╌" in text)
+    plain.wait_for(lambda text: "NOTICE ≥ 0.500" in text)
     env = {**env, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
     server = ["mosh-server", "new", "-i", "127.0.0.1", "-c", "256", "--"]
     told = subprocess.run([*server, *PPO_TUI, "attach", warned.name], env=env, capture_output=True, check=True)

@@ -154,12 +154,13 @@ def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
 
 
 def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
-    """The label near the right end of a row, where the curve leaves room for it."""
+    """The label as near to the right end of a row as the curve leaves room for it."""
     text = f" {label} "
-    start = len(cells) - len(text) - 1
-    if start <= 0 or any(char not in (" ", LIMIT) for char, _ in cells[start : start + len(text)]):
-        return cells
-    return [*cells[:start], *((char, role) for char in text), *cells[start + len(text) :]]
+    free = [char in (" ", LIMIT) for char, _ in cells]
+    for start in range(len(cells) - len(text) - 1, 0, -1):
+        if all(free[start : start + len(text)]):
+            return [*cells[:start], *((char, role) for char in text), *cells[start + len(text) :]]
+    return cells
 
 
 def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
