@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.record.layout import RunDir
+
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -204,3 +206,26 @@ def test_stop_says_what_it_did(ppo_tui: Command) -> None:
     assert said[0] == f"run {run} is asked to end\n"
     assert said[1] in (f"run {run} is stopped\n", f"run {run} is not going: it is stopped\n")
     assert said[2] == f"run {run} is not going: it is stopped\n"
+
+
+@pytest.mark.parametrize("words", [[], ["watch", "last"], ["attach", "last"]])
+def test_the_screen_opens_without_typer(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What opens the screen alone is understood without the command line; a mistake is told all the same."""
+    from launcher import cli
+
+    asked: list[object] = []
+    monkeypatch.setattr(cli, "on_terminal", lambda: True)
+    monkeypatch.setattr(cli, "find", lambda word: RunDir(Path("/nowhere/abc")))
+    monkeypatch.setattr(sys, "argv", ["ppo-tui", *words])
+    monkeypatch.setitem(sys.modules, "launcher.commands.root", None)  # an import of it fails
+    with pytest.raises(SystemExit) as left:
+        cli.main(lambda request: asked.append(request) or 3)  # type: ignore[func-returns-value]
+    assert left.value.code == 3
+    assert (
+        [(each.run, each.read_only) for each in asked]
+        == [  # type: ignore[attr-defined]
+            ("/nowhere/abc" if words else None, words[:1] == ["watch"])
+        ]
+    )
