@@ -33,7 +33,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run check test lint types pytest bench bench-health bench-million corpus fuzz strings clean
+.PHONY: help setup run check test lint types pytest bench bench-health bench-million corpus fuzz pictures strings clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -96,6 +96,9 @@ bench-million: setup
 
 corpus: setup  # broken presets that only a real run can judge: an hour; ARGS="storage_units" for some
 	@$(PYTHON) tests/support/corpus_run.py $(ARGS)
+
+pictures: setup  # those of the README, from recorded runs
+	@PPO_TUI_HOME=$$(mktemp -d) bench/pictures.sh
 
 strings: setup  # every sentence that a user can read, file by file
 	@$(PYTHON) tests/support/strings.py

@@ -200,12 +200,16 @@ class DashboardScreen(RunPages):
         if action == "refuse":
             return self.live and self.read_only
         if action == "resume":
-            return not self.live and not self.read_only and self.reader is not None
+            return not self.live and not self.read_only and self._resumable
         if action == "diagnosis":
             return self.reader is not None and self.reader.trouble is not None
         if action == "page":
             return bool(self._pins) and not self.has_class("-tall")
         return True
+
+    @property
+    def _resumable(self) -> bool:
+        return self.reader is not None and bool(self.reader.info.preset) and not self.reader.info.from_log
 
     def action_refuse(self) -> None:
         self.notify("Read-only: `ppo-tui attach` can stop the run", severity="warning")

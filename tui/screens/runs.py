@@ -61,6 +61,7 @@ class RunsScreen(Screen[None]):
         self._shown: dict[str, RunSummary] = {}
         self._longest = 0  # cells of a name
         self._looking = True  # at the files; once at a time
+        self._on_run = False
         self._welcome: list[Row] = []  # shown until there is a run
 
     def compose(self) -> ComposeResult:
@@ -145,6 +146,9 @@ class RunsScreen(Screen[None]):
 
     def on_line_table_moved(self) -> None:
         self._show_more()
+        if self._on_run != (self._chosen_run is not None):  # other keys work: the footer paints itself whole
+            self._on_run = not self._on_run
+            self.refresh_bindings()
 
     def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
         if event.key.startswith(_RUN):
@@ -166,7 +170,9 @@ class RunsScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "find":
             return not isinstance(self.focused, Input)  # there it is a letter
-        return True
+        if action in ("mark", "compare", "export", "note", "stop"):
+            return bool(self._meant)
+        return self._chosen_preset is not None if action == "preset" else True
 
     @property
     def live_run(self) -> str:
@@ -251,8 +257,8 @@ class RunsScreen(Screen[None]):
             self.run_worker(export, exclusive=True, group="export")
 
     def action_preset(self, what: str) -> None:
-        if (key := self.table.cursor or "").startswith(_PRESET):
-            self._change(self._keep_preset(what, key.removeprefix(_PRESET)), "keep")
+        if (name := self._chosen_preset) is not None:
+            self._change(self._keep_preset(what, name), "keep")
 
     def action_import(self) -> None:
         from tui.actions.imports import import_anything
@@ -290,6 +296,11 @@ class RunsScreen(Screen[None]):
     def _chosen_run(self) -> Path | None:
         key = self.table.cursor or ""
         return Path(key.removeprefix(_RUN)) if key.startswith(_RUN) else None
+
+    @property
+    def _chosen_preset(self) -> str | None:
+        key = self.table.cursor or ""
+        return key.removeprefix(_PRESET) if key.startswith(_PRESET) else None
 
     def _fill(self) -> None:
         if not self.query(RunTable):  # the screen closed while files were read

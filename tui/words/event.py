@@ -27,13 +27,18 @@ def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:
     kinds = FILTERS[only]
     found = [(index, event) for index, event in enumerate(events) if event.what.kind in kinds]
     items: list[Item] = []
-    day = ""
+    day, above = "", ""
     for index, event in reversed(found[-MOST:]):
         when = _time(event)
         if when is not None and (today := f"{when:%A} {when.day} {when:%B %Y}") != day:
             day = today
             items.append(Item(None, [[(f" {day}", "dim")]]))
-        items.append(Item(str(index), event_rows(event, columns)))
+        rows = event_rows(event, columns)
+        (clock, role), *rest = rows[0]
+        if clock == above:  # of events of one second the newest has the time
+            rows[0] = [(" " * len(clock), role), *rest]
+        above = clock
+        items.append(Item(str(index), rows))
     if len(found) > MOST:
         items.append(Item(None, [[(f" {len(found) - MOST} older ones are in events.jsonl", "dim")]]))
     return items
@@ -64,7 +69,7 @@ def _words(what: What) -> tuple[str, str, str, str]:
             return sign, what.after, role, f"was {what.before}"
         case PhaseChange():
             phase = PHASES.get(what.phase)
-            return glyphs.NONE, what.phase.removesuffix("-first"), "dim", phase.label if phase else ""
+            return glyphs.NONE, "phase", "dim", phase.label if phase else what.phase
         case DriverExit():
             return _exit(what)
         case Action():

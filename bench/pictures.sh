@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The README's pictures, from the recorded runs of the tests: make pictures
+set -euo pipefail
+cd "$(dirname "$0")/.."
+logs=tests/data/logs
+toy=$(.venv/bin/ppo-tui import $logs/cpu-toy.log.gz $logs/cpu-toy.jsonl.gz)
+flagged=$(.venv/bin/ppo-tui import $logs/kl-blowup.log.gz $logs/kl-blowup.jsonl.gz)
+for theme in dark light; do
+  .venv/bin/python bench/screenshot.py "$PPO_TUI_HOME/runs/$toy" docs/dashboard-$theme.png --theme $theme
+done
+.venv/bin/python bench/screenshot.py "$PPO_TUI_HOME/runs/$flagged" docs/dashboard-flagged.png
