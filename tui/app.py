@@ -27,6 +27,7 @@ from tui.keys import KEYS
 from tui.navigation import Navigation
 from tui.routes import Routes
 from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
+from tui.widgets.log_tail import LogTail
 from tui.widgets.message_line import MessageLine, Said
 from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
 
@@ -111,8 +112,14 @@ class PpoTui(App[None]):
         """Puts the message on the screen that is up, and there alone."""
         for screen in self.screen_stack:
             screen.query(MessageLine).remove()
+            for each in screen.query(LogTail):
+                each.say(None)
         if self.said is not None and self.said.left > 0 and self.screen.is_attached:
-            self.screen.mount(MessageLine(self.said))
+            tail = next((tail for tail in self.screen.query(LogTail) if tail.size.height), None)
+            if tail is not None:
+                tail.say(self.said)
+            else:
+                self.screen.mount(MessageLine(self.said))
 
     async def on_event(self, event: Event) -> None:
         """A key takes away what was said before it."""

@@ -11,6 +11,7 @@ from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from tui.widgets.log_tail import LogTail
 from tui.widgets.message_line import MessageLine
 from tui.widgets.painted import Painted
 
@@ -36,6 +37,7 @@ def drawn(app: App[Any], kind: type[Painted], which: int = 0) -> str:
 def message(app: App[Any]) -> str:
     """The message that stands at the bottom of the screen; empty without one."""
     lines = [line.said.text for line in app.screen.query(MessageLine)]
+    lines += [tail.said.text for tail in app.screen.query(LogTail) if tail.said is not None]
     assert len(lines) <= 1, "messages pile up"
     return "".join(lines)
 

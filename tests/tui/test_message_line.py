@@ -8,15 +8,16 @@ from textual.widgets import Footer
 
 from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
+from tui.screens.runs import RunsScreen
 from tui.widgets import message_line
 from tui.widgets.message_line import MessageLine
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (160, 48)])
 async def test_the_newest_message_alone_stands_over_the_footer(make: SimpleNamespace, size: tuple[int, int]) -> None:
-    app = make.app(make.run())
+    app = make.app()
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         for _ in range(3):
             app.notify("the same thing", severity="warning")
         app.notify("[b]bold[/] and \x1b[2J newer")
@@ -27,7 +28,7 @@ async def test_the_newest_message_alone_stands_over_the_footer(make: SimpleNames
         assert line.region.bottom == size[1] and line.region.height <= max(size[1] // 5, 1)
         shown = picture(app)[line.region.y]
         assert shown.startswith(" ✖ Not done:") and "the same" not in "".join(picture(app))
-        assert picture(app)[-1].rstrip().endswith("…")
+        assert "…" in shown if line.region.height == 1 else picture(app)[-1].rstrip().endswith("…")
 
 
 async def test_it_goes_with_a_key_but_not_before_it_can_be_read(
@@ -40,7 +41,7 @@ async def test_it_goes_with_a_key_but_not_before_it_can_be_read(
         await until(pilot, lambda: message(app))
         await pilot.press("down")
         assert message(app) == "▲ WARN KL-4"
-        assert picture(app)[-1].startswith(" ▲ WARN KL-4")  # its own sign, once
+        assert sum(line.startswith(" ▲ WARN KL-4") for line in picture(app)) == 1  # its own sign, once
         monkeypatch.setattr(message_line, "_READ", 0.0)
         await pilot.press("down")
         await until(pilot, lambda: not message(app))

@@ -34,6 +34,7 @@ from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
+PACE = 1.9  # seconds between steps that are shown: two at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
 WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
@@ -49,10 +50,11 @@ class DashboardScreen(RunPages):
         super().__init__(directory, read_only=read_only)
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
-        self._was_live = self._was_roomy = False
+        self._was_roomy = False
+        self._works: tuple[bool, ...] = ()  # which keys do
         self._charted: object = None
         self._unshown: set[str] = set()
-        self._machine_shown = 0.0  # on the monotonic clock
+        self._machine_shown = self._steps_shown = 0.0  # on the monotonic clock
         self._pins = pinned()
 
     def compose(self) -> ComposeResult:
@@ -83,7 +85,6 @@ class DashboardScreen(RunPages):
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
-        self.refresh_bindings()
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.update()
         self.set_interval(POLL, self._poll)
@@ -94,10 +95,12 @@ class DashboardScreen(RunPages):
         self._unshown |= self.reader.poll()
         # Below a page that covers it, each change would make Textual paint that page's cells again.
         if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
-            calm = "steps" not in self._unshown and time.monotonic() - self._machine_shown < CALM
+            now = time.monotonic()
+            calm = "steps" not in self._unshown and now - self._machine_shown < CALM
             later = self._unshown & {"machine"} if calm else set()
-            self._show(self._unshown - later)
-            self._unshown = later
+            if "steps" not in self._unshown or not self.live or now - self._steps_shown >= PACE:
+                self._show(self._unshown - later)
+                self._unshown = later
         self.attention.update()
         if self.reader.unexplained and self.reader.state.failed:
             self.run_worker(self._explain(), group="explain")
@@ -115,7 +118,10 @@ class DashboardScreen(RunPages):
         found = reader.explanation if reader.state.failed else None
         self.set_class(found is not None, "-diagnosed")
         self.query_one(DiagnosisPanel).show(found, reader.state.error)
-        self.refresh_bindings()
+        works = self.live, self._resumable, reader.trouble is not None
+        if works != self._works:  # the footer paints itself whole
+            self._works = works
+            self.refresh_bindings()
 
     def on_resize(self) -> None:
         self.show_charts()
@@ -170,15 +176,13 @@ class DashboardScreen(RunPages):
             self.query_one(Banner).show(state)
             self.query_one(Checklist).show(state.checks)
             self._show_diagnosis()
-            if self.live != self._was_live:  # the footer paints itself whole
-                self._was_live = self.live
-                self.refresh_bindings()
         if "machine" in changed:
             self._machine_shown = time.monotonic()
             self.query_one(Memory).show(reader.machine.latest, on_cpu=self.on_cpu)
             if not charts:
                 self._show_memory_chart()
         if "steps" in changed:
+            self._steps_shown = time.monotonic()
             self.query_one(TimingSplit).show(reader.series)
         if "log" in changed:
             self.query_one(LogTail).show(reader.log)

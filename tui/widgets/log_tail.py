@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tui.drawing.rows import Row
+from tui.widgets.message_line import MOST, Said, message_rows
 from tui.widgets.painted import Painted
 
 _LEFT_OUT = re.compile(
@@ -29,14 +30,26 @@ class LogTail(Painted):
     """
 
     lines: Sequence[str] = ()
+    said: Said | None = None
 
     def show(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.redraw()
 
+    def say(self, said: Said | None) -> None:
+        """Shows a message in the last rows until its time is over; None takes it away.
+
+        A widget that comes and goes would make Textual paint the whole screen, 6 kB at 80x24.
+        """
+        self.said = said
+        self.redraw()
+        if said is not None:
+            self.set_timer(max(said.left, 0.01), lambda: self.say(None) if self.said is said else None)
+
     def draw(self, columns: int, rows: int) -> list[Row]:
-        last = list(islice(_telling(self.lines), rows))
-        return [[(f" {line[: columns * 2]}", "dim")] for line in reversed(last)]
+        said = message_rows(self.said, columns, min(rows, MOST)) if self.said is not None else []
+        last = list(islice(_telling(self.lines), rows - len(said)))
+        return [*([(f" {line[: columns * 2]}", "dim")] for line in reversed(last)), *said]
 
 
 def _telling(lines: Sequence[str]) -> Iterator[str]:

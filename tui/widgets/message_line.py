@@ -1,4 +1,4 @@
-"""The newest message of the screen, in the place of the footer."""
+"""The newest message of the screen: over the footer, or in the log tail of a dashboard."""
 
 import time
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _SIGNS = {
     "error": (glyphs.CRITICAL, "critical"),
 }
 _STATES = frozenset((glyphs.OK, glyphs.FINISHED, glyphs.STOPPED, *(sign for sign, _ in _SIGNS.values())))
-_MOST = 3  # lines
+MOST = 3  # lines
 _SHARE = 5  # rows of a screen that give one to the message
 _READ = 1.0  # seconds that a message stays whatever is typed: one that nobody asked for can be read
 
@@ -54,16 +54,21 @@ class MessageLine(Painted):
         self.set_timer(max(self.said.left, 0.01), self.remove)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self.draw(width, min(_MOST, max(viewport.height // _SHARE, 1))))
+        return len(self.draw(width, min(MOST, max(viewport.height // _SHARE, 1))))
 
     def draw(self, columns: int, rows: int) -> list[Row]:
-        text = " · ".join(filter(None, (line.strip() for line in clean(self.said.text).splitlines())))
-        sign, role = _SIGNS[self.said.severity]
-        if text[:1] in _STATES:  # it has its own
-            sign, text = text[0], text[1:].lstrip()
-        room = max(columns - 4, 1)
-        lines = fold(text, room)
-        if len(lines) > rows:
-            lines = [*lines[: rows - 1], " ".join(lines[rows - 1 :])]
-        heads = [(f" {sign} ", role), *[("   ", "text")] * (len(lines) - 1)]
-        return [[head, *crop([(line, "text")], room)] for head, line in zip(heads, lines, strict=True)]
+        return message_rows(self.said, columns, rows)
+
+
+def message_rows(said: Said, columns: int, rows: int) -> list[Row]:
+    """The message with its sign, in at most so many rows."""
+    text = " · ".join(filter(None, (line.strip() for line in clean(said.text).splitlines())))
+    sign, role = _SIGNS[said.severity]
+    if text[:1] in _STATES:  # it has its own
+        sign, text = text[0], text[1:].lstrip()
+    room = max(columns - 4, 1)
+    lines = fold(text, room)
+    if len(lines) > rows:
+        lines = [*lines[: rows - 1], " ".join(lines[rows - 1 :])]
+    heads = [(f" {sign} ", role), *[("   ", "text")] * (len(lines) - 1)]
+    return [[head, *crop([(line, "text")], room)] for head, line in zip(heads, lines, strict=True)]
