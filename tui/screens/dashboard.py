@@ -34,7 +34,7 @@ from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
-PACE = 1.9  # seconds between steps that are shown: two at once cost the bytes of one
+PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
 WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
