@@ -35,7 +35,7 @@ def export(
 
 def compare(
     ctx: typer.Context,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Two to four runs.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Two to eight runs.")],
     plain: Annotated[bool, typer.Option("--plain", help="No screen: print tables.")] = False,
     json: Json = False,
 ) -> None:

@@ -205,7 +205,7 @@ async def test_marked_runs_are_compared(make: SimpleNamespace) -> None:
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("end", "c")  # a preset, and no mark
-        assert "Mark 2 to 4 runs" in message(app)
+        assert "Mark 2 to 8 runs" in message(app)
         await pilot.press("home", "space", "down", "space", "space", "space")
         await pilot.pause()
         assert options(app)[1].startswith(" 1✔") and options(app)[2].startswith(" 2●")

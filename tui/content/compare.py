@@ -20,24 +20,29 @@ _SETTING = 28  # cells of a setting at most, of 80
 
 
 def sign(place: int) -> str:
-    """What stands for a run in charts and tables: 1 to 4."""
+    """What stands for a group of runs in charts, and for a run in the settings: 1 to 8."""
     return str(place + 1)
 
 
-def fact_lines(found: Sequence[Facts], columns: int) -> list[Row]:
-    """A heading, and a line a run: the legend of the charts."""
+def role_of(place: int) -> str:
+    """The colour of a group or a run."""
+    return ROLES[place % len(ROLES)]
+
+
+def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> list[Row]:
+    """A heading, and a line a run with the sign of its group: the legend of the charts."""
     timed = columns >= _TIME_FROM
     name = min(_NAME + max(columns - 80 - (_TIME + 1) * timed, 0), _LONGEST)
     heads = f" {'state':{_STATE}} {'verdict':{_VERDICT}} {'step':{_STEP}}"
     heads += "".join(f" {word:>{_FIGURE}}" for word in ("best", "last", "s/step"))
     heads += f" {'time':>{_TIME}}" if timed else ""
     rows: list[Row] = [[*fit([(" Comparing", "title")], 4 + name), (heads, "dim")]]
-    for place, fact in enumerate(found):
+    for place, fact in zip(groups, found, strict=True):
         state_sign, state_role = STATES.get(fact.state, ("?", "dim"))
         level_sign, verdict, level_role = verdict_word(fact.state, fact.verdict)
         short = f" · {fact.run[:SHORT_ID]}"
         step = f"{'–' if fact.step is None else fact.step}/{fact.total or '–'}"
-        row: Row = [(f" {BAR}{sign(place)} ", ROLES[place])]
+        row: Row = [(f" {BAR}{sign(place)} ", role_of(place))]
         row += fit([(shorten(clean(fact.name), name - len(short)), "title"), (short, "dim")], name)
         row += [(" ", "text"), *fit([(f"{state_sign} {fact.state}", state_role)], _STATE)]
         row += [(" ", "text"), *fit([(f"{level_sign} {verdict}", level_role)], _VERDICT)]
@@ -63,7 +68,7 @@ def difference_lines(
         heads: Row = fit(heading, name + 1)
         for place, run in enumerate(runs):
             label = f"{sign(place)} {run.run.id[:SHORT_ID]}"
-            heads += [(" ", "text"), *fit([(label, ROLES[place])], cell)]
+            heads += [(" ", "text"), *fit([(label, role_of(place))], cell)]
         rows.append(heads)
     elif not notes:
         rows.append([(" No setting and no version differs.", "dim")])

@@ -1,4 +1,4 @@
-"""Two to four runs in the same charts, and the settings in which they differ."""
+"""Two to eight runs in the same charts, and the settings in which they differ."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from textual.widgets import Footer
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.run.reading.compare import Compared, differences, notes
+from launcher.run.reading.groups import groups
 from tui.charts.figures import FIGURES
 from tui.charts.overlay import overlay
 from tui.charts.view import STEP
@@ -99,7 +100,8 @@ class CompareScreen(ChartScreen):
         self.query_one("#differences", Lines).show(rows)
 
     def _show_facts(self) -> None:
-        lines = fact_lines([run.facts() for run in self.runs], self.size.width)
+        infos = [run.info for run in self.runs]
+        lines = fact_lines([run.facts() for run in self.runs], groups(infos), self.size.width)
         self.query_one("#compared", Lines).show(lines)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -20,7 +20,7 @@ from launcher.record.state import RunState, current
 from launcher.run.reading.attempts import elapsed, last_settings
 from launcher.run.reading.steps import StepTail
 
-FEWEST, MOST = 2, 4
+FEWEST, MOST = 2, 8
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _NONE = "–"
 _VERSIONS = "versions."
@@ -69,7 +69,7 @@ class Difference:
 
 
 def find_runs(words: Sequence[str]) -> list[RunDir]:
-    """The runs that are compared: two to four, each once. Raises UserError."""
+    """The runs that are compared: two to eight, each once. Raises UserError."""
     if not FEWEST <= len(words) <= MOST:
         raise UserError(f"compare takes {FEWEST} to {MOST} runs, not {len(words)}: 'ppo-tui runs' lists them")
     runs = [find(word) for word in words]
