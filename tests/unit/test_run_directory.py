@@ -70,7 +70,7 @@ def test_a_run_without_a_name_has_none() -> None:
         ("alpho", "did you mean 'alpha'?"),
         ("al", "did you mean 'alpha'?"),
         ("zzz", "'ppo-tui runs' lists them"),
-        ("", "there is no run ''"),
+        ("", "no run named ''"),
     ],
 )
 def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, sentence: str) -> None:
