@@ -72,4 +72,4 @@ def test_runs_stand_side_by_side(ppo_tui: Command) -> None:
     assert found["runs"][0]["step"] == 2 and found["runs"][1]["verdict"] == "CRITICAL"
 
     twice = ppo_tui("compare", "nan", "last")
-    assert twice.returncode == 2 and "given twice" in twice.stderr
+    assert twice.returncode == 2 and "listed twice" in twice.stderr

@@ -178,7 +178,7 @@ def test_runs_written_to_disk_keep_their_differences() -> None:
         runs.append(run)
     found = find_runs([run.id for run in runs])
     assert differences([run.read_info() for run in found]) == [Difference("actor.lr", [1e-6, 2e-6])]
-    with pytest.raises(UserError, match="given twice"):
+    with pytest.raises(UserError, match="listed twice"):
         find_runs([runs[0].id, runs[0].id])
 
 

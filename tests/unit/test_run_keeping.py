@@ -126,7 +126,7 @@ def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Pa
     delete(run)
     assert [found.id for found in all_runs()] == [other.id]
     assert [path.name for path in (home / "runs").iterdir()] == [other.id]
-    with pytest.raises(UserError, match="cannot be changed"):
+    with pytest.raises(UserError, match="cannot change run"):
         delete(run)
 
 

@@ -65,7 +65,7 @@ CAUSES = (
         "The reward function raised an exception. veRL 0.9 then drops the prompt and continues, and fails only "
         "when a whole batch fails; older versions stop at the first exception.",
         (
-            "handle every response that the model can write: an unreadable answer must score 0, not raise",
+            "handle every response that the model can write: an unreadable response must score 0, not raise",
             TEST,
             "not trainer.v1.sampler.sync_refill_failed_groups=True: with a function that always raises, the run "
             "never ends",
