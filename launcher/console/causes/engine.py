@@ -9,9 +9,9 @@ CAUSES = (
     Cause(
         "kv-cache",
         "No GPU memory left for the engine's KV cache",
-        "gpu_memory_utilization is the engine's whole share, minus its weights and a profiling run. The rest does "
-        "not hold even one sequence of the maximum length, which is the model's own unless rollout.max_model_len "
-        "is set.",
+        "gpu_memory_utilization sets the engine's whole share. What its weights and a profiling run leave of it "
+        "does not hold even one sequence of the maximum length, which is the model's own unless "
+        "rollout.max_model_len is set.",
         (
             f"{UTILISATION} ↑ (e.g. 0.5)",
             "set actor_rollout_ref.rollout.max_model_len to data.max_prompt_length + data.max_response_length, "
@@ -69,8 +69,8 @@ CAUSES = (
         "lora-critic-adapter",
         "LoRA adapter of the critic cannot be built",
         "veRL builds every adapter, also the critic's, for a model that generates text (seen with veRL 0.9.1). A "
-        "critic does not, and lacks a method that peft requires. ppo-tui's plugin fixes this in the runs that "
-        "ppo-tui starts.",
+        "critic generates no text and lacks a method that peft requires. ppo-tui's plugin fixes this in the runs "
+        "that ppo-tui starts.",
         ("start the run with `ppo-tui run`", "or train all weights of the critic: critic.model.lora_rank=0"),
         raised=r"'(?!LoraModel')\w+' object has no attribute 'prepare_inputs_for_generation'",
         where=r"critic_(?:reset|init_model)",

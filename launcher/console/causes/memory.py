@@ -131,7 +131,7 @@ CAUSES = (
     ),
     Cause(
         "gpu-oom",
-        "The GPU ran out of memory",
+        "GPU out of memory",
         "The log does not show the phase.",
         (UTILISATION, *OFFLOAD, ESTIMATE),
         raised=CUDA_OOM,

@@ -67,8 +67,8 @@ CAUSES = (
         (
             "handle every response that the model can write: an unreadable response must score 0, not raise",
             TEST,
-            "not trainer.v1.sampler.sync_refill_failed_groups=True: with a function that always raises, the run "
-            "never ends",
+            "do not set `trainer.v1.sampler.sync_refill_failed_groups=True`: if the function always raises, the "
+            "run never ends",
         ),
         raised=r"^(?!.*ActorDiedError)",
         where=SCORING,
