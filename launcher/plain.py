@@ -27,7 +27,9 @@ def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
                 return printer.end()
             time.sleep(interval)
     except KeyboardInterrupt:
-        print(f"left run {run.id}; it goes on: 'ppo-tui attach {run.id[:SHORT_ID]}'", file=out)
+        print(
+            f"detached from run {run.id}, which continues; reattach with 'ppo-tui attach {run.id[:SHORT_ID]}'", file=out
+        )
         return 0
 
 
@@ -75,7 +77,7 @@ class _Printer:
         word = state.outcome or state.state
         self._line(f"{word}: {state.error}" if state.error else word)
         if word == "failed" and state.cause:
-            self._line(f"what to try: 'ppo-tui diagnose {self._reader.id[:SHORT_ID]}'")
+            self._line(f"see the cause and the fixes with 'ppo-tui diagnose {self._reader.id[:SHORT_ID]}'")
         return 1 if word in ("failed", "lost") else 0
 
     def _line(self, text: str) -> None:

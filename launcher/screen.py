@@ -12,7 +12,7 @@ from launcher.settings import Settings, read
 
 OpenScreen = Callable[[ScreenRequest], int]
 ListKeys = Callable[[Settings], tuple[list[dict[str, Any]], list[str]]]
-_NO_SCREEN = "there is no screen in this process: use the command 'ppo-tui'"
+_NO_SCREEN = "this process cannot open the screen; use the command 'ppo-tui'"
 
 
 def on_terminal() -> bool:

@@ -71,7 +71,7 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     found |= {name: (value, f"--{name}") for name, value in asked.items() if value is not None}
     theme, theme_place = found.get("theme", (None, "--theme"))
     if theme is not None and not isinstance(theme, str):
-        raise UserError(f"{theme_place}: {clean(repr(theme))} is not the name of a theme")
+        raise UserError(f"{theme_place}: {clean(repr(theme))} is not a valid theme name")
     return Settings(
         theme=theme,
         theme_place=theme_place,
@@ -106,24 +106,24 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
         content = YAML().load(path.read_text(encoding="utf-8"))
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{path}, line {line}: not YAML: {clean(str(error.problem))}") from None
+        raise UserError(f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}") from None
     except (OSError, UnicodeDecodeError, YAMLError) as error:
-        raise UserError(f"{path} cannot be read: {clean(str(error))}") from None
+        raise UserError(f"cannot read {path}: {clean(str(error))}") from None
     if content is None:
         return {}
     if not isinstance(content, CommentedMap):
-        raise UserError(f"{path}: a file of settings: {', '.join(_NAMES)}")
+        raise UserError(f"{path}: not a mapping of settings; the settings are {', '.join(_NAMES)}")
     found: dict[str, tuple[Any, str]] = {}
     for name, value in content.items():
         place = f"{path}, line {content.lc.key(name)[0] + 1}: {clean(str(name))}"
         if name not in _NAMES:
             near = did_you_mean(str(name), _NAMES)
-            raise UserError(f"{place}: no such setting{near}; there are {', '.join(_NAMES)}")
+            raise UserError(f"{place}: unknown setting{near}; use one of {', '.join(_NAMES)}")
         if name != "keys":
             found[name] = (value, place)
         elif value is not None:
             if not isinstance(value, CommentedMap):
-                raise UserError(f"{place}: a mapping of ids to keys, as `ppo-tui keys` prints them")
+                raise UserError(f"{place}: not a mapping of ids to keys; `ppo-tui keys` prints the ids")
             lines = {each: f"{path}, line {value.lc.key(each)[0] + 1}: keys: {clean(str(each))}" for each in value}
             found[name] = ({str(each): Key(str(keys), lines[each]) for each, keys in value.items()}, place)
     return found
@@ -134,7 +134,7 @@ def _flag(found: Mapping[str, tuple[Any, str]], name: str, *, default: bool) -> 
     if isinstance(value, str):
         value = _WORDS.get(value.lower(), value)
     if not isinstance(value, bool):
-        raise UserError(f"{place}: {clean(str(value))!r} is neither true nor false")
+        raise UserError(f"{place}: {clean(str(value))!r} is not allowed; use true or false")
     return value
 
 
@@ -148,4 +148,4 @@ def _animations(found: Mapping[str, tuple[Any, str]]) -> Animations:
     for known in ANIMATIONS:
         if str(value).lower() == known:
             return known
-    raise UserError(f"{place}: {clean(str(value))!r} is not one of {', '.join(ANIMATIONS)}")
+    raise UserError(f"{place}: {clean(str(value))!r} is not allowed; use one of {', '.join(ANIMATIONS)}")

@@ -22,11 +22,11 @@ def merge(
     run: Run,
     step: Step = None,
     to: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to; merged/global_step_N of the run.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to write (default: merged/global_step_N of the run).")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Turn a checkpoint into a Hugging Face model. Prints its folder."""
+    """Convert a checkpoint into a Hugging Face model. Prints its folder."""
     from launcher.run.actions.merge import MergeError
     from launcher.run.actions.merge import merge as make
 
@@ -49,7 +49,7 @@ def eval_(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Score a checkpoint on the test split. That is a run of its own, which trains nothing."""
+    """Evaluate a checkpoint on the test split. This is a separate run without training."""
     from launcher.metrics.records import jsonable
     from launcher.plain import follow
     from launcher.run.actions.evaluate import SCORES, evaluate, scores
@@ -69,5 +69,5 @@ def eval_(
     else:
         shown = {key: value for key, value in found.items() if key.startswith(SCORES[0])}
         put_table([(key, number(value)) for key, value in shown.items()])
-        say(f"{len(found) - len(shown)} more figures: 'ppo-tui metrics {begun.id} --json'")
+        say(f"see {len(found) - len(shown)} more figures with 'ppo-tui metrics {begun.id} --json'")
     raise typer.Exit(code or (0 if found else 1))

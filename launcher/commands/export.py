@@ -20,13 +20,14 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            metavar="FILE", help="Ends in .csv, .jsonl, .parquet, .svg or .tfevents; or a TensorBoard folder."
+            metavar="FILE",
+            help="File that ends in .csv, .jsonl, .parquet, .svg or .tfevents, or a folder for TensorBoard.",
         ),
     ],
     key: Keys = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the figures of a run or a log to a file. Its ending is the format."""
+    """Export the metrics of a run or a log to a file. The file extension sets the format."""
     from launcher.export.formats import export as write
     from launcher.run.reading.source import resolve
 
@@ -36,10 +37,10 @@ def export(
 def compare(
     ctx: typer.Context,
     runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Two to eight runs.")],
-    plain: Annotated[bool, typer.Option("--plain", help="No screen: print tables.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
     json: Json = False,
 ) -> None:
-    """Put runs side by side, with the settings in which they differ."""
+    """Compare runs side by side, with the settings that differ."""
     from launcher.run.reading import compare as core
 
     found = core.find_runs(runs)
@@ -61,4 +62,4 @@ def compare(
         put("")
         put_table(core.difference_rows(found, differences))
     elif all(info.preset is not None for info in infos):
-        say("no setting and no version differs")
+        say("the runs have the same settings and versions")

@@ -11,7 +11,7 @@ def register(app: typer.Typer) -> None:
 
 
 def keys(ctx: typer.Context, json: Json = False) -> None:
-    """List the keys of the screen by id. config.yaml can change them under `keys:`."""
+    """List the keys of the screen by id. Change them under `keys:` in config.yaml."""
     found, complaints = ctx.obj.keys()
     for complaint in complaints:
         say(complaint)

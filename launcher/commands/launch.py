@@ -13,9 +13,9 @@ from launcher.record.layout import RunDir, find
 from launcher.record.state import ALIVE, current
 from launcher.screen import on_terminal
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the beginning of one, a name, or 'last'.")]
-Step = Annotated[int | None, typer.Option("--step", help="Of this checkpoint, not of the newest.")]
-Force = Annotated[bool, typer.Option("--force", help="Start although the preflight finds an error.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
+Step = Annotated[int | None, typer.Option("--step", help="Step of the checkpoint to use instead of the newest.")]
+Force = Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +33,7 @@ def run(
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """Check a preset and start a run, which outlives this terminal."""
+    """Check a preset and start a run. The run continues when this terminal closes."""
     from launcher.run.actions.start import start
 
     with refusals():
@@ -42,29 +42,30 @@ def run(
 
 
 def attach(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
-    """Open the dashboard on a run."""
+    """Open the dashboard of a run."""
     _show(ctx, find(run), plain, read_only=False)
 
 
 def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
-    """Open the dashboard on a run, with no key that changes it."""
+    """Open the dashboard of a run read-only."""
     _show(ctx, find(run), plain, read_only=True)
 
 
 def stop(
-    run: Run, wait: Annotated[bool, typer.Option("--wait", help="Return when nothing of the run is left.")] = False
+    run: Run,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
 ) -> None:
-    """Ask a run to end. Its driver, Ray and the rollout engine go with it."""
+    """Stop a run with its driver, Ray and the rollout engine."""
     from launcher.run.actions.stop import stop as ask
 
     found = find(run)
     before = current(found)
     if not before.going:
-        say(f"run {found.id} is not going: it is {before.state}")
+        say(f"run {found.id} is not running (state: {before.state})")
         return
     state = ask(found, wait=wait)
     asked = state in ALIVE and not wait
-    say(f"run {found.id} is asked to end" if asked else f"run {found.id} is {state}")
+    say(f"stopping run {found.id}" if asked else f"run {found.id} is {state}")
     if wait and state in ALIVE:
         raise typer.Exit(1)
 
@@ -79,7 +80,7 @@ def resume(
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """Continue a run from its newest checkpoint, or from that of --step."""
+    """Resume a run from its newest checkpoint. --step selects another one."""
     from launcher.run.actions.resume import resume as go_on
 
     with refusals():
@@ -87,8 +88,10 @@ def resume(
     follow(ctx, going, detach, plain, json)
 
 
-def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
-    """Remove a run with its checkpoints."""
+def delete(
+    run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+) -> None:
+    """Delete a run and its checkpoints."""
     from launcher.run.actions.delete import check
     from launcher.run.actions.delete import delete as remove
 
@@ -96,10 +99,10 @@ def delete(run: Run, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do n
     check(found)
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"deleting run {found.id} needs --yes where nobody can be asked")
-        typer.confirm(f"Delete run {found.id} ({found.path}) with its checkpoints?", abort=True, err=True)
+            raise UserError(f"deleting run {found.id} without a terminal requires --yes")
+        typer.confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", abort=True, err=True)
     remove(found)
-    say(f"run {found.id} is deleted")
+    say(f"deleted run {found.id}")
 
 
 @contextlib.contextmanager

@@ -11,13 +11,13 @@ from launcher.errors import UserError
 
 app = typer.Typer(help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None)
 
-Own = Annotated[str, typer.Argument(metavar="PRESET", help="A preset of yours.")]
+Own = Annotated[str, typer.Argument(metavar="PRESET", help="One of your own presets.")]
 New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
 
 
 @app.command()
 def show(preset: Preset, json: Json = False) -> None:
-    """Print what a preset sets, and where each value comes from."""
+    """Print the settings of a preset and the source of each value."""
     from launcher.preset.files import load
     from launcher.preset.yaml_text import text_of
 
@@ -34,7 +34,7 @@ def show(preset: Preset, json: Json = False) -> None:
 
 @app.command()
 def copy(preset: Preset, new: New) -> None:
-    """Copy a preset, comments included, to one of yours."""
+    """Copy a preset, comments included, to your presets."""
     from launcher.preset import library
 
     put(str(library.copy(preset, new)))
@@ -42,48 +42,50 @@ def copy(preset: Preset, new: New) -> None:
 
 @app.command()
 def rename(preset: Own, new: New) -> None:
-    """Give a preset of yours another name, also in those that extend it."""
+    """Rename one of your presets, also in the presets that extend it."""
     from launcher.preset import library
 
     put(str(library.rename(preset, new)))
 
 
 @app.command()
-def delete(preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
-    """Remove a preset of yours. A shipped one of the same name shows again."""
+def delete(
+    preset: Own, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+) -> None:
+    """Delete one of your presets. A shipped preset of the same name becomes visible again."""
     from launcher.preset import library
 
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"deleting preset {preset} needs --yes where nobody can be asked")
+            raise UserError(f"deleting preset {preset} without a terminal requires --yes")
         typer.confirm(f"Delete your preset {preset}?", abort=True, err=True)
     uncovered = library.delete(preset)
-    say(f"preset {preset} is deleted" + ("; the shipped one shows again" if uncovered else ""))
+    say(f"deleted preset {preset}" + ("; the shipped preset of that name is visible again" if uncovered else ""))
 
 
 @app.command("import")
 def import_(
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A shell script, or - for a pasted command.")],
-    name: Annotated[str | None, typer.Option(help="Name of the preset; the script's when not given.")] = None,
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A shell script, or - to read a command from stdin.")],
+    name: Annotated[str | None, typer.Option(help="Name of the preset (default: the script's name).")] = None,
     json: Json = False,
 ) -> None:
-    """Make a preset of a script of veRL overrides or a command. Nothing is run."""
+    """Create a preset from a script or command with veRL overrides. Nothing is run."""
     from launcher.preset import library
     from launcher.preset.draft import target
 
     if script == "-":
         if name is None:
-            raise UserError("a pasted command needs a name for the preset: --name NAME")
+            raise UserError("importing from stdin requires --name NAME")
         text, folder = sys.stdin.read(), Path.cwd()
     else:
         file = Path(script).expanduser()
         try:
             text, folder = file.read_text("utf-8", errors="replace"), file.absolute().parent
         except OSError as error:
-            raise UserError(f"{file} cannot be read: {error.strerror}") from None
+            raise UserError(f"cannot read {file}: {error.strerror}") from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
-        raise UserError(f"there is a preset '{wanted}' already: --name NAME gives this one another name")
+        raise UserError(f"preset '{wanted}' already exists; choose another name with --name NAME")
     path, found = library.add_script(text, wanted, folder)
     if json:
         put_json({"path": str(path), "notes": list(found.notes)})
@@ -91,18 +93,18 @@ def import_(
     for note in found.notes:
         say(note)
     put(str(path))
-    say(f"look it over: ppo-tui check {path.stem}; change it: ppo-tui edit {path.stem}")
+    say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui edit {path.stem}'")
 
 
 @app.command()
 def export(
     preset: Preset,
-    to: Annotated[Path | None, typer.Option(help="File to write; printed when not given.")] = None,
+    to: Annotated[Path | None, typer.Option(help="File to write (default: print to stdout).")] = None,
     verl: Annotated[
-        str | None, typer.Option("--verl", help="veRL version to write it for; the installed one else.")
+        str | None, typer.Option("--verl", help="veRL version to write the script for (default: the installed one).")
     ] = None,
 ) -> None:
-    """Write a preset as a shell script of veRL overrides. It runs without ppo-tui's screen."""
+    """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
     from launcher.preset.shell import script
 
     text = script(preset, verl, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
@@ -113,5 +115,5 @@ def export(
         to.expanduser().write_text(text, "utf-8")
         to.expanduser().chmod(0o755)
     except OSError as error:
-        raise UserError(f"{to} cannot be written: {error.strerror}") from None
+        raise UserError(f"cannot write {to}: {error.strerror}") from None
     put(str(to))

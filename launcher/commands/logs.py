@@ -19,7 +19,7 @@ def import_(
     logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Console logs or metrics.jsonl, plain or .gz.")],
     json: Json = False,
 ) -> None:
-    """Take in runs made elsewhere. Logs whose steps go on become attempts of one run, others a run each."""
+    """Import runs made elsewhere. Logs with consecutive steps become attempts of one run."""
     from launcher.run.actions.import_logs import import_logs
 
     for run in import_logs(logs):
@@ -32,14 +32,14 @@ def import_(
 def replay(
     ctx: typer.Context,
     log: Annotated[str, typer.Argument(metavar="LOG", help="A console log or a metrics.jsonl, plain or .gz.")],
-    speed: Annotated[float, typer.Option(help="How many times faster than the run was.")] = 20.0,
+    speed: Annotated[float, typer.Option(help="Speed relative to the original run.")] = 20.0,
     detach: Detach = False,
     plain: Plain = False,
     json: Json = False,
 ) -> None:
-    """Play a log as if it were a live run."""
+    """Replay a log as a live run."""
     from launcher.run.actions.replay import start
 
     if not 0 < speed < float("inf"):
-        raise UserError(f"--speed {speed}: a number above 0 is needed, such as 20")
+        raise UserError(f"--speed {speed} is not allowed; use a number above 0, such as 20")
     follow(ctx, start(log, speed), detach, plain, json)

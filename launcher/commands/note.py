@@ -10,7 +10,7 @@ from launcher.record.layout import find
 from launcher.record.note import RunNote, read_note
 
 Text = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="The note; words that begin with # are tags. '' removes it.")
+    str | None, typer.Argument(metavar="TEXT", help="The note; words that begin with # are tags. '' removes the note.")
 ]
 
 
@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def note(run: Run, text: Text = None, json: Json = False) -> None:
-    """Note something about a run, with #tags; without TEXT print the note."""
+    """Set the note of a run, with #tags; without TEXT print the note."""
     found = find(run)
     if text is not None:
         RunNote.parse(text).write(found.note)

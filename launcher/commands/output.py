@@ -13,12 +13,14 @@ from launcher.text import clean
 
 _LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
-Preset = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset, one of yours, or a file.")]
-Settings = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Preset fields or veRL keys.")]
-Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Only this key; may be repeated.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Print the id and return.")]
-Plain = Annotated[bool, typer.Option("--plain", help="No screen: one line a step, one for each flag.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
+Preset = Annotated[str, typer.Argument(metavar="PRESET", help="A shipped preset, one of your own, or a file.")]
+Settings = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Preset fields or veRL keys to set.")]
+Keys = Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="Use only this key; can be repeated.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Print the run's id and return.")]
+Plain = Annotated[
+    bool, typer.Option("--plain", help="Print lines instead of opening the screen: one per step and flag.")
+]
 
 
 def say(text: str) -> None:

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def presets(json: Json = False) -> None:
-    """List the presets, yours and the shipped ones. Names the one to start with here."""
+    """List your presets and the shipped ones. Recommends one for this machine."""
     from launcher.preflight import machine
     from launcher.preset.files import available, summary
     from launcher.preset.recommend import recommend
@@ -40,15 +40,15 @@ def presets(json: Json = False) -> None:
                 }
             )
         else:
-            origin = "yours, over ours" if found.shadows else "yours" if found.origin == "user" else "shipped"
+            origin = "yours, replaces shipped" if found.shadows else "yours" if found.origin == "user" else "shipped"
             rows.append((found.name, found.needs, origin, found.error or found.description))
     if not json:
         put_table(rows)
-        say(f"to start with: {best} ({why})")
+        say(f"recommended for this machine: {best} ({why})")
 
 
 def command(preset: Preset, settings: Settings = None, json: Json = False) -> None:
-    """Print the exact command of a run, for a shell."""
+    """Print the exact shell command of a run."""
     from launcher.preset.shell import command_line
     from launcher.run.actions.start import preview
 
@@ -63,9 +63,9 @@ def command(preset: Preset, settings: Settings = None, json: Json = False) -> No
 def edit(
     ctx: typer.Context,
     preset: Preset,
-    field: Annotated[str | None, typer.Argument(metavar="KEY", help="A field or veRL key to go to.")] = None,
+    field: Annotated[str | None, typer.Argument(metavar="KEY", help="Field or veRL key to select.")] = None,
 ) -> None:
-    """Edit a preset on the screen. Of a shipped one a preset of yours is made that lies over it."""
+    """Edit a preset on the screen. Edits of a shipped preset are saved as your own preset."""
     from launcher.preset.drafts import open_draft
     from launcher.preset.field_values import field_named
 
@@ -73,6 +73,7 @@ def edit(
     wanted = field_named(field) if field else None
     if not on_terminal():
         raise UserError(
-            "the editor needs a terminal: 'ppo-tui presets' lists the files, and settings go after the preset"
+            "the editor requires a terminal; without one, edit the files that 'ppo-tui presets --json' lists, or "
+            "pass settings after the preset"
         )
     raise typer.Exit(ctx.obj.open(preset=preset, field=wanted))

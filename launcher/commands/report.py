@@ -49,7 +49,7 @@ def runs(json: Json = False) -> None:
     if json:
         return
     if len(rows) == 1:
-        say("no runs yet: start one with 'ppo-tui run toy-cpu'")
+        say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
         put_table(rows)
 
@@ -60,7 +60,7 @@ def _headline(state: RunState) -> dict[str, object]:
 
 
 def status(run: Run, json: Json = False) -> None:
-    """Tell once how a run is doing."""
+    """Print the status of a run."""
     found = directory.find(run)
     state = current(found)
     if json:
@@ -69,16 +69,18 @@ def status(run: Run, json: Json = False) -> None:
     put(f"run      {found.id}")
     put(f"state    {_word(state)}" + _phase(state))
     if state.state == "lost":
-        driver = "the driver still lives: 'stop' ends it" if state.driver_alive else "so is the driver"
-        put(f"         the supervisor is gone; {driver}")
+        driver = (
+            "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"
+        )
+        put(f"         the supervisor has exited; {driver}")
     if minutes := state.silent_minutes:
-        put(f"         the supervisor has written nothing for {minutes} min: what follows is old")
+        put(f"         no update from the supervisor for {minutes} min; the figures below may be outdated")
     if state.error:
         put(f"error    {state.error}")
     if state.stall:
         put(f"stalled  {state.stall}")
     if state.step is not None:
-        pace = f", {state.step_seconds:.1f} s a step" if state.step_seconds else ""
+        pace = f", {state.step_seconds:.1f} s per step" if state.step_seconds else ""
         left = f", ETA {roughly(state.eta)}" if state.live else ""
         put(f"step     {state.step} of {state.total or '?'}{pace}{left}")
     put(f"verdict  {shown(state.state, state.verdict)}")
@@ -103,7 +105,7 @@ def _phase(state: RunState) -> str:
 
 
 def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
-    """Print every step of a run or a log."""
+    """Print the metrics of every step of a run or a log."""
     from launcher.metrics.records import jsonable
     from launcher.run.reading.source import resolve
     from launcher.run.reading.steps import steps
@@ -143,12 +145,12 @@ def health(
         typer.Option(
             "--config",
             metavar="KEY=VALUE",
-            help="For a bare log; may be repeated: veRL keys, gpu_total_gb, host_total_gb.",
+            help="Configuration that a log lacks; can be repeated: veRL keys, gpu_total_gb, host_total_gb.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Judge a run or a log: each change of a rule, then the verdict."""
+    """Check the health of a run or a log. Prints every change of a rule, then the verdict."""
     from launcher.run.reading.checklist import judged
     from launcher.run.reading.source import resolve
 
@@ -180,7 +182,7 @@ def _check_rows(check: Check) -> list[tuple[str, str, str]]:
 
 
 def diagnose(source: Source, json: Json = False) -> None:
-    """Tell why a run ended."""
+    """Show why a run ended and how to fix it."""
     from launcher.run.reading.diagnosis import diagnosis
     from launcher.run.reading.source import resolve
 

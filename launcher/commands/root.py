@@ -42,16 +42,14 @@ app.add_typer(reward.app, name="reward")
 @app.callback(invoke_without_command=True)
 def root(
     ctx: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     mouse: Annotated[
-        bool | None, typer.Option("--mouse/--no-mouse", help="Take the mouse; over SSH it is left to the terminal.")
+        bool | None, typer.Option("--mouse/--no-mouse", help="Use the mouse (default: on, except over SSH).")
     ] = None,
-    theme: Annotated[
-        str | None, typer.Option(help="dark, light, colour-blind, terminal, or a theme of Textual.")
-    ] = None,
-    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters alone.")] = False,
+    theme: Annotated[str | None, typer.Option(help="dark, light, colour-blind, terminal, or a Textual theme.")] = None,
+    ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
 ) -> None:
-    """Open the screen on the runs and presets of this machine."""
+    """Open the screen with the runs and presets of this machine."""
     ctx.obj.asked = {"mouse": mouse, "theme": theme, "ascii": ascii_only or None}
     if version:
         from importlib.metadata import version as installed
@@ -71,7 +69,7 @@ def command_line(screen: Screen) -> int | str | None:
         say(_wrong_use(error))
         return 2
     except typer.Abort:
-        say("ppo-tui: nothing was done")
+        say("ppo-tui: cancelled")
         return 1
     except SystemExit as error:
         # Typer's way out when the reader of our output has gone (`| head`), which is no error
@@ -85,4 +83,4 @@ def _wrong_use(error: typer.TyperException) -> str:
     if "\n" in said:
         return said
     context = getattr(error, "ctx", None)
-    return f"ppo-tui: {said} ('{context.command_path if context else 'ppo-tui'} --help' tells more)"
+    return f"ppo-tui: {said} (see '{context.command_path if context else 'ppo-tui'} --help')"

@@ -152,7 +152,7 @@ def _others_on_the_gpu(log: Evidence, message: str) -> str:
         f"{log.processes.get(int(pid), 'not a process of this log')} (pid {pid}) {size}"
         for pid, size in re.findall(r"Process (\d{1,9}) has ([\d.]+ .iB) memory in use", message)
     ]
-    return f" Beside it on the GPU: {', '.join(held)}." if held else ""
+    return f" Also on the GPU: {', '.join(held)}." if held else ""
 
 
 def _name(error: ErrorLine) -> str:
@@ -180,12 +180,12 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
         return Diagnosis(
             "unknown",
             f"Unknown failure: {root.message[:160]}",
-            "No entry of the catalogue fits. This is the innermost exception, and the line of your code or "
-            "veRL's that led to it.",
+            "No entry of the catalogue matches. The quoted line is the innermost exception, followed by the line "
+            "of your code or veRL's that led to it.",
             shorten([root.quote, root.frame, root.config_key]),
             (
                 "read the log around this line",
-                "`ppo-tui check PRESET` and `ppo-tui doctor` find most mistakes before the start",
+                "run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start",
                 "env: HYDRA_FULL_ERROR=1 for a complete traceback",
             ),
         )
@@ -194,13 +194,13 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
         return _diagnosis(_BY_ID["host-oom-killed"], [last])
     if code is not None and code > 128:
         killed = _diagnosis(_BY_ID["killed-by-signal"], [last])
-        return replace(killed, title=f"The run was ended by {_signal(code - 128)}")
+        return replace(killed, title=f"Run ended by {_signal(code - 128)}")
     return Diagnosis(
         "unknown",
-        "The run ended without saying why",
+        "Run ended without an error message",
         "The log ends without an exception. Ray can lose a driver's last lines.",
         shorten([last]),
-        ("look into the Ray session folder: /tmp/ray/session_latest/logs", "look at `dmesg | tail`"),
+        ("read the logs in the Ray session folder: /tmp/ray/session_latest/logs", "run `dmesg | tail`"),
     )
 
 

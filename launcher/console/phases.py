@@ -25,8 +25,8 @@ class Phase:
     stall: str
 
 
-_LOADING = "Loading weights is slow from a network disk; on a host short of memory Ray kills workers silently."
-_ANSWERS = "No answer of the model arrives: a reward function that hangs, or an engine that does."
+_LOADING = "Loading weights from a network disk is slow; Ray kills workers silently on a host short of memory."
+_ANSWERS = "No responses arrive: the reward function or the engine may hang."
 
 # The order of the keys is the order in time. The lower durations on a GPU are those of our runs in tests/data
 # (135M parameters), the upper ones are estimates for 7B.
@@ -47,38 +47,38 @@ PHASES = {
         "reading the data",
         (2, 10),
         (5, 45),
-        "Right after the configuration veRL waits for CPUs, without an error: TransferQueue takes 9 of them; "
-        "transfer_queue.backend.SimpleStorage.num_data_storage_units=1 makes it 2.",
+        "After the configuration veRL waits for CPUs, without an error: TransferQueue reserves 9; set "
+        "transfer_queue.backend.SimpleStorage.num_data_storage_units=1 to reserve 2.",
     ),
     "model": Phase(
         "loading the models",
         (5, 15),
         (15, 180),
-        "After 'worker group kwargs' veRL waits for GPUs and for 3 CPUs a GPU, without an error: "
-        f"trainer.n_gpus_per_node is more than Ray has, or CPUs are short. {_LOADING}",
+        "After 'worker group kwargs' veRL waits for GPUs and for 3 CPUs per GPU, without an error: "
+        f"trainer.n_gpus_per_node exceeds Ray's GPUs, or CPUs are short. {_LOADING}",
     ),
     "engine": Phase(
         "starting the rollout engine",
         (3, 10),
         (45, 240),
-        "The engine compiles kernels and captures CUDA graphs at first (not with rollout.enforce_eager); "
-        "on several GPUs NCCL may wait for a peer (NCCL_P2P_DISABLE=1 helps).",
+        "At first the engine compiles kernels and captures CUDA graphs (not with rollout.enforce_eager); on "
+        "several GPUs NCCL may wait for a peer (NCCL_P2P_DISABLE=1 helps).",
     ),
     "checkpoint-load": Phase("looking for a checkpoint to load", (1, 5), (1, 120), _LOADING),
     "validate-first": Phase(
         "validating before training",
         (3, 20),
         (10, 150),
-        "The whole validation set is answered at once (data.val_max_samples makes it smaller). "
-        f"A LoRA run can hang here while its weights go to the engine. {_ANSWERS}",
+        "The engine generates responses for the whole validation set at once (set data.val_max_samples to reduce "
+        f"it). A LoRA run can hang here while it sends weights to the engine. {_ANSWERS}",
     ),
-    "rollout": Phase("rollout: the model answers", (1, 5), (5, 180), _ANSWERS),
-    "reward": Phase("scoring the answers", (1, 2), (1, 30), "The reward function is slow or hangs."),
+    "rollout": Phase("generating responses", (1, 5), (5, 180), _ANSWERS),
+    "reward": Phase("scoring the responses", (1, 2), (1, 30), "The reward function is slow or hangs."),
     "update": Phase(
         "updating actor and critic",
         (1, 5),
         (5, 180),
-        "On several GPUs one rank may have died while the others wait for it in NCCL.",
+        "On several GPUs one rank may have failed while the others wait for it in NCCL.",
     ),
     "validate": Phase("validating", (2, 20), (10, 300), _ANSWERS),
     "save": Phase("saving a checkpoint", (1, 5), (5, 180), "The disk is slow or full."),

@@ -46,10 +46,10 @@ def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
             record.t = clock(record)
     name = source.id if isinstance(source, RunDir) else source.path.name
     if not rows:
-        raise UserError(f"there is no step in '{name}': nothing to export")
+        raise UserError(f"'{name}' has no steps to export")
     logged = {key for _, record in rows for key in record.data}
     known = {key for key in logged if key == clean(key) and key not in _COLUMNS}
     for key in keys:
         if key not in known:
-            raise UserError(f"--key {key}: no step of '{name}' has it{did_you_mean(key, known)}")
+            raise UserError(f"--key {key}: no step of '{name}' has this key{did_you_mean(key, known)}")
     return Table(name, list(dict.fromkeys(keys)) or sorted(known), bool(keys), rows)

@@ -48,12 +48,12 @@ def alone(run: RunDir) -> Iterator[None]:
     try:
         file = (run.path / ".lock").open("ab")
     except OSError as error:
-        raise UserError(f"run {run.id} cannot be changed: {error.strerror}") from None
+        raise UserError(f"cannot change run {run.id}: {error.strerror}") from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"run {run.id} is just being resumed or deleted by somebody else") from None
+            raise UserError(f"run {run.id} is being resumed or deleted by another process") from None
         except OSError:  # a file system without locks
             pass
         yield

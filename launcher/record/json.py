@@ -38,7 +38,7 @@ class Record:
         and for what is no object.
         """
         if not isinstance(value, Mapping):
-            raise ValueError(f"{cls.__name__}: no JSON object")
+            raise ValueError(f"{cls.__name__}: not a JSON object")
         found = {}
         for field in _fields(cls):  # type: ignore[arg-type]
             item = value.get(field.key, _MISSING)
@@ -49,7 +49,7 @@ class Record:
                 found[field.name] = _refuse(item) if item is _MISSING else field.read(item)
             except _WRONG:
                 if field.required:
-                    raise ValueError(f"{cls.__name__}: '{field.key}' is missing or wrong") from None
+                    raise ValueError(f"{cls.__name__}: '{field.key}' is missing or invalid") from None
         return cls(**found)
 
     @classmethod

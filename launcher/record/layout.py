@@ -146,7 +146,7 @@ def find(word: str) -> RunDir:
     """
     runs = all_runs()
     if not runs:
-        raise UserError(f"there are no runs in {paths.runs_dir()} yet: start one with 'ppo-tui run toy-cpu'")
+        raise UserError(f"no runs in {paths.runs_dir()} yet; start one with 'ppo-tui run toy-cpu'")
     if word == "last":
         return runs[0]
     for run in runs:
@@ -161,7 +161,7 @@ def find(word: str) -> RunDir:
             return run
     if prefixed:
         some = ", ".join(run.id for run in prefixed[:4])
-        raise UserError(f"'{word}' is the beginning of {len(prefixed)} runs ({some}): give more of the id")
+        raise UserError(f"'{word}' matches {len(prefixed)} runs ({some}); use more of the id")
     begun = next((name for name in names.values() if word and name.startswith(word)), None)
     hint = perhaps(begun or nearest(word, [*names, *names.values(), "last"]))
-    raise UserError(f"there is no run '{word}'{hint}; 'ppo-tui runs' lists them, 'last' is the newest")
+    raise UserError(f"no run named '{word}'{hint}; 'ppo-tui runs' lists the runs, 'last' is the newest")

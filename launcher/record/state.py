@@ -24,7 +24,7 @@ ALIVE = frozenset({"queued", "starting", "running", "stopping"})
 HEARTBEAT = 5.0  # seconds between two writes when nothing changed
 _START_PATIENCE = 30.0  # seconds a queued run may lack a supervisor
 _HEARD = 60.0  # seconds since the last heartbeat of a supervisor elsewhere, after which it is gone
-_REMOVED = "its folder was removed, or state.json in it is broken"
+_REMOVED = "the run's folder was removed, or its state.json is damaged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from tui.widgets.lines import Lines
 from tui.widgets.log_tail import LogTail
 
 HOME = (80, 24)
-OOM = "The GPU ran out of memory in the actor's update"
+OOM = "GPU out of memory in the actor update"
 MICRO = "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"
 Compare = Callable[..., bool]
 
@@ -144,7 +144,7 @@ async def test_the_page_has_all_of_it(make: SimpleNamespace, failed: Path, size:
     async with app.run_test(size=size) as pilot:
         await opened(pilot, "d")
         said = " ".join(drawn(app, DiagnosisList).split())
-        assert OOM in said and "Beside it on the GPU" in said and "the run had this already" in said
+        assert OOM in said and "Also on the GPU" in said and "the run had this already" in said
         await opened(pilot, "d")
         assert not isinstance(app.screen, DiagnosisScreen)
 

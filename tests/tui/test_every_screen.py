@@ -83,7 +83,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "AskScreen": ("What name?", "esc  leave it"),
     "PasteScreen": ("Import?", "f2  go on"),
     "ChooseScreen": ("Save?", "y  yes", "n  no"),
-    "DiagnosisScreen": ("The GPU ran out of memory", "d back"),
+    "DiagnosisScreen": ("GPU out of memory", "d back"),
     "EditorScreen": ("toy-cpu", "enter edit"),
     "LaunchScreen": ("Start toy-cpu", "esc cancel"),
 }

@@ -221,7 +221,7 @@ EVENTS: list[tuple[int, What]] = [  # seconds since the start
     (20, PhaseChange("engine")),
     (45, StateChange("starting", "running")),
     (100, LevelChange(57, "KL-4", Level.OK, Level.WARN, ROSE)),
-    (102, Alert("on_alert: curl left with 7: no route to host")),
+    (102, Alert("on_alert: curl failed with exit code 7: no route to host")),
     (90000, LevelChange(70, "KL-4", Level.WARN, Level.CRITICAL, "KL rose by 0.3")),
     (90010, Action("mute", by="screen", rule="LEN-1")),
     (90100, LevelChange(78, "KL-4", Level.CRITICAL, Level.OK, "KL fell")),

@@ -131,7 +131,7 @@ def test_a_wrong_setting_is_one_sentence(env: dict[str, str], home: Path) -> Non
     terminal.pump(0.5)
     assert terminal.process.returncode == 2
     told = "".join(terminal.text().splitlines())
-    assert told.endswith("config.yaml, line 2: mouse: 'perhaps' is neither true nor false")
+    assert told.endswith("config.yaml, line 2: mouse: 'perhaps' is not allowed; use true or false")
 
 
 def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(

@@ -25,16 +25,16 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["run", "missing.yaml"], "missing.yaml"),
         (["run", "broken.yaml"], "broken.yaml"),
         (["command", "toy-cpu", "actor.ppo_mini_batch_size=-1"], "ppo_mini_batch_size"),
-        (["status", "last"], "there are no runs"),
-        (["attach", "7f3a"], "there are no runs"),
-        (["import", "nowhere.log"], "there is no file 'nowhere.log'"),
-        (["metrics", "nowhere.jsonl"], "there is no file 'nowhere.jsonl'"),
+        (["status", "last"], "no runs in "),
+        (["attach", "7f3a"], "no runs in "),
+        (["import", "nowhere.log"], "no file named 'nowhere.log'"),
+        (["metrics", "nowhere.jsonl"], "no file named 'nowhere.jsonl'"),
         (["replay", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
         (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
         (["data", "gsm8k", "--from", "nowhere"], "nowhere"),
-        (["statsu"], "'ppo-tui --help' tells more"),
-        (["status"], "Missing argument 'RUN'. ('ppo-tui status --help' tells more)"),
-        (["reward", "test"], "'ppo-tui reward test --help' tells more"),
+        (["statsu"], "(see 'ppo-tui --help')"),
+        (["status"], "Missing argument 'RUN'. (see 'ppo-tui status --help')"),
+        (["reward", "test"], "(see 'ppo-tui reward test --help')"),
         ([], "terminal"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_broken_gzip_file_is_named(ppo_tui: Command, tmp_path: Path, size: int
     log.write_bytes(packed)
     for command in ("metrics", "health", "diagnose", "import"):
         done = ppo_tui(command, str(log))
-        assert done.returncode == 2 and done.stderr.startswith(f"ppo-tui: {log}: cannot be read"), done.stderr
+        assert done.returncode == 2 and done.stderr.startswith(f"ppo-tui: cannot read {log}: "), done.stderr
 
 
 def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path
     log.write_text("Traceback (most recent call last):\nValueError: größer\n", "utf-8")
     done = ppo_tui("diagnose", str(log), PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and "ValueError: gr??er" in done.stdout, done.stderr
-    assert "No entry of the catalogue fits." in done.stdout
+    assert "No entry of the catalogue matches." in done.stdout
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -190,7 +190,7 @@ def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
         check=False,
     )
     os.close(screen), os.close(terminal)
-    assert done.returncode == 1 and done.stderr.endswith("ppo-tui: nothing was done\n"), done.stderr
+    assert done.returncode == 1 and done.stderr.endswith("ppo-tui: cancelled\n"), done.stderr
     assert any((tmp_path / "home" / "runs").iterdir())
 
 
@@ -203,9 +203,9 @@ def test_a_folder_named_presets_on_the_python_path_is_not_ours(ppo_tui: Command,
 def test_stop_says_what_it_did(ppo_tui: Command) -> None:
     run = ppo_tui("replay", str(LOGS / "cpu-toy.log.gz"), "--speed", "1", "--detach").stdout.strip()
     said = [ppo_tui("stop", run, *words).stderr for words in ([], ["--wait"], [])]
-    assert said[0] == f"run {run} is asked to end\n"
-    assert said[1] in (f"run {run} is stopped\n", f"run {run} is not going: it is stopped\n")
-    assert said[2] == f"run {run} is not going: it is stopped\n"
+    assert said[0] == f"stopping run {run}\n"
+    assert said[1] in (f"run {run} is stopped\n", f"run {run} is not running (state: stopped)\n")
+    assert said[2] == f"run {run} is not running (state: stopped)\n"
 
 
 @pytest.mark.parametrize("words", [[], ["watch", "last"], ["attach", "last"]])

@@ -22,15 +22,15 @@ def test_a_stopped_run_is_no_failure(name: str, exit_code: int | None) -> None:
 
 def test_a_run_that_had_only_validated_was_stopped_before_its_first_step() -> None:
     stopped = TASK + "step:0 - val-core/a/acc/mean@1:0.1\n*** SIGTERM received at time=1 on cpu 4 ***\n"
-    assert diagnosis_of(stopped).meaning == "It was asked to end before its first step."
-    assert diagnosis_of(stopped.replace("step:0", "step:1")).meaning == "It was asked to end after step 1."
+    assert diagnosis_of(stopped).meaning == "The run was stopped before its first step."
+    assert diagnosis_of(stopped.replace("step:0", "step:1")).meaning == "The run was stopped after step 1."
 
 
 def test_stopped_says_what_to_resume_from_and_warns_of_nan() -> None:
     assert "global_step_20" in diagnosis_of(stored("learning")).fixes[-1]
     poisoned = diagnosis_of(stored("nan"))
     assert poisoned.evidence[1].text == "WARN: grad_norm is not finite: nan"
-    assert "before the first nan" in poisoned.fixes[0]
+    assert "before the first NaN" in poisoned.fixes[0]
 
 
 @pytest.mark.parametrize("exit_code", [0, None])
@@ -57,7 +57,7 @@ def test_a_killed_run() -> None:
     assert diagnosis_of(data, exit_code=137, requested_by="user").cause == "stopped"
     assert diagnosis_of(data, exit_code=-15).cause == "stopped"
     hangup = diagnosis_of(data, exit_code=129)
-    assert (hangup.cause, hangup.title) == ("killed-by-signal", "The run was ended by SIGHUP")
+    assert (hangup.cause, hangup.title) == ("killed-by-signal", "Run ended by SIGHUP")
 
 
 def test_a_run_that_stands_still_after_its_engine_refused_weights() -> None:
@@ -84,7 +84,7 @@ def test_a_log_without_an_end() -> None:
     assert diagnosis_of(data).cause == "running"
     assert diagnosis_of(data).evidence[0].text.startswith("step:30 - ")
     ended = diagnosis_of(b"", exit_code=1)
-    assert (ended.cause, ended.title) == ("unknown", "The run ended without saying why")
+    assert (ended.cause, ended.title) == ("unknown", "Run ended without an error message")
     assert diagnosis_of(b"").cause == "running"
 
 
@@ -95,9 +95,9 @@ def test_a_run_that_vanished_with_its_supervisor() -> None:
     data = until(stored("cpu-toy"), "step:30 - ")
     for log in (data, early + data):
         found = diagnosis_of(log, alive=False)
-        assert (found.cause, found.title) == ("unknown", "The run and its supervisor ended without a word")
+        assert (found.cause, found.title) == ("unknown", "Run and supervisor ended without a message")
         assert "Training Progress:" in found.evidence[0].text
-        assert found.fixes[0].startswith("`ppo-tui resume RUN` continues from")
+        assert found.fixes[0].startswith("continue with `ppo-tui resume RUN` from")
     died = data + b"The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR\n"
     assert diagnosis_of(died, alive=False).cause == "worker-died"
     assert diagnosis_of(died).cause == "running"
@@ -115,7 +115,7 @@ def test_a_start_that_waits_for_cpus(last: str) -> None:
     assert diagnosis_of(data, alive=True, stalled_for=300).cause == "ray-cpus"
     stopped = diagnosis_of(data, exit_code=143, requested_by="user")
     assert stopped.cause == "stopped"
-    assert "stalled" in stopped.fixes[0] and "ppo-tui resume" in stopped.fixes[-1]
+    assert "waited there for minutes" in stopped.fixes[0] and "ppo-tui resume" in stopped.fixes[-1]
     assert last in stopped.evidence[-1].text
 
 
@@ -139,7 +139,7 @@ def test_dropped_prompts_are_counted_though_the_run_finished() -> None:
     again = PROMPTS + "ERROR:2026-11-21 09:31:55,586:Error in _run_prompt for uid=6 [repeated 41x across cluster]\n"
     found = diagnosis_of(FAILED_PROMPT + again + TASK + "step:2 - a:1\n", exit_code=0, steps_total=2)
     assert found.cause == "finished"
-    assert "42 prompts were dropped" in found.meaning
+    assert "dropped 42 prompts" in found.meaning
     endless = diagnosis_of(FAILED_PROMPT + again, exit_code=143, requested_by="user")
     assert endless.cause == "stopped" and "42 prompts had failed" in endless.meaning
 
@@ -148,9 +148,9 @@ def test_a_run_that_ended_before_its_last_step() -> None:
     total = TASK + "INFO:2026-11-21 11:07:43,653:Total training steps: 10\n"
     bar = TASK + "\rTraining Progress:  40%|████      | 4/10 [00:27<00:41,  6.93s/it]\n"
     found = diagnosis_of(total + bar + TASK + "step:4 - a:1\n", exit_code=0)
-    assert (found.cause, found.title) == ("finished", "Ended at step 4 of 10: the epochs were over")
+    assert (found.cause, found.title) == ("finished", "Finished early at step 4 of 10: the last epoch ended")
     done = diagnosis_of(TASK + "Training Progress: 100%|██████████| 2/2 [00:00<?, ?it/s]\n", exit_code=0)
-    assert (done.cause, done.title) == ("finished", "Nothing was left to do")
+    assert (done.cause, done.title) == ("finished", "Already complete")
 
 
 def test_a_failure_before_the_stop_stays_the_cause_and_one_after_it_does_not() -> None:

@@ -188,9 +188,9 @@ def test_the_commands(ppo_tui, presets, tmp_path):
     assert ppo_tui("preset", "delete", "yours", "--yes").returncode == 0
     assert ppo_tui("preset", "delete", "toy-cpu", "--yes").returncode == 2
     assert ppo_tui("preset", "import", "-").returncode == 2
-    assert "ppo-tui check run; change it: ppo-tui edit run" in done.stderr
+    assert "'ppo-tui check run', edit it with 'ppo-tui edit run'" in done.stderr
     again = ppo_tui("preset", "import", "run.sh")
-    assert again.returncode == 2 and "there is a preset 'run' already: --name NAME" in again.stderr
+    assert again.returncode == 2 and "preset 'run' already exists; choose another name with --name NAME" in again.stderr
 
 
 def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
@@ -229,4 +229,4 @@ def test_presets_says_which_one_to_start_with(ppo_tui):
     assert [row["name"] for row in rows] == list(shipped())
     assert sum(row["recommended"] for row in rows) == 1
     assert all(row["needs"] and not row["shadows"] for row in rows)
-    assert "to start with: " in ppo_tui("presets").stderr
+    assert "recommended for this machine: " in ppo_tui("presets").stderr

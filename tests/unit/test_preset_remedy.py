@@ -25,8 +25,8 @@ ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
         ),
         ("or algorithm.kl_penalty=kl, abs or mse", "algorithm.kl_penalty", ["algorithm.kl_penalty=kl"]),
         ("trainer.logger=[console,file]", "trainer.logger", ["trainer.logger=[console,file]"]),
-        ("data.train_files= data.val_files= the right paths", "data.train_files", []),
-        ("critic.model.path= the same path as actor_rollout_ref.model.path", "critic.model.path", []),
+        ("set data.train_files and data.val_files to existing files", "data.train_files", []),
+        ("set critic.model.path to the same path as actor_rollout_ref.model.path", "critic.model.path", []),
         ("or env: WANDB_MODE=offline", "env.WANDB_MODE", ["env.WANDB_MODE=offline"]),
         ("env: RAY_TMPDIR= a short path on a larger disk", "env.RAY_TMPDIR", []),
         ("+trainer.mine=... only if veRL reads it", "+trainer.mine", []),
@@ -41,9 +41,9 @@ def test_advice_names_a_field_and_values(fix: str, field: str, settings: list[st
     "fix",
     [
         "not trainer.v1.sampler.sync_refill_failed_groups=True: the run never ends",
-        "trainer.resume_mode=auto takes the newest complete one",  # ppo-tui's own
-        "pip install 'verl[vllm]==0.9.1' (it brings vllm 0.24.0)",
-        "look for the process's own log: /tmp/ray/session_latest/logs",
+        "or trainer.resume_mode=auto to resume from the newest complete checkpoint",  # ppo-tui's own
+        "pip install 'verl[vllm]==0.9.1' (installs vllm 0.24.0 and torch 2.11.0)",
+        "read the log of the process in the Ray session folder: /tmp/ray/session_latest/logs",
         "a folder with config.json, or openai/gsm8k",
     ],
 )

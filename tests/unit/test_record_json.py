@@ -182,7 +182,7 @@ def test_a_wild_value_changes_no_other_field(record: type[Record], data: st.Data
 @each_record
 @pytest.mark.parametrize("value", [None, True, 7, "x", [], [["rule", "KL-1"]]])
 def test_what_is_no_object_is_refused(record: type[Record], value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{record.__name__}: no JSON object"):
+    with pytest.raises(ValueError, match=f"{record.__name__}: not a JSON object"):
         record.from_json(value)
 
 
@@ -195,7 +195,7 @@ def test_what_a_record_cannot_do_without_is_named(record: type[Record], key: str
     value = plain(record)
     assert record.from_json(value)
     for broken in ({k: v for k, v in value.items() if k != key}, value | {key: {"no": "such"}}):
-        with pytest.raises(ValueError, match=f"{record.__name__}: '{key}' is missing or wrong"):
+        with pytest.raises(ValueError, match=f"{record.__name__}: '{key}' is missing or invalid"):
             record.from_json(broken)
 
 

@@ -57,8 +57,8 @@ def test_the_command_gets_the_event_on_stdin_and_never_through_a_shell(tmp_path:
 @pytest.mark.parametrize(
     ("code", "limit", "sentence"),
     [
-        ("import sys; sys.exit('no network')", PATIENCE, "left with 1: no network"),
-        ("import time; time.sleep(60)", 0.5, "took more"),
+        ("import sys; sys.exit('no network')", PATIENCE, "failed with exit code 1: no network"),
+        ("import time; time.sleep(60)", 0.5, "was killed after"),
     ],
 )
 def test_a_failing_or_slow_command_is_told_and_never_waited_for(
@@ -78,7 +78,7 @@ def test_a_missing_command_is_told() -> None:
     command = AlertCommand(("/nonexistent/notify",), failures.append)
     command.send({})
     command.close()
-    assert "cannot be run" in failures[0]
+    assert "cannot run" in failures[0]
 
 
 def steps(rule: StopRule, levels: list[Level], name: str, first: int = 1) -> list[int]:
@@ -112,7 +112,7 @@ def test_notify_is_a_list_of_known_ways(notify: object, sentence: str) -> None:
 def test_plain_lines_tell_an_alert_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
     run, out = create("x"), io.StringIO()
-    EventLog(run.events).add(Alert("on_alert: mail cannot be run: No such file or directory"))
+    EventLog(run.events).add(Alert("on_alert: cannot run mail: No such file or directory"))
     RunState("finished").write(run.state)
     assert plain.follow(run, out) == 0
-    assert out.getvalue().splitlines() == ["on_alert: mail cannot be run: No such file or directory", "finished"]
+    assert out.getvalue().splitlines() == ["on_alert: cannot run mail: No such file or directory", "finished"]

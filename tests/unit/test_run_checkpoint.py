@@ -44,7 +44,7 @@ def test_the_newest_complete_checkpoint_is_meant_or_the_one_that_is_named(run: R
     assert checkpoint(run, None) == (6, run.checkpoints / "global_step_6")
     assert checkpoint(run, 3) == (3, run.checkpoints / "global_step_3")
     for step in (9, 4):
-        with pytest.raises(UserError, match=rf"--step {step}: .* no checkpoint of that step; it has 3, 6$"):
+        with pytest.raises(UserError, match=rf"--step {step}: .* no checkpoint of this step; use one of 3, 6$"):
             checkpoint(run, step)
     with pytest.raises(UserError, match=r"no complete checkpoint.*trainer\.save_every"):
         checkpoint(create("none"), None)
@@ -53,21 +53,21 @@ def test_the_newest_complete_checkpoint_is_meant_or_the_one_that_is_named(run: R
 def test_a_model_that_is_there_is_not_overwritten(run: RunDir, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="is there already: remove it, or name another folder with --to"):
+    with pytest.raises(UserError, match="already exists; remove it, or choose another folder with --to"):
         merge(run, None, tmp_path / "model", silent)
 
 
 @pytest.mark.slow
 @needs_verl
 def test_a_merger_that_fails_says_why_and_leaves_nothing(run: RunDir) -> None:
-    with pytest.raises(MergeError, match=r"ended with code 1:\n(.|\n)*(huggingface|fsdp_config)"):
+    with pytest.raises(MergeError, match=r"failed with exit code 1:\n(.|\n)*(huggingface|fsdp_config)"):
         merge(run, None, None, silent)
     assert list((run.path / "merged").iterdir()) == []
 
 
 def test_an_imported_run_has_nothing_to_evaluate_with(run: RunDir) -> None:
     RunInfo(run.id, "elsewhere").write(run.run_yaml)
-    with pytest.raises(UserError, match="was imported: it has no preset to evaluate with"):
+    with pytest.raises(UserError, match="was made elsewhere and has no checkpoint to evaluate"):
         evaluate(run, [], None, silent, force=False)
 
 
@@ -91,5 +91,5 @@ def test_the_settings_of_a_run_are_those_it_was_resumed_with_last(run: RunDir) -
 def test_commands_say_what_is_missing_in_one_line(ppo_tui: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     for command in ("merge", "eval"):
         done = ppo_tui(command, "last")
-        assert done.returncode == 2 and "there are no runs" in done.stderr
+        assert done.returncode == 2 and "no runs in " in done.stderr
         assert done.stdout == "" and done.stderr.count("\n") == 1

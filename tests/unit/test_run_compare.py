@@ -97,10 +97,10 @@ def test_a_nan_is_told_and_is_not_the_best() -> None:
 
 def test_kl_figures_of_different_kinds_are_named() -> None:
     ours, other = facts(imported("kl-blowup")), facts(imported("grpo"))
-    (row,) = [row for row in fact_rows([ours, other]) if row[0] == "KL is"]
+    (row,) = [row for row in fact_rows([ours, other]) if row[0] == "KL key"]
     assert row[1:] == ["actor/reward_kl_penalty", "actor/kl_loss"]
     without = summary("x", RunInfo(), RunState("running"), SeriesStore(), None)
-    assert not [row for row in fact_rows([ours, ours, without]) if row[0] == "KL is"]
+    assert not [row for row in fact_rows([ours, ours, without]) if row[0] == "KL key"]
 
 
 def test_settings_of_a_resume_are_compared_and_told() -> None:
@@ -114,7 +114,7 @@ def test_settings_of_a_resume_are_compared_and_told() -> None:
             EventLog(run.events).add(Action("resume", step=6, settings=given))
     compared = [Compared(run) for run in runs]
     assert differences([each.info for each in compared]) == [Difference("actor.lr", [1e-6, 2e-6, 1e-6])]
-    assert notes(compared) == [f"run {runs[1].id} was resumed with actor.lr=2e-6: its settings are those since then"]
+    assert notes(compared) == [f"run {runs[1].id} was resumed with actor.lr=2e-6; its settings since then are compared"]
     EventLog(runs[1].events).add(Action("resume", settings=("no.such=1",)))
     with runs[1].events.open("ab") as file:
         file.write(b'{"schema":1,"t":9,"kind":"action","verb":"resume","set')
@@ -178,7 +178,7 @@ def test_runs_written_to_disk_keep_their_differences() -> None:
         runs.append(run)
     found = find_runs([run.id for run in runs])
     assert differences([run.read_info() for run in found]) == [Difference("actor.lr", [1e-6, 2e-6])]
-    with pytest.raises(UserError, match="given twice"):
+    with pytest.raises(UserError, match="listed twice"):
         find_runs([runs[0].id, runs[0].id])
 
 

@@ -69,13 +69,13 @@ def test_a_run_without_a_name_has_none() -> None:
     [
         ("alpho", "did you mean 'alpha'?"),
         ("al", "did you mean 'alpha'?"),
-        ("zzz", "'ppo-tui runs' lists them"),
-        ("", "there is no run ''"),
+        ("zzz", "'ppo-tui runs' lists the runs"),
+        ("", "no run named ''"),
     ],
 )
 def test_a_run_that_is_not_there_is_named_with_the_nearest_one(word: str, sentence: str) -> None:
     make("alpha", 1.0)
-    with pytest.raises(UserError, match="there is no run") as caught:
+    with pytest.raises(UserError, match="no run named") as caught:
         find(word)
     assert sentence in str(caught.value)
 

@@ -61,7 +61,7 @@ def test_a_huge_file_is_read_in_part(tmp_path: Path) -> None:
     found, cut = read(Dump("rollout", 1, path))
     assert cut and len(found) == samples.LARGEST // len(row)
     beginning = "y" * (1 << 16)
-    assert found[0].response == f"{beginning} … (200,000 characters in all)"
+    assert found[0].response == f"{beginning} … (200,000 characters in total)"
 
 
 def write(path: Path, rows: list[dict[str, object]], *, escaped: bool = False) -> Dump:

@@ -69,7 +69,7 @@ def test_a_status_that_is_old_says_so(run: RunDir, ppo_tui: Callable[..., Any], 
     assert ME is not None
     written(run, ME, age=300)
     said = ppo_tui("status", run.id, PPO_TUI_HOME=str(tmp_path)).stdout
-    assert "written nothing for 5 min" in said
+    assert "no update from the supervisor for 5 min" in said
 
 
 def test_a_run_that_ended_before_it_could_be_judged_was_too_short(

@@ -76,7 +76,7 @@ def test_a_failed_log_is_a_failed_run_with_its_cause() -> None:
     assert plain.follow(run, out) == 1
     assert out.getvalue().splitlines()[-2:] == [
         f"failed: {state.error}",
-        f"what to try: 'ppo-tui diagnose {run.id[:4]}'",
+        f"see the cause and the fixes with 'ppo-tui diagnose {run.id[:4]}'",
     ]
 
 

@@ -56,14 +56,14 @@ def test_keys_know_their_place() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("theme: dark\nmosue: no\n", 2, "mosue: no such setting (did you mean 'mouse'?)"),
-        ("\nmouse: maybe\n", 2, "mouse: 'maybe' is neither true nor false"),
-        ("ascii: 3\n", 1, "ascii: '3' is neither true nor false"),
-        ("animations: some\n", 1, "animations: 'some' is not one of none, basic, full"),
-        ("theme: [dark]\n", 1, "theme: ['dark'] is not the name of a theme"),
-        ("keys: o\n", 1, "keys: a mapping of ids to keys"),
-        ("theme: dark\nkeys: {\n", 3, "not YAML"),
-        ("mouse: true\nmouse: false\n", 2, "not YAML"),
+        ("theme: dark\nmosue: no\n", 2, "mosue: unknown setting (did you mean 'mouse'?)"),
+        ("\nmouse: maybe\n", 2, "mouse: 'maybe' is not allowed; use true or false"),
+        ("ascii: 3\n", 1, "ascii: '3' is not allowed; use true or false"),
+        ("animations: some\n", 1, "animations: 'some' is not allowed; use one of none, basic, full"),
+        ("theme: [dark]\n", 1, "theme: ['dark'] is not a valid theme name"),
+        ("keys: o\n", 1, "keys: not a mapping of ids to keys"),
+        ("theme: dark\nkeys: {\n", 3, "invalid YAML"),
+        ("mouse: true\nmouse: false\n", 2, "invalid YAML"),
     ],
 )
 def test_a_bad_file_is_one_sentence_with_its_line(text: str, line: int, said: str) -> None:
@@ -86,8 +86,8 @@ def test_a_file_of_something_else_is_one_sentence(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"PPO_TUI_MOUSE": "perhaps"}, "PPO_TUI_MOUSE: 'perhaps' is neither true nor false"),
-        ({"TEXTUAL_ANIMATIONS": "wild"}, "TEXTUAL_ANIMATIONS: 'wild' is not one of none, basic, full"),
+        ({"PPO_TUI_MOUSE": "perhaps"}, "PPO_TUI_MOUSE: 'perhaps' is not allowed; use true or false"),
+        ({"TEXTUAL_ANIMATIONS": "wild"}, "TEXTUAL_ANIMATIONS: 'wild' is not allowed; use one of none, basic, full"),
     ],
 )
 def test_a_bad_variable_is_named(environment: dict[str, Any], said: str) -> None:

@@ -4,15 +4,15 @@ from launcher.console.causes.entry import Cause
 
 STEADY = (
     "actor_rollout_ref.actor.optim.lr ↓ (e.g. 1e-6)",
-    "actor_rollout_ref.actor.optim.clip_grad=1.0 critic.optim.clip_grad=1.0",
-    "resume from a checkpoint before the first nan: trainer.resume_from_path=.../global_step_<k>",
+    "set actor_rollout_ref.actor.optim.clip_grad=1.0 critic.optim.clip_grad=1.0",
+    "resume from a checkpoint before the first NaN: trainer.resume_from_path=.../global_step_<k>",
 )
 
 CAUSES = (
     Cause(
         "nan",
-        "The policy's numbers became NaN",
-        "Weights or logits are NaN or infinite, so no token can be sampled. An update went wrong before: look at "
+        "NaN in the policy",
+        "Weights or logits are NaN or infinite, so no token can be sampled. An earlier update diverged: check "
         "grad_norm and the learning rate.",
         STEADY,
         raised=r"probability tensor contains either|(?:logits|loss|grad\w*) (?:is|are|contains?) (?:nan|NaN|inf)"

@@ -2,7 +2,7 @@
 
 from launcher.console.causes.entry import Cause, Level
 
-TEST = "try it on real rows without a run: `ppo-tui reward test FILE`"
+TEST = "test it on real rows without a run: `ppo-tui reward test FILE`"
 PATH = "reward.custom_reward_function.path"
 NAME = "reward.custom_reward_function.name"
 SCORING = (
@@ -13,39 +13,39 @@ SCORING = (
 CAUSES = (
     Cause(
         "reward-file-missing",
-        "The reward function's file does not exist",
-        "veRL could not find the file. In veRL 0.9 this stops nothing at once: the reward workers die, the engine "
-        "starts, and then every prompt fails.",
-        (f"{PATH}= an absolute path", TEST),
+        "File of the reward function does not exist",
+        "veRL could not find the file. veRL 0.9 does not stop at once: the reward workers exit, the engine starts, "
+        "and then every prompt fails.",
+        (f"set {PATH} to an absolute path", TEST),
         raised=r"Custom module file not found|Reward function file '.*' not found",
     ),
     Cause(
         "reward-function-missing",
-        "The reward file has no function of that name",
-        "The file was loaded, but the name it should contain is not in it.",
-        (f"{NAME}= the function's name in the file (veRL's default is compute_score)", TEST),
+        "Reward function not found in its file",
+        "The file was loaded, but does not define a function of this name.",
+        (f"set {NAME} to the function's name in the file (veRL's default is compute_score)", TEST),
         raised=r"Object not found in module: object_name=|Reward function '.*' not found in ",
     ),
     Cause(
         "reward-file-broken",
-        "The reward function's file cannot be loaded",
-        "Python stops while it reads the file: a syntax error, or an import that fails.",
-        ("correct the file; the exception above this line says where", TEST),
+        "File of the reward function cannot be loaded",
+        "Python fails while reading the file: a syntax error, or an import that fails.",
+        ("fix the file; the exception above this line shows the place", TEST),
         raised=r"Error loading module from module_path=|Could not load module from module_path=",
     ),
     Cause(
         "reward-signature",
-        "The reward function takes other arguments than veRL passes",
+        "Reward function does not accept veRL's arguments",
         "veRL calls compute_score(data_source=, solution_str=, ground_truth=, extra_info=, ...) by keyword.",
-        ("def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)", TEST),
+        ("define it as def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)", TEST),
         raised=r"TypeError: .*(?:got an unexpected keyword argument|missing \d+ required (?:positional|keyword))",
         where=SCORING,
     ),
     Cause(
         "reward-returns",
-        "The reward function returns no score",
-        "A reward function must return a number, or a dict with the key 'score'. None, or a dict without it, leaves "
-        "the batch without rewards.",
+        "Reward function returns no score",
+        "A reward function must return a number, or a dict with the key 'score'. With None, or a dict without that "
+        "key, the batch has no rewards.",
         ("return a float, or {'score': float, ...}, on every path through the function", TEST),
         raised=r"KeyError: 'key \"rm_scores\" not found|KeyError: ['\"](?:score|rm_scores)['\"]"
         r"|must be (?:a )?real number, not NoneType"
@@ -54,21 +54,21 @@ CAUSES = (
     ),
     Cause(
         "reward-manager",
-        "There is no reward manager named {name}",
-        "reward.reward_manager.name is none of veRL's.",
-        ("reward.reward_manager.name=naive",),
+        "Unknown reward manager {name}",
+        "veRL does not recognize this reward.reward_manager.name.",
+        ("set reward.reward_manager.name=naive",),
         raised=r"Unknown reward manager: (?P<name>\S+)",
     ),
     Cause(
         "reward-raises",
-        "The reward function raises an exception",
-        "An exception left the reward function. In veRL 0.9 the prompt is then dropped without stopping the run, which "
-        "dies only when a whole batch fails; older versions stop at the first one.",
+        "Reward function raises an exception",
+        "The reward function raised an exception. veRL 0.9 then drops the prompt and continues, and fails only "
+        "when a whole batch fails; older versions stop at the first exception.",
         (
-            "catch what the model can write: an unreadable answer should score 0, not raise",
+            "handle every response that the model can write: an unreadable response must score 0, not raise",
             TEST,
-            "not trainer.v1.sampler.sync_refill_failed_groups=True: with a function that always raises the run never "
-            "ends",
+            "do not set `trainer.v1.sampler.sync_refill_failed_groups=True`: if the function always raises, the "
+            "run never ends",
         ),
         raised=r"^(?!.*ActorDiedError)",
         where=SCORING,
@@ -77,10 +77,11 @@ CAUSES = (
     Cause(
         "prompts-all-failed",
         "Every prompt of a batch failed",
-        "veRL dropped all prompts of a batch because each of them raised an exception; the first of them is the cause.",
+        "veRL dropped all prompts of a batch because each of them raised an exception; the first exception is the "
+        "cause.",
         (
             "look at the first 'Error in _run_prompt' traceback in the log",
-            "check the reward function, the chat template and the columns of the data: `ppo-tui check PRESET`",
+            "check the reward function, the chat template and the columns of the data with `ppo-tui check PRESET`",
         ),
         raised=r"no materializable trajectories|Received an empty list as keys",
         level=Level.SYMPTOM,

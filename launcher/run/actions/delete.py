@@ -16,7 +16,7 @@ def check(run: RunDir) -> None:
     """Raises UserError while anything of the run still goes."""
     state = current(run)
     if state.going:
-        raise UserError(f"run {run.id} is still going ({state.state}): stop it first")
+        raise UserError(f"run {run.id} is still running (state: {state.state}); stop it first")
 
 
 def delete(run: RunDir) -> None:
@@ -30,7 +30,7 @@ def delete(run: RunDir) -> None:
         try:
             run.path.rename(run.path.with_name(_DOOMED + run.id))
         except OSError as error:
-            raise UserError(f"run {run.id} cannot be deleted: {error.strerror}") from None
+            raise UserError(f"cannot delete run {run.id}: {error.strerror}") from None
     for doomed in run.path.parent.glob(f"{_DOOMED}*"):
         shutil.rmtree(doomed, ignore_errors=True)
 

@@ -23,7 +23,7 @@ def evaluate(
     """
     info, _ = last_settings(run)
     if info.preset is None or info.from_log:
-        raise UserError(f"run {run.id} was made elsewhere: it has no checkpoint of ours to evaluate")
+        raise UserError(f"run {run.id} was made elsewhere and has no checkpoint to evaluate")
     found, folder = checkpoint(run, step)
     loaded = restore(f"{info.name}-eval-{found}", info.preset, [*settings, *_ONLY])
     narrate(f"evaluating the checkpoint of step {found} of run {run.id}")

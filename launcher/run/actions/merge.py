@@ -33,11 +33,11 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     step, folder = checkpoint(run, step)
     target = (to or run.path / "merged" / folder.name).expanduser().absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError(f"{target} is there already: remove it, or name another folder with --to")
+        raise UserError(f"{target} already exists; remove it, or choose another folder with --to")
     env = verl_env.require(_python(run))
     assert env.verl is not None
     if versions.number(env.verl) < _FIRST:
-        raise UserError(f"veRL {env.verl} has no model merger: 0.4.1 and later do")
+        raise UserError(f"veRL {env.verl} has no model merger; install veRL 0.4.1 or later")
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -50,7 +50,7 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     if (target / "lora_adapter").is_dir():
-        narrate(f"the weights are those of the base model; what was trained is in {target / 'lora_adapter'}")
+        narrate(f"the weights are those of the base model; the trained adapter is in {target / 'lora_adapter'}")
     return target
 
 
@@ -68,5 +68,5 @@ def _run(python: str, actor: Path, target: Path) -> None:
     )
     if done.returncode != 0 or not any(target.glob("*.safetensors")):
         lines = clean(done.stdout.decode(errors="replace")).strip().splitlines()
-        said = "\n".join(lines[-_LAST:]) or "it said nothing"
-        raise MergeError(f"veRL's merger ended with code {done.returncode}:\n{said}")
+        said = "\n".join(lines[-_LAST:]) or "no output"
+        raise MergeError(f"veRL's merger failed with exit code {done.returncode}:\n{said}")

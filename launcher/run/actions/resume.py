@@ -40,15 +40,15 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
 
     state = current(run)
     if state.going:
-        raise UserError(f"run {run.id} is still going ({state.state}): stop it first")
+        raise UserError(f"run {run.id} is still running (state: {state.state}); stop it first")
     if state.state == "imported":
-        raise UserError(f"run {run.id} was imported: it has no checkpoint of ours to resume from")
+        raise UserError(f"run {run.id} was imported and has no checkpoint to resume from")
     step, folder = checkpoint(run, step)
     if state.state == "lost" and (last := run.last_attempt()):
         catch_up(last)
     info = run.read_info()
     if info.preset is None or info.from_log:
-        raise UserError(f"run {run.id} was not started from a preset: there is nothing to resume it with")
+        raise UserError(f"run {run.id} was not started from a preset and cannot be resumed")
     loaded = restore(info.name, info.preset, settings)
     check_health(loaded.preset.health)
     env = verl_env.require(loaded.preset.python)
@@ -74,6 +74,6 @@ def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunStat
     total = planned or (None if settings else state.total)  # settings may make the run longer
     if total is not None and step >= total:
         raise UserError(
-            f"run {run.id} is complete: its checkpoint is of step {step} of {total}; "
-            f"to train on, resume it with trainer.steps={2 * total} or more trainer.epochs"
+            f"run {run.id} is complete: its checkpoint is at step {step} of {total}; to continue training, resume "
+            f"it with trainer.steps={2 * total} or more trainer.epochs"
         )

@@ -56,7 +56,7 @@ def _stop_orphan(run: RunDir, state: RunState, by: str) -> str:
     events.add(Action("stop", by))
     events.add(DriverExit.of(record))
     if left:
-        events.add(Note(f"processes of the run that would not die: {', '.join(left)}"))
+        events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
     step = state.step if step is None else step
     stopped = dataclasses.replace(
         state, state="stopped", step=step, exit=record, cause="stopped", driver_alive=None, silent_minutes=None

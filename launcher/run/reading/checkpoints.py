@@ -26,13 +26,15 @@ def checkpoint(run: RunDir, step: int | None) -> tuple[int, Path]:
     """Step and folder of a run's checkpoint, of the newest one when no step is named. Raises UserError."""
     newest = latest_checkpoint(run.checkpoints)
     if newest is None:
-        raise UserError(f"run {run.id} has no complete checkpoint in {run.checkpoints}: trainer.save_every makes them")
+        raise UserError(
+            f"run {run.id} has no complete checkpoint in {run.checkpoints}; set trainer.save_every to save checkpoints"
+        )
     if step is None or step == newest[0]:
         return newest
     kept = checkpoint_steps(run)
     if step not in kept:
         there = ", ".join(str(each) for each in kept)
-        raise UserError(f"--step {step}: run {run.id} has no checkpoint of that step; it has {there}")
+        raise UserError(f"--step {step}: run {run.id} has no checkpoint of this step; use one of {there}")
     return step, run.checkpoints / f"global_step_{step}"
 
 

@@ -71,12 +71,12 @@ class Difference:
 def find_runs(words: Sequence[str]) -> list[RunDir]:
     """The runs that are compared: two to eight, each once. Raises UserError."""
     if not FEWEST <= len(words) <= MOST:
-        raise UserError(f"compare takes {FEWEST} to {MOST} runs, not {len(words)}: 'ppo-tui runs' lists them")
+        raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}; 'ppo-tui runs' lists them")
     runs = [find(word) for word in words]
     ids = [run.id for run in runs]
     for index, word in enumerate(words):
         if ids[index] in ids[:index]:
-            raise UserError(f"'{word}' is run {ids[index]}, which is given twice")
+            raise UserError(f"'{word}' is run {ids[index]}, which is listed twice")
     return runs
 
 
@@ -168,12 +168,14 @@ def notes(compared: Sequence[Compared]) -> list[str]:
     found = []
     for each in compared:
         if each.info.preset is None:
-            found.append(f"run {each.run.id} has no preset: its settings are not compared")
+            found.append(f"run {each.run.id} has no preset; its settings are not compared")
         elif each.info.from_log:
-            found.append(f"run {each.run.id} was made elsewhere: its settings are what its log shows beside defaults")
+            found.append(
+                f"run {each.run.id} was made elsewhere; its settings are taken from its log and veRL's defaults"
+            )
         elif each.resumed:
             resumed = " ".join(each.resumed)
-            found.append(f"run {each.run.id} was resumed with {resumed}: its settings are those since then")
+            found.append(f"run {each.run.id} was resumed with {resumed}; its settings since then are compared")
     return found
 
 
@@ -212,7 +214,7 @@ def fact_rows(found: Sequence[Facts]) -> list[list[str]]:
         ["duration", *(duration(fact.duration) for fact in found)],
     ]
     if len({fact.kl_key for fact in found if fact.kl_key}) > 1:
-        rows.insert(7, ["KL is", *(fact.kl_key or _NONE for fact in found)])
+        rows.insert(7, ["KL key", *(fact.kl_key or _NONE for fact in found)])
     return rows
 
 

@@ -117,5 +117,5 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     text = str(value)
-    rest = f" … ({len(text):,} characters in all)" if len(text) > _LONGEST else ""
+    rest = f" … ({len(text):,} characters in total)" if len(text) > _LONGEST else ""
     return clean(text[:_LONGEST]).strip() + rest

@@ -35,7 +35,7 @@ class AlertCommand:
         try:
             self._queue.put_nowait(event)
         except queue.Full:
-            self._report(f"on_alert: {_WAITING} alerts are waiting for {self._argv[0]}, this one is dropped")
+            self._report(f"on_alert: dropped an alert; {_WAITING} alerts are waiting for {self._argv[0]}")
 
     def close(self) -> None:
         """Gives the alerts that wait a last chance."""
@@ -57,12 +57,13 @@ class AlertCommand:
                 if done.returncode:
                     said = clean(done.stderr.decode(errors="replace")).strip().splitlines()
                     self._report(
-                        f"on_alert: {self._argv[0]} left with {done.returncode}" + (f": {said[-1]}" if said else "")
+                        f"on_alert: {self._argv[0]} failed with exit code {done.returncode}"
+                        + (f": {said[-1]}" if said else "")
                     )
             except subprocess.TimeoutExpired:
-                self._report(f"on_alert: {self._argv[0]} took more than {TIME_LIMIT:.0f} s and was ended")
+                self._report(f"on_alert: {self._argv[0]} was killed after {TIME_LIMIT:.0f} s")
             except OSError as error:
-                self._report(f"on_alert: {self._argv[0]} cannot be run: {error.strerror}")
+                self._report(f"on_alert: cannot run {self._argv[0]}: {error.strerror}")
 
 
 class StopRule:

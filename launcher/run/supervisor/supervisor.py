@@ -43,7 +43,7 @@ class Supervisor:
     def __init__(self, run: RunDir) -> None:
         attempt = run.last_attempt()
         if attempt is None:
-            raise FileNotFoundError(f"{run.attempts} holds no attempt")
+            raise FileNotFoundError(f"no attempt in {run.attempts}")
         self.run, self.attempt = run, attempt
         self.launch = attempt.read_launch()
         self.events = EventLog(run.events, patient=True)
@@ -107,7 +107,7 @@ class Supervisor:
         try:
             self.process = driver.spawn(self.launch.argv, env, Path(self.launch.cwd), self.attempt.console)
         except OSError as error:
-            text = f"ppo-tui: the driver could not be started: {error}\n"
+            text = f"ppo-tui: cannot start the driver: {error}\n"
             self.reserve.retry(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
@@ -169,7 +169,7 @@ class Supervisor:
                 self.faulty = True
                 with contextlib.suppress(OSError):
                     traceback.print_exc()
-                text = f"ppo-tui itself failed while reading the run ({error!r}): figures may be missing"
+                text = f"ppo-tui failed while reading the run ({error!r}); figures may be missing"
                 self.events.add(Note(f"{text}; see {self.run.supervisor_log}"), now)
 
     def _read(self, now: float) -> None:
@@ -218,7 +218,7 @@ class Supervisor:
             self.process.wait()
         left = [] if driver.wait_gone(self.driver, 2.0) else driver.sweep(self.driver)
         if left:
-            self.events.add(Note(f"processes of the run that would not die: {', '.join(left)}"))
+            self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
         self._guard(self._read, time.time())
         while self.behind and not self._gone():
             self._write()
