@@ -35,7 +35,7 @@ def json_lines(path: Path) -> Iterator[Item]:
                     raise ValueError("not an object")
                 yield f"{path}, line {number}", item
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(f"{path} is not a valid JSON lines file: line {max(number, 1)}: {error}") from None
+        raise UserError(f"{path} is not a valid JSON lines file (line {max(number, 1)}: {error})") from None
 
 
 def from_hub(title: str, name: str, config: str | None, split: str, instead: str) -> Iterator[Item]:

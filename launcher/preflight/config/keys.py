@@ -83,7 +83,7 @@ def strange(subject: Subject) -> Findings:
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not subject.has_critic:
                 continue
-            fix = f"remove +{key}" + (f", or use {block}.{near} instead" if near else "")
+            fix = f"remove +{key}" + (f", or use {block}.{near} if that is what you meant" if near else "")
             yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL rejects it with a TypeError", fix, [key])
         elif near:
             message = f"veRL has no key {key}{perhaps(near)}: it would have no effect"
