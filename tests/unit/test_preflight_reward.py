@@ -145,7 +145,7 @@ def test_the_command(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
     told = json.loads(bad.stdout)  # type: ignore[attr-defined]
     assert told["ok"] is False and told["findings"][0]["id"] == "P30"
     wrong = ppo_tui("reward", "test", "good.py", "--data", "nowhere.parquet")
-    assert wrong.returncode == 2 and "no file" in wrong.stderr  # type: ignore[attr-defined]
+    assert wrong.returncode == 2 and "file not found" in wrong.stderr  # type: ignore[attr-defined]
 
 
 def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
