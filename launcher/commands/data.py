@@ -68,7 +68,7 @@ def jsonl(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write your own table. A tenth of its rows becomes the test set."""
+    """Convert your own table. A tenth of its rows becomes the test set."""
     from launcher.data import table
 
     name = file.name.removesuffix(".gz").rpartition(".")[0]

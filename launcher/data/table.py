@@ -20,7 +20,7 @@ class Form:
 
     `reward` is one of veRL's own, whose instruction is added to each question and whose answer is taken out
     of the column when it stands there as in the original (`... #### 72`); None leaves both as they are, for
-    a reward function of one's own, which gets `name` as the data source.
+    a custom reward function, which gets `name` as the data source.
     """
 
     prompt: str

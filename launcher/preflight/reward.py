@@ -1,7 +1,7 @@
 """A reward function is tried on real rows before the run, in a process of its own and with a time limit.
 
 veRL loads it after the models and does not stop when it fails: prompts whose score raises are dropped, and a
-run dies only when none is left.
+run fails only when none is left.
 """
 
 from collections.abc import Iterable, Mapping

@@ -44,7 +44,7 @@ SOURCES = (
 
 
 def known_source(source: str) -> bool:
-    """Whether veRL scores this data source without a function of one's own."""
+    """Whether veRL scores this data source without a custom function."""
     return source in SOURCES or source.startswith("aime")
 
 
@@ -54,7 +54,7 @@ def scored_by_verl(subject: Subject) -> bool:
 
 
 def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
-    """P31: who gives the score. A run dies when none of the rows of a batch has one."""
+    """P31: what gives the score. A run fails when no row of a batch has one."""
     if not scored_by_verl(subject):
         return
     unknown: list[str] = []
