@@ -91,7 +91,7 @@ def interpreter(preset_python: str | None) -> str:
 
 @functools.cache
 def probe(python: str) -> VerlEnv:
-    """What is installed beside `python` (0.1 s, kept for the life of the process)."""
+    """What is installed with `python` (0.1 s, kept for the life of the process)."""
     path = str(Path(python).expanduser())
     try:
         done = subprocess.run(
@@ -106,8 +106,8 @@ def probe(python: str) -> VerlEnv:
     except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(
-            f"the interpreter '{python}' cannot be used ({reason}): PPO_TUI_PYTHON or the preset's 'python' "
-            "must name the Python that has veRL"
+            f"the interpreter '{python}' cannot be used ({reason}): set PPO_TUI_PYTHON or the preset's 'python' "
+            "to the Python that has veRL"
         ) from None
     packages = {name: version for name, version in found["packages"].items() if version}
     verl = Path(found["verl"]) if found["verl"] else None
@@ -119,7 +119,7 @@ def require(python: str | None) -> VerlEnv:
     env = probe(interpreter(python))
     if env.verl is None:
         raise UserError(
-            f"veRL is not installed for {env.python}: 'make setup' installs it for the CPU, "
-            "pip install 'ppo-tui[gpu]' for a GPU, or set PPO_TUI_PYTHON to the Python that has it"
+            f"veRL is not installed for {env.python}: install it with `make setup` for the CPU or "
+            "`pip install 'ppo-tui[gpu]'` for a GPU, or set PPO_TUI_PYTHON to the Python that has it"
         )
     return env

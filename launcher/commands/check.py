@@ -1,4 +1,4 @@
-"""`ppo-tui check`: whether a preset would run, before it does."""
+"""`ppo-tui check`: whether a preset would run, before it is started."""
 
 import shutil
 import sys
@@ -25,11 +25,11 @@ def check(
     preset: Preset,
     settings: Settings = None,
     assume: Annotated[
-        str | None, typer.Option(metavar="1x24", help="Judge for so many GPUs of so many GiB instead of this machine.")
+        str | None, typer.Option(metavar="1x24", help="Check for GPUs x GiB of each instead of this machine.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what would stop a preset. Looked at are configuration, data, model, memory, hardware, software."""
+    """Check a preset before it is started: its configuration, data, model, memory, hardware and software."""
     from launcher.preflight.checks import report
 
     found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
@@ -69,17 +69,17 @@ def verdict(findings: Sequence[Finding]) -> str:
     words = ", ".join(f"{count} {level}{'s' * (count > 1)}" for count, level in counts if count)
     if counts[0][0]:
         return f"{words}: it would fail"
-    return f"{words}: it would start" if words else "nothing stands in its way"
+    return f"{words}: it would start" if words else "no problems found"
 
 
 def put_memory(memory: dict[str, Any]) -> None:
-    """What each phase needs on a GPU, and the host, in GiB, and how that was reckoned."""
+    """What each phase needs on a GPU, and the host, in GiB, and how that was computed."""
     if not memory:
         return
     total = f" of {gib(memory['gpu_total'])}" if memory["gpu_total"] else ""
     rows = [(phase["name"], _range(phase["gpu"], phase["gpu_high"]) + total) for phase in memory["phases"]]
     rows.append(("host", _range(memory["host"], memory["host_high"])))
-    put(f"MEMORY in GiB, each GPU: certain .. likely ({memory['model']['name']})")
+    put(f"MEMORY in GiB per GPU: certain .. likely ({memory['model']['name']})")
     for name, figures in rows:
         put(f"  {name:<20} {figures}")
     for line in memory["formula"]:

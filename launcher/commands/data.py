@@ -7,12 +7,12 @@ import typer
 
 from launcher.commands.output import Json, put, put_json, say
 
-app = typer.Typer(help="Make training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Write training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 def toy(json: Json = False) -> None:
-    """Build the small model and its sums, offline, once."""
+    """Build the toy task, a small model and its sums, offline."""
     from launcher import verl_env
     from launcher.data import toy as assets
 
@@ -26,12 +26,12 @@ def toy(json: Json = False) -> None:
 @app.command()
 def gsm8k(
     source: Annotated[
-        Path | None, typer.Option("--from", help="Folder of train.jsonl and test.jsonl, plain or .gz.")
+        Path | None, typer.Option("--from", help="Folder with train.jsonl and test.jsonl, plain or .gz.")
     ] = None,
     to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path("~/data/gsm8k"),
     json: Json = False,
 ) -> None:
-    """Write GSM8K, from its original files or from the Hugging Face hub."""
+    """Write GSM8K from its original files or from the Hugging Face hub."""
     from launcher.data import gsm8k as builder
 
     target = to.expanduser()
@@ -46,7 +46,7 @@ def math(
     to: Annotated[Path, typer.Option(help="Folder for train.parquet and test.parquet.")] = Path("~/data/math"),
     json: Json = False,
 ) -> None:
-    """Write MATH, from its original files or from the Hugging Face hub."""
+    """Write MATH from its original files or from the Hugging Face hub."""
     from launcher.data import math as builder
 
     _done(to.expanduser(), builder.write(source, to.expanduser()), json)
@@ -60,15 +60,15 @@ def jsonl(
     prompt: Annotated[str, typer.Option(help="Column of the question.")],
     answer: Annotated[str, typer.Option(help="Column of the right answer.")],
     reward: Annotated[
-        str | None, typer.Option(help="Judge by veRL's gsm8k or math; without it by a function of yours.")
+        str | None, typer.Option(help="Score with veRL's gsm8k or math (default: your own reward function).")
     ] = None,
     test_share: Annotated[float, typer.Option(help="Share of the rows that become the test set.")] = 0.1,
     to: Annotated[
-        Path | None, typer.Option(help="Folder for the two files; ~/data/NAME of the table when not given.")
+        Path | None, typer.Option(help="Folder for the two files (default: ~/data/NAME of the table).")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a table of your own. A tenth of its rows becomes the test set."""
+    """Convert your own table. A tenth of its rows becomes the test set."""
     from launcher.data import table
 
     name = file.name.removesuffix(".gz").rpartition(".")[0]
@@ -76,7 +76,9 @@ def jsonl(
     form = table.Form(prompt, answer, name, reward)
     _done(target, table.write(file.expanduser(), target, form, test_share), json)
     if reward is None:
-        say("veRL has no reward for these rows: set reward.path to a function of yours (ppo-tui reward test)")
+        say(
+            "veRL has no reward function for these rows: set reward.path to your own; try it with `ppo-tui reward test`"
+        )
 
 
 def _done(target: Path, rows: dict[str, int], json: bool) -> None:

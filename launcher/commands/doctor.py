@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(json: Json = False) -> None:
-    """Look over this machine and its packages."""
+    """Check this machine and its packages."""
     from launcher import verl_env
     from launcher.commands.check import finding_lines, verdict
     from launcher.preflight import hardware, login, software
@@ -47,7 +47,7 @@ def _packages(python: str) -> dict[str, str]:
 
 
 def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
-    """What is installed beside veRL and what this veRL wants; empty without a veRL."""
+    """What is installed with veRL and what this veRL requires; empty without a veRL."""
     from launcher import verl_env
     from launcher.preflight.software import wanted
 
@@ -60,4 +60,4 @@ def _table(python: str, *, gpu: bool) -> list[tuple[str, str, str]]:
         for name in verl_env.PACKAGES
         if name in have or name in ranges or (gpu and name in GPU_PACKAGES)
     ]
-    return [("PACKAGE", "INSTALLED", f"VERL {have['verl']} WANTS"), *rows]
+    return [("PACKAGE", "INSTALLED", f"VERL {have['verl']} REQUIRES"), *rows]

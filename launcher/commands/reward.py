@@ -19,11 +19,13 @@ def root() -> None:
 @app.command()
 def test(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Python file with the function.")],
-    data: Annotated[Path | None, typer.Option(help="Data file to take eight rows from; made-up sums without.")] = None,
-    name: Annotated[str, typer.Option(help="The function.")] = "compute_score",
+    data: Annotated[
+        Path | None, typer.Option(help="Data file to read eight rows from (default: made-up sums).")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the function.")] = "compute_score",
     json: Json = False,
 ) -> None:
-    """Score right, wrong and empty answers. In a process of its own; exit 1 when it fails."""
+    """Score right, wrong and empty responses in a separate process. Exits with 1 if the function fails."""
     from launcher import verl_env
     from launcher.format import number
     from launcher.preflight import reward, worker
@@ -32,12 +34,13 @@ def test(
     if data is not None:
         path = data.expanduser().absolute()
         if not path.is_file():
-            raise UserError(f"--data: there is no file {path}")
+            raise UserError(f"--data: file not found: {path}")
         request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
         found = worker.ask(python, "read_rows.py", request, timeout=60)
         rows = found.get("examples", [])
         if not rows:
-            why = found.get("problem") or found.get("failed") or f"needs {found.get('missing', 'rows')}"
+            missing = f"the package {found['missing']} is missing" if "missing" in found else "it has no rows"
+            why = found.get("problem") or found.get("failed") or missing
             raise UserError(f"--data: {path} cannot be used: {why}")
     trial = reward.try_out(python, str(file.expanduser().absolute()), name, rows)
     if json:
@@ -54,14 +57,14 @@ def test(
         )
     else:
         if trial.scores:
-            rows_out = [("ANSWER", "SCORE", "GROUND TRUTH")]
+            rows_out = [("RESPONSE", "SCORE", "GROUND TRUTH")]
             for kind, score, call in zip(trial.kinds, trial.scores, trial.calls, strict=True):
                 rows_out.append((kind, number(score), str(call["ground_truth"])))
             put_table(rows_out)
             put(
-                f"{len(trial.scores)} answers, {number(min(trial.scores))} to {number(max(trial.scores))}, "
+                f"{len(trial.scores)} responses, {number(min(trial.scores))} to {number(max(trial.scores))}, "
                 f"{number(trial.seconds * 1000)} ms each"
-                + (f", besides: {', '.join(trial.extra)}" if trial.extra else "")
+                + (f"; also returned: {', '.join(trial.extra)}" if trial.extra else "")
             )
         for finding in trial.findings:
             say(f"{finding.level}: {finding.message}: {finding.fix}")

@@ -13,7 +13,7 @@ INSTRUCTION = 'Let\'s think step by step and output the final answer after "####
 SPLITS = ("train", "test")
 
 _FINAL = re.compile(r"#### (-?[0-9.,]+)")
-_INSTEAD = "get train.jsonl and test.jsonl in another way and give their folder with --from"
+_INSTEAD = "download train.jsonl and test.jsonl yourself and set --from to their folder"
 
 
 def write(folder: Path | None, target: Path) -> dict[str, int]:
@@ -39,10 +39,10 @@ def rows(items: Iterable[Item], split: str) -> Iterator[schema.Row]:
     for index, (place, item) in enumerate(items):
         question, answer = item.get("question"), item.get("answer")
         if not isinstance(question, str) or not isinstance(answer, str):
-            raise UserError(f"{place}: a line of GSM8K holds the texts 'question' and 'answer'")
+            raise UserError(f"{place}: a GSM8K line must have the strings 'question' and 'answer'")
         truth = ground_truth(answer)
         if truth is None:
-            raise UserError(f"{place}: an answer of GSM8K ends with '#### ' and a number, this one does not")
+            raise UserError(f"{place}: a GSM8K answer must end with '#### ' and a number")
         yield schema.row(
             DATA_SOURCE,
             question=question,

@@ -35,7 +35,7 @@ def json_lines(path: Path) -> Iterator[Item]:
                     raise ValueError("not an object")
                 yield f"{path}, line {number}", item
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(f"{path} is not a file of JSON lines, see line {max(number, 1)}: {error}") from None
+        raise UserError(f"{path} is not a valid JSON lines file (line {max(number, 1)}: {error})") from None
 
 
 def from_hub(title: str, name: str, config: str | None, split: str, instead: str) -> Iterator[Item]:
@@ -44,7 +44,7 @@ def from_hub(title: str, name: str, config: str | None, split: str, instead: str
         import datasets
     except ImportError:
         raise UserError(
-            f"downloading {title} needs the package datasets, which comes with veRL: install ppo-tui[cpu] or "
+            f"downloading {title} requires the package datasets, which comes with veRL: install ppo-tui[cpu] or "
             f"ppo-tui[gpu], or {instead}"
         ) from None
     try:

@@ -1,4 +1,4 @@
-"""Rows of one's own: a table of questions and answers as .jsonl or .csv into veRL's schema."""
+"""The user's own rows: a table of questions and answers as .jsonl or .csv into veRL's schema."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ class Form:
 
     `reward` is one of veRL's own, whose instruction is added to each question and whose answer is taken out
     of the column when it stands there as in the original (`... #### 72`); None leaves both as they are, for
-    a reward function of one's own, which gets `name` as the data source.
+    a custom reward function, which gets `name` as the data source.
     """
 
     prompt: str
@@ -36,13 +36,13 @@ def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, 
     empty question or answer, nothing left for one of the sets.
     """
     if form.reward not in (None, *REWARDS):
-        raise UserError(f"--reward is {form.reward!r}: veRL's own are {' and '.join(REWARDS)}")
+        raise UserError(f"--reward {form.reward!r} is not one of veRL's own; use {' or '.join(REWARDS)}")
     if not 0 < test_share < 1:
-        raise UserError(f"the share of the test set is {test_share}: it is above 0 and below 1")
+        raise UserError(f"--test-share is {test_share}; it must be above 0 and below 1")
     parts = _divided([*rows(_items(path), form)], test_share)
     for split, found in parts.items():
         if not found:
-            raise UserError(f"{path}: no row is left for the {split} set")
+            raise UserError(f"{path}: no rows left for the {split} set")
     return {split: schema.write(target / f"{split}.parquet", found) for split, found in parts.items()}
 
 
@@ -65,7 +65,7 @@ def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
 def _text(place: str, item: dict[str, Any], column: str) -> str:
     if column not in item:
         columns = ", ".join(map(str, item))
-        raise UserError(f"{place}: no column {column!r}{did_you_mean(column, item)}: there are {columns}")
+        raise UserError(f"{place}: no column {column!r}{did_you_mean(column, item)}; its columns are {columns}")
     value = item[column]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise UserError(f"{place}: {column} is {type(value).__name__}, not text or a number")
@@ -77,12 +77,12 @@ def _text(place: str, item: dict[str, Any], column: str) -> str:
 def _items(path: Path) -> Iterator[Item]:
     name = path.name.removesuffix(".gz")
     if not path.is_file():
-        raise UserError(f"there is no file {path}")
+        raise UserError(f"file not found: {path}")
     if name.endswith((".jsonl", ".json")):
         return source.json_lines(path)
     if name.endswith(".csv") and name == path.name:
         return _csv(path)
-    raise UserError(f"{path}: rows are read from .jsonl, .jsonl.gz and .csv")
+    raise UserError(f"{path}: unsupported file type; use .jsonl, .jsonl.gz or .csv")
 
 
 def _csv(path: Path) -> Iterator[Item]:
@@ -93,7 +93,7 @@ def _csv(path: Path) -> Iterator[Item]:
                 filled = {key: value for key, value in item.items() if key is not None and value is not None}
                 yield f"{path}, line {reader.line_num}", filled
     except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"{path} is not a table of comma-separated values: {error}") from None
+        raise UserError(f"{path} is not a valid CSV file: {error}") from None
 
 
 def _divided(found: list[schema.Row], share: float) -> dict[str, list[schema.Row]]:

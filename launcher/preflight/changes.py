@@ -1,4 +1,4 @@
-"""A change that is offered works: it is tried on the checks first, and goes on until nothing new is wrong."""
+"""A change that is offered works: it is tried on the checks first, and extended until nothing new is wrong."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ def tested(
         if left:
             return dataclasses.replace(finding, change=None)
         along = setting({name: value for name, value in change.items() if name not in first})
-        fix = f"{finding.fix}; {setting(first)} wants {along} too"
+        fix = f"{finding.fix}; {setting(first)} also requires {along}"
         return dataclasses.replace(finding, fix=fix, change=change)
 
     return [better(finding) for finding in findings]

@@ -98,24 +98,24 @@ def report(
 
 def refused(wrong: UserError, key: str | None = None) -> Finding:
     """A preset, or the setting of a key, that could not be read or launched at all."""
-    fix = "take it out, or set it to what is allowed"
+    fix = "remove it, or set it to an allowed value"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
         value = suggested_value(spec, wrong.value)
         if value is not None:
-            fix = f"set {spec.name} to {hydra.quote(value)}, or take it out"
+            fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
     return of_config.error("PRESET", str(wrong), fix, (key,) if key else ())
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
-    """The findings of one check. One that fails says so and stops nothing."""
+    """The findings of one check. One that fails is a finding itself and stops nothing."""
     try:
         yield from check(subject)
     except Exception as error:
         name = f"{check.__module__.rpartition('.')[2]}.{check.__name__}"
-        message = f"the check {name} failed and says nothing ({type(error).__name__}: {error})"
-        yield of_software.warning("CHECK", message, "please report it with the preset")
+        message = f"the check {name} failed ({type(error).__name__}: {error})"
+        yield of_software.warning("CHECK", message, "report this together with the preset")
 
 
 def _wrong_without(preset: str) -> UserError | None:

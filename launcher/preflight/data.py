@@ -96,8 +96,8 @@ def _file(subject: Subject, key: str, file: str) -> Finding | None:
     """Whether the file is there, can be read, and has a name that veRL opens."""
     path = Path(file)
     if models.is_toy(file) and not path.exists():
-        made = f"{path.name} of the toy task is made on the first start"
-        return of_data.info("DATA-0", made, "ppo-tui data toy makes it now", (key,))
+        made = f"{path.name} of the toy task is built on the first start"
+        return of_data.info("DATA-0", made, "run `ppo-tui data toy` to build it now", (key,))
     problem = _unreadable(subject, key, file, path)
     return of_data.error("P28", *problem, (key,)) if problem else None
 
@@ -106,25 +106,25 @@ def _unreadable(subject: Subject, key: str, file: str, path: Path) -> tuple[str,
     """P28: why veRL cannot open a file, and what to do."""
     suffixes = (".parquet", ".json", ".jsonl") if subject.at_least("0.7.0") else (".parquet",)
     if path.is_dir():
-        files = f"name the files in it: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet"
-        return f"{file} is a folder, and veRL opens files", files
+        files = f"list its files: [a.parquet,b.parquet], or {file.rstrip('/')}/*.parquet"
+        return f"{file} is a folder; veRL expects files", files
     if path.is_file() and glob.has_magic(file) and not _matching(file):
-        return f"{file}: veRL takes the signs *, ? and [ in a name for a pattern and finds no file", "rename the file"
+        return f"{file}: veRL reads *, ? and [ in a name as a pattern, which matches no file", "rename the file"
     if not path.is_file() and "," in file:
         parts = [part.strip() for part in str(subject.get(key)).split(",")]
-        return f"there is no file {file}: a comma does not separate files", f"write them as a list: [{','.join(parts)}]"
+        return f"file not found: {file}: a comma does not separate files", f"use a list: [{','.join(parts)}]"
     if not path.is_file():
         siblings = beside(path)
-        hint = did_you_mean(path.name, siblings) if siblings else f" (there is no folder {path.parent})"
-        made = "ppo-tui data gsm8k makes GSM8K" if "gsm8k" in file.lower() else "ppo-tui data makes such files"
-        return f"there is no file {file}{hint}", made
+        hint = did_you_mean(path.name, siblings) if siblings else f" (the folder {path.parent} does not exist)"
+        command = "ppo-tui data gsm8k" if "gsm8k" in file.lower() else "ppo-tui data"
+        return f"file not found: {file}{hint}", f"correct the path, or write the file with `{command}`"
     if path.suffix not in suffixes:
-        fix = "ppo-tui data jsonl turns JSON lines and CSV into parquet"
+        fix = "convert JSON lines or CSV to parquet with `ppo-tui data jsonl`"
         if path.suffix.lower() in suffixes:
             fix = f"rename it to {path.with_suffix(path.suffix.lower()).name}"
-        return f"{file}: veRL opens {', '.join(suffixes)}, not '{path.suffix}'", fix
+        return f"{file}: veRL reads {', '.join(suffixes)}, not '{path.suffix}'", fix
     if not os.access(path, os.R_OK):
-        return f"{file} must not be read by you", f"chmod u+r {file}"
+        return f"no permission to read {file}", f"run `chmod u+r {file}`"
     return None
 
 
@@ -132,34 +132,34 @@ def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> It
     """P29: columns and shapes."""
     prompt = subject.get("data.prompt_key", "prompt")
     if "missing" in found:
-        message = f"{file} was not looked into: {subject.python} has no package {found['missing']}"
-        fix = f"{subject.python} -m pip install {found['missing']}, or install veRL there"
+        message = f"{file} was not checked: the package {found['missing']} is not installed for {subject.python}"
+        fix = f"run `{subject.python} -m pip install {found['missing']}`, or install veRL there"
         yield of_data.info("DATA-1", message, fix, (key,))
         return
     if "failed" in found:
-        fix = "try again, or see what the interpreter of veRL lacks with ppo-tui doctor"
-        yield of_data.warning("DATA-1", f"{file} was not looked into: {clean(found['failed'])}", fix, (key,))
+        fix = "try again, or run `ppo-tui doctor` to see which packages are missing"
+        yield of_data.warning("DATA-1", f"{file} was not checked: {clean(found['failed'])}", fix, (key,))
         return
     if "problem" in found:
         message = f"{file} cannot be read: {clean(found['problem'])}"
-        yield of_data.error("P28", message, "write it anew, for example with ppo-tui data", (key,))
+        yield of_data.error("P28", message, "write it again, for example with `ppo-tui data`", (key,))
         return
     if not found["rows"]:
-        yield of_data.error("P6", f"{file} has no rows", "write it anew, or name another file", (key,))
+        yield of_data.error("P6", f"{file} has no rows", "write it again, or use another file", (key,))
         return
     columns: dict[str, str] = found["columns"]
     for name in (prompt, "data_source", "reward_model"):
         if name not in columns:
-            hint = did_you_mean(name, columns) or f": it has {', '.join(columns)}"
+            hint = did_you_mean(name, columns) or f"; its columns are {', '.join(columns)}"
             message = f"{file} has no column '{name}'{clean(hint)}"
-            fix = "ppo-tui data writes the columns that veRL reads: prompt, data_source, reward_model"
+            fix = "write it with `ppo-tui data`; veRL reads the columns prompt, data_source, reward_model"
             yield of_data.error("P29", message, fix, ("data.prompt_key",) if name == prompt else (key,))
     if prompt in columns and found["unshaped"]:
         message = (
-            f"{file}: in {found['unshaped']} of {found['measured']} rows '{prompt}' is no list of messages with role "
-            f"and content (its type is {clean(columns[prompt])})"
+            f"{file}: in {found['unshaped']} of {found['measured']} rows, '{prompt}' is not a list of messages with "
+            f"role and content (its type is {clean(columns[prompt])})"
         )
-        fix = 'write prompts as [{"role": "user", "content": "..."}]; ppo-tui data jsonl does so'
+        fix = 'write prompts as [{"role": "user", "content": "..."}], for example with `ppo-tui data jsonl`'
         yield of_data.error("P29", message, fix, ("data.prompt_key",))
     if "reward_model" in columns and found["untrue"]:
         message = f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth"

@@ -14,7 +14,7 @@ _BUFFERS = GIB // 10  # what vLLM counts beside weights, its profile run and KV 
 
 
 def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
-    """vLLM wants its whole share free at its start, even where its KV cache is set to be small."""
+    """vLLM requires its whole share free at its start, even where its KV cache is set to be small."""
     plan = found.plan
     if subject.machine.assumed or plan.utilisation is None or plan.of_free:
         return
@@ -22,12 +22,12 @@ def free_share(subject: Subject, found: Estimate) -> Iterator[Finding]:
         trained = found.phases[0].gpu - rollout_memory.share(plan, found.gpu_total or 0)
         wanted = trained + rollout_memory.asked(plan, gpu.usable)
         if wanted <= gpu.usable and wanted > gpu.total - gpu.used:
-            holders = f", held by {', '.join(gpu.others[:3])}" if gpu.others else ""
+            holders = f" (in use by {', '.join(gpu.others[:3])})" if gpu.others else ""
             message = (
-                f"the engine will not start: GPU {index} has {gib(gpu.total - gpu.used)} GiB free of "
-                f"{gib(gpu.total)}{holders}, and models and engine take {gib(wanted)} GiB there"
+                f"the engine cannot start: GPU {index} has {gib(gpu.total - gpu.used)} of {gib(gpu.total)} GiB free"
+                f"{holders}, and models and engine need {gib(wanted)} GiB"
             )
-            fix = "end what holds the GPU, or choose another one with CUDA_VISIBLE_DEVICES"
+            fix = "stop the processes on that GPU, or choose another one with CUDA_VISIBLE_DEVICES"
             yield of_hardware.error("FIT-3", message, fix, (UTILISATION,))
 
 
@@ -47,10 +47,10 @@ def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
         fix = f"set rollout.max_model_len to {plan.longest}, the longest prompt and response"
         change = {"rollout.max_model_len": plan.longest}
     elif plan.kv_cache is not None:
-        fix = f"make it at least {shorter}, and rollout.max_model_len {plan.longest}; or take it out"
+        fix = f"set it to at least {shorter} and rollout.max_model_len to {plan.longest}, or remove it"
     elif share:
         fix = f"set rollout.gpu_memory_utilization to {share:g} and rollout.max_model_len to {plan.longest}"
-    row = f"one row of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
+    row = f"one sequence of {plan.max_model_len} tokens needs {gib(wanted)} GiB of KV cache"
     finding = of_hardware.error if room < wanted else of_hardware.warning
     message = _short(plan, total, room, row)
     keys = (UTILISATION if plan.kv_cache is None else KV_CACHE, "actor_rollout_ref.rollout.max_model_len")
@@ -59,12 +59,12 @@ def longest_row(found: Estimate, total: int) -> Iterator[Finding]:
 
 def _short(plan: Plan, total: int, room: int, row: str) -> str:
     if plan.kv_cache is not None:
-        return f"kv_cache_memory_bytes is {gib(room)} GiB, and {row}"
+        return f"kv_cache_memory_bytes is {gib(room)} GiB, but {row}"
     share = f"the engine's share, {plan.utilisation:g} x {gib(total)} GiB,"
     if room <= 0:
-        return f"{share} does not even hold its weights, {gib(rollout_memory.weights(plan))} GiB"
-    work = f"about {gib(_work(plan))} to work in"
-    return f"{share} leaves {gib(room)} GiB beside its weights, and {row} and {work}"
+        return f"{share} is less than its weights, {gib(rollout_memory.weights(plan))} GiB"
+    work = f"about {gib(_work(plan))} GiB of working memory"
+    return f"{share} leaves {gib(room)} GiB besides its weights, but {row} and {work}"
 
 
 def row_room(found: Estimate) -> int:

@@ -1,4 +1,4 @@
-"""What a check has to say."""
+"""What a check finds."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Findings:
         return Finding(id, self.group, "warning", tuple(keys), message, fix, change)
 
     def info(self, id: str, message: str, fix: str, keys: Sequence[str] = (), change: Change | None = None) -> Finding:
-        """What a person should know of."""
+        """What a person should know."""
         return Finding(id, self.group, "info", tuple(keys), message, fix, change)
 
 

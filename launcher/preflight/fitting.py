@@ -28,15 +28,17 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if found is None and models.is_toy(str(subject.get(MODEL_PATH))):
         return  # not made yet, and small
     if found is None and not subject.is_fsdp:
-        message = f"the memory of model_engine={subject.get('model_engine')} cannot be estimated, only FSDP's"
-        fix = "start with small micro-batches, and watch the GPU's memory in the first steps"
+        message = f"memory cannot be estimated for model_engine={subject.get('model_engine')}, only for FSDP"
+        fix = "start with small micro-batches, and watch GPU memory in the first steps"
         yield of_hardware.info("FIT-0", message, fix, ("model_engine",))
         return
     if found is None:
-        yield _unknown(MODEL_PATH, f"{subject.get(MODEL_PATH)}: its memory cannot be estimated")
+        yield _unknown(MODEL_PATH, f"{subject.get(MODEL_PATH)} is unknown: its memory cannot be estimated")
         return
     if found.plan.critic_guessed:
-        yield _unknown(CRITIC_PATH, f"the critic, {subject.get(CRITIC_PATH)}: it is counted as large as the actor")
+        yield _unknown(
+            CRITIC_PATH, f"the critic, {subject.get(CRITIC_PATH)}, is unknown: it counts as large as the actor"
+        )
     yield from _host(subject, found)
     if found.gpu_total is not None and not subject.on_cpu:
         yield from _phases(subject, found, found.gpu_total)
@@ -45,8 +47,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
 
 
 def _unknown(key: str, what: str) -> Finding:
-    message = f"nothing is known about the size of {what}"
-    return of_hardware.info("FIT-0", message, "download the model first, or give the folder that holds it", (key,))
+    message = f"the size of {what}"
+    return of_hardware.info("FIT-0", message, "download the model first, or set the path to its folder", (key,))
 
 
 def _phases(subject: Subject, found: Estimate, total: int) -> Iterator[Finding]:
@@ -78,15 +80,18 @@ def _host(subject: Subject, found: Estimate) -> Iterator[Finding]:
     parts = ", ".join(f"{part.label} {gib(part.bytes)}" for part in found.host_parts)
     keys = ("actor_rollout_ref.actor.fsdp_config.param_offload", "actor_rollout_ref.rollout.agent.num_workers")
     if _beyond_host(subject, found):
-        message = f"host memory: at least {gib(found.host)} GiB are needed of {gib(machine.host_total)} ({parts})"
+        message = (
+            f"host memory: the run needs at least {gib(found.host)} GiB, and the machine has "
+            f"{gib(machine.host_total)} GiB ({parts})"
+        )
         fix = "offload less (param_offload, optimizer_offload, offload_policy), or use a smaller model"
         yield of_hardware.error("FIT-5", message, fix, keys)
     elif found.host_high > machine.host_available:
         message = (
-            f"host memory: up to {gib(found.host_high)} GiB may be needed, {gib(machine.host_available)} are available "
-            f"({parts})"
+            f"host memory: the run may need up to {gib(found.host_high)} GiB, and {gib(machine.host_available)} GiB "
+            f"are available ({parts})"
         )
-        fix = "fewer processes: rollout.agent_workers=1, reward.workers=1, data.dataloader_num_workers=0"
+        fix = "use fewer processes: rollout.agent_workers=1, reward.workers=1, data.dataloader_num_workers=0"
         change = {"rollout.agent_workers": 1, "reward.workers": 1, "data.dataloader_num_workers": 0}
         yield of_hardware.warning("FIT-6", message, fix, keys, change)
 
@@ -99,24 +104,24 @@ def _beyond_host(subject: Subject, found: Estimate) -> bool:
 def _what_helps(subject: Subject, now: Estimate, worst: Phase, *, certain: bool) -> tuple[Change | None, str]:
     """The first change with which everything is likely to fit, else (`certain`) may fit at all, else two."""
     if worst.name == "reward model":
-        return None, f"set {_SCORING} lower, or give that model GPUs of its own (reward.model_own_gpus=true)"
+        return None, f"lower {_SCORING}, or use separate GPUs for the reward model (reward.model_own_gpus=true)"
     possible = list(_possible(subject, now))
     second = next((each for each in possible if certain and _fits(each[1], surely=True)), None)
     for change, found in possible:
         if _fits(found):
-            cheaper = f"; {setting(second[0])} alone may do" if second and second[0] != change else ""
-            return (change, f"{setting(change)} make{'s' * (len(change) == 1)} it fit: {_range(found)}{cheaper}")
+            cheaper = f"; {setting(second[0])} alone may be enough" if second and second[0] != change else ""
+            return change, f"set {setting(change)}: {_range(found)}{cheaper}"
     if second is not None:
-        return second[0], f"{setting(second[0])} may make it fit: {_range(second[1])}"
+        return second[0], f"set {setting(second[0])}, which may be enough: {_range(second[1])}"
     first = min(possible, key=lambda each: _highest(each[1]), default=None)
     for change, found in _possible(subject.with_fields(first[0]), now) if first else ():
         if first and _fits(found):
-            both = f"{setting(first[0])}, with {setting(change)},"
-            return {**first[0], **change}, f"no single change is enough: {both} make it fit: {_range(found)}"
+            both = f"{setting(first[0])} together with {setting(change)}"
+            return {**first[0], **change}, f"no single change is enough; set {both}: {_range(found)}"
     lora = "" if now.plan.actor.trainable < now.plan.actor.parameters else " or LoRA (model.lora_rank=16)"
     policy = "actor.offload_policy and critic.offload_policy" if now.plan.critic else "actor.offload_policy"
     return None, (
-        f"no single change is enough: use more GPUs, a smaller model{lora}, or shorter micro-batches with "
+        f"no single change is enough; use more GPUs, a smaller model{lora}, or smaller micro-batches with "
         f"actor.strategy=fsdp2 and {policy}"
     )
 
@@ -201,7 +206,7 @@ def _ends(phase: Phase) -> str:
 def _supposed(phase: Phase) -> str:
     """What the upper end supposes."""
     always = phase.name in ("engine start", "rollout", "reward model", "weights to engine", "checkpoint")
-    return "" if always else "when micro-batches are full of the longest rows, "
+    return "" if always else "if micro-batches are full of the longest sequences, "
 
 
 def _keys(phase: Phase) -> tuple[str, ...]:
@@ -227,4 +232,4 @@ def _keys(phase: Phase) -> tuple[str, ...]:
 def _range(found: Estimate) -> str:
     worst = found.worst
     assert worst is not None
-    return f"then '{worst.name}' needs {gib(worst.gpu)} to {gib(worst.gpu_high)} GiB"
+    return f"'{worst.name}' then needs {gib(worst.gpu)} to {gib(worst.gpu_high)} GiB"

@@ -9,7 +9,7 @@ from launcher.preflight.subject import subject
 from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
 
-FORCE = "--force starts it all the same"
+FORCE = "use --force to start it anyway"
 
 
 class Refused(UserError):

@@ -49,24 +49,24 @@ def of_machine(machine: Machine, python: str) -> Iterator[Finding]:
         sampler = Sampler()
         sampler.close()
         why = (sampler.missing or "NVML finds none").removeprefix("no GPU figures: ")
-        yield of_hardware.info("HW-1", f"no GPU: {why}", "the preset toy-cpu runs without one")
+        yield of_hardware.info("HW-1", f"no GPU: {why}", "use the preset toy-cpu, which runs without one")
     yield from disk(paths.runs_dir(), 50 * GIB, "a run with checkpoints of a 0.5B model")
     if machine.host_available < 16 * GIB and machine.gpus:
         message = (
-            f"{gib(machine.host_available)} GiB of host memory are available; veRL's processes alone take 10 to 25 GiB"
+            f"{gib(machine.host_available)} GiB of host memory available; veRL's processes alone need 10 to 25 GiB"
         )
-        yield of_hardware.warning("HW-6", message, "end what holds it, or give fewer workers")
+        yield of_hardware.warning("HW-6", message, "stop other processes, or use fewer workers")
     yield from limits(len(machine.gpus) > 1)
     yield from ray_folder(os.environ)
 
 
 def gpus(machine: Machine, wanted: int) -> Iterator[Finding]:
-    """Who holds the GPUs that the run would take."""
+    """Who uses the GPUs that the run would use."""
     for index, gpu in enumerate(machine.gpus[:wanted]):
         if gpu.used * 20 > gpu.total or gpu.others:
-            holders = ", ".join(gpu.others) or "nobody that can be seen from here"
-            message = f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB are held by {holders}"
-            yield of_hardware.warning("HW-2", message, "end it, or choose other GPUs with CUDA_VISIBLE_DEVICES")
+            holders = ", ".join(gpu.others) or "processes that are not visible from here"
+            message = f"GPU {index} ({gpu.name}): {gib(gpu.used)} of {gib(gpu.total)} GiB are in use by {holders}"
+            yield of_hardware.warning("HW-2", message, "stop them, or choose other GPUs with CUDA_VISIBLE_DEVICES")
 
 
 def driver(python: str) -> Iterator[Finding]:
@@ -98,13 +98,13 @@ def check_driver(cuda: str | None, driver: str, number: int, powers: Iterable[tu
     """`cuda` of torch ("13.0"), `number` of the driver (13000), compute capabilities of the GPUs."""
     reaches = _dotted(number)
     if cuda is not None and int(cuda.partition(".")[0]) > number // 1000:
-        message = f"torch was built for CUDA {cuda}, and driver {driver} reaches {reaches}"
-        yield of_hardware.error("HW-3", message, f"a newer driver, or a torch for CUDA {number // 1000}.x")
+        message = f"torch was built for CUDA {cuda}, but driver {driver} supports at most {reaches}"
+        yield of_hardware.error("HW-3", message, f"install a newer driver, or a torch for CUDA {number // 1000}.x")
     for index, power in enumerate(powers):
         if tuple(power) < (8, 0):
             message = (
-                f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and flash-attn need 8.0 (Ampere) or "
-                "newer"
+                f"GPU {index} has compute capability {power[0]}.{power[1]}: bf16 and flash-attn require 8.0 (Ampere) "
+                "or newer"
             )
             yield of_hardware.error("HW-4", message, "use a newer GPU")
 
@@ -126,10 +126,10 @@ def checkpoints(subject: Subject) -> Iterator[Finding]:
     free = _free(paths.runs_dir())
     if free is None or free > count * one:
         return
-    keeps = f"{count - 1} are kept, and one more is written" if isinstance(kept, int) else "all of them are kept"
+    keeps = f"{count - 1} are kept while one more is written" if isinstance(kept, int) else "all of them are kept"
     finding = of_hardware.error if free < one else of_hardware.warning
-    message = f"a checkpoint takes {gib(one)} GiB and {keeps}; {gib(free)} GiB are free below {paths.runs_dir()}"
-    fix = "make room, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)"
+    message = f"a checkpoint takes {gib(one)} GiB, and {keeps}; {gib(free)} GiB are free in {paths.runs_dir()}"
+    fix = "free disk space, set PPO_TUI_HOME to a larger disk, or keep fewer (trainer.max_actor_ckpt_to_keep=1)"
     keys = ("trainer.save_freq", "trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
     yield finding("HW-5", message, fix, keys)
 
@@ -138,27 +138,31 @@ def disk(folder: Path, wanted: int, what: str) -> Iterator[Finding]:
     """Free space where runs are kept."""
     free = _free(folder)
     if free is not None and free < wanted:
-        message = f"{gib(free)} GiB are free below {folder}; {what} takes {gib(wanted)}"
-        yield of_hardware.warning("HW-5", message, "make room, or set PPO_TUI_HOME to a larger disk")
+        message = f"{gib(free)} GiB are free in {folder}; {what} needs {gib(wanted)} GiB"
+        yield of_hardware.warning("HW-5", message, "free disk space, or set PPO_TUI_HOME to a larger disk")
 
 
 def limits(several: bool) -> Iterator[Finding]:
     """Shared memory and the limits of this login."""
     shm = _free(SHM)
     if shm is None or shm < GIB:
-        have = "missing" if shm is None else f"{gib(shm)} GiB free"
+        have = "is missing" if shm is None else f"has {gib(shm)} GiB free"
         finding = of_hardware.error if several else of_hardware.warning
-        message = f"/dev/shm is {have}: Ray falls back to /tmp, and GPUs cannot talk to each other through it"
-        yield finding("HW-7", message, "in Docker: --shm-size=16g; else mount -o remount,size=16G /dev/shm")
+        message = f"/dev/shm {have}: Ray falls back to /tmp, and GPUs cannot communicate through it"
+        yield finding(
+            "HW-7", message, "in Docker, use --shm-size=16g; otherwise run `mount -o remount,size=16G /dev/shm`"
+        )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FILES_NEEDED:
         most = FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, FILES_WANTED)
-        fix = f"ulimit -n {most} before the start" + ("" if most > soft else ", which an administrator must allow")
-        yield of_hardware.warning("HW-8", f"a process may open {soft} files (ulimit -n); Ray wants {FILES_WANTED}", fix)
+        fix = f"run `ulimit -n {most}` before the start" + ("" if most > soft else "; an administrator must allow it")
+        yield of_hardware.warning(
+            "HW-8", f"the limit is {soft} open files (ulimit -n); Ray requires {FILES_WANTED:,}", fix
+        )
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if several and locked != resource.RLIM_INFINITY and locked < GIB:
-        message = f"{locked // 1024} KiB may be locked in memory (ulimit -l); InfiniBand wants all"
-        yield of_hardware.info("HW-8", message, "ulimit -l unlimited, where there is InfiniBand")
+        message = f"the limit is {locked // 1024} KiB of locked memory (ulimit -l); InfiniBand requires no limit"
+        yield of_hardware.info("HW-8", message, "with InfiniBand, run `ulimit -l unlimited`")
 
 
 def ray_folder(env: Any) -> Iterator[Finding]:
@@ -167,15 +171,15 @@ def ray_folder(env: Any) -> Iterator[Finding]:
     length = len((folder.rstrip("/") + SOCKET).encode())
     if length > SOCKET_PATH:
         message = (
-            f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and {SOCKET_PATH} are possible: Ray cannot "
+            f"RAY_TMPDIR={folder} makes socket paths of {length} bytes, and the limit is {SOCKET_PATH}: Ray cannot "
             "start"
         )
-        yield of_hardware.error("HW-9", message, "export RAY_TMPDIR=/tmp, or another short folder")
+        yield of_hardware.error("HW-9", message, "set RAY_TMPDIR to /tmp, or another short path")
     with contextlib.suppress(OSError):
         usage = shutil.disk_usage(_existing(Path(folder)))
         if usage.free * 20 < usage.total:
-            message = f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray refuses to spill objects there"
-            yield of_hardware.warning("HW-9", message, "rm -r /tmp/ray/session_* of runs that ended, or set RAY_TMPDIR")
+            message = f"{folder} is over 95 % full ({gib(usage.free)} GiB free): Ray does not spill objects there"
+            yield of_hardware.warning("HW-9", message, "remove /tmp/ray/session_* of ended runs, or set RAY_TMPDIR")
 
 
 def _cuda(python: str) -> str | None:

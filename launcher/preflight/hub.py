@@ -24,39 +24,39 @@ def absent(name: str, key: str, env: Mapping[str, str]) -> Iterator[Finding]:
     """What becomes of a name that is no folder here."""
     keys = (key,)
     if models.is_toy(name):
-        message = "the toy model is made on the first start"
-        yield of_model.info("MODEL-0", message, "ppo-tui data toy makes it now", keys)
+        message = "the toy model is built on the first start"
+        yield of_model.info("MODEL-0", message, "run `ppo-tui data toy` to build it now", keys)
         return
     if name.startswith(SITE):
         short = "/".join(name.removeprefix(SITE).split("/")[:2])
-        yield of_model.error("MODEL-4", f"{name} is an address, and veRL wants a name", f"write {short}", keys)
+        yield of_model.error("MODEL-4", f"{name} is a URL; veRL expects a name", f"use {short}", keys)
         return
     if name.startswith(("/", "~", ".")) or name.count("/") > 1 or not _NAME.fullmatch(name):
         yield _nowhere(name, key)
         return
     cache, near = models.hub_cache(env), _near(name, env)
     if offline(env):
-        message = f"{name} is not in the cache {cache}{near}, and HF_HUB_OFFLINE forbids to fetch it"
-        yield of_model.error("MODEL-4", message, f"HF_HUB_OFFLINE=0 hf download {name}", keys)
+        message = f"{name} is not in the cache {cache}{near}, and HF_HUB_OFFLINE disables downloads"
+        yield of_model.error("MODEL-4", message, f"run `HF_HUB_OFFLINE=0 hf download {name}`", keys)
         return
     status = ask(name, env)
     if status == 200:
         facts = models.facts(name, env)
         size = f", about {gib(2 * facts.parameters)} GiB" if facts else ""
         message = f"{name} will be downloaded on the first start{size}"
-        yield of_model.info("MODEL-5", message, f"hf download {name} does so now", keys)
+        yield of_model.info("MODEL-5", message, f"run `hf download {name}` to download it now", keys)
     elif status in (401, 403):
-        message = f"{name} is gated or does not exist: the hub answers {status} without a login{near}"
-        fix = f"accept its conditions on huggingface.co/{name}, then 'hf auth login' or export HF_TOKEN"
+        message = f"{name} is gated or does not exist: the hub returns {status} without a login{near}"
+        fix = f"accept its terms on huggingface.co/{name}, then run `hf auth login` or set HF_TOKEN"
         if logged_in(env):
-            yield of_model.warning("MODEL-6", message, "see that your token may read it", keys)
+            yield of_model.warning("MODEL-6", message, "make sure that your token has access to it", keys)
         else:
             yield of_model.error("MODEL-6", message, fix, keys)
     elif status == 404:
-        yield of_model.error("MODEL-4", f"the hub has no model {name}{near}", "correct the name", keys)
+        yield of_model.error("MODEL-4", f"no model {name} on the Hugging Face hub{near}", "correct the name", keys)
     else:
         message = f"{name} is not on this machine{near}, and the hub cannot be reached ({clean(str(status))})"
-        fix = f"copy the model here and give its folder, or set HF_ENDPOINT to a mirror; cache: {cache}"
+        fix = f"copy the model here and use its folder, or set HF_ENDPOINT to a mirror; cache: {cache}"
         yield of_model.error("MODEL-7", message, fix, keys)
 
 
@@ -64,13 +64,13 @@ def _nowhere(name: str, key: str) -> Finding:
     """A path that leads nowhere, or no name at all."""
     path = Path(name)
     if path.is_file():
-        message = f"{name} is a file, and a model is a folder"
+        message = f"{name} is a file; a model is a folder"
     elif name.startswith(("/", "~", ".")) or name.count("/") > 1:
         near = did_you_mean(path.name, beside(path))
-        message = f"there is no folder {name}{near}"
+        message = f"folder not found: {name}{near}"
     else:
-        message = f"'{name}' is no folder, and no name that a model can have"
-    fix = "name the folder with config.json, or a model on the Hugging Face hub"
+        message = f"'{name}' is neither a folder nor a valid model name"
+    fix = "use the folder with config.json, or the name of a model on the Hugging Face hub"
     return of_model.error("MODEL-4", message, fix, (key,))
 
 
@@ -95,7 +95,7 @@ def ask(name: str, env: Mapping[str, str]) -> int | str:
     except urllib.error.HTTPError as error:
         return error.code
     except (ValueError, http.client.HTTPException):  # whose text quotes the address, with a password in it
-        return "HF_ENDPOINT is no valid address"
+        return "HF_ENDPOINT is not a valid URL"
     except OSError as error:
         return str(getattr(error, "reason", error)) or type(error).__name__
 

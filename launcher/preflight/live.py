@@ -82,7 +82,7 @@ def _words(where: Any) -> str:
     if not where.gpus:
         return "no GPU here"
     size = f"{len(where.gpus)} x {gib(where.gpus[0].total)} GiB"
-    return f"{size}, assumed from what it needs" if where.assumed else f"{where.gpus[0].name}, {size}"
+    return f"{size}, assumed from the preset's needs" if where.assumed else f"{where.gpus[0].name}, {size}"
 
 
 def main() -> None:

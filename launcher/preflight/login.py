@@ -1,4 +1,4 @@
-"""What this login brings along: Ray that somebody left, variables, what happens at log-out, the terminal."""
+"""This login: leftover Ray processes, variables, what happens at log-out, the terminal."""
 
 import contextlib
 import getpass
@@ -35,10 +35,10 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
     yield from ray_sessions(RAY_SESSIONS)
     if env.get("RAY_ADDRESS") and not joins:
         message = (
-            f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui takes it out for its runs, other "
+            f"RAY_ADDRESS is set ({without_login(env['RAY_ADDRESS'])}): ppo-tui unsets it for its runs, other "
             "commands would join that cluster"
         )
-        yield of_hardware.info("LOGIN-2", message, "unset RAY_ADDRESS, or name it in cluster.address")
+        yield of_hardware.info("LOGIN-2", message, "unset RAY_ADDRESS, or set cluster.address to it")
     yield from ports(PORTS)
     yield from at_logout(LOGIND, LINGER)
     if env.get("TMUX"):
@@ -46,7 +46,7 @@ def of_login(env: Mapping[str, str], *, joins: bool = False) -> Iterator[Finding
 
 
 def ray_left() -> Iterator[Finding]:
-    """Ray processes of this user whose session has no leader any more: nobody will end them."""
+    """Ray processes of this user whose session leader has exited: nothing will stop them."""
     left, running = [], 0
     for process in psutil.process_iter(["name", "uids"]):
         with contextlib.suppress(psutil.Error, OSError):
@@ -59,17 +59,18 @@ def ray_left() -> Iterator[Finding]:
         age = time.time() - min(process.create_time() for process in left)
         pids = " ".join(str(process.pid) for process in left)
         message = (
-            f"{len(left)} Ray processes of yours were left by a run that is gone, the oldest {duration(age)} ago: they "
-            "hold memory and perhaps a GPU"
+            f"{len(left)} of your Ray processes are left over from an ended run, the oldest is {duration(age)} old: "
+            "they use memory and perhaps a GPU"
         )
-        yield of_hardware.warning("LOGIN-1", message, f"kill {pids}")
+        yield of_hardware.warning("LOGIN-1", message, f"run `kill {pids}`")
     if running:
-        message = f"{running} Ray instance{'s' * (running > 1)} of yours run here: GPUs, memory and CPUs are shared"
-        yield of_hardware.info("LOGIN-1", message, "ppo-tui runs shows which are its own")
+        count = "1 of your Ray instances is" if running == 1 else f"{running} of your Ray instances are"
+        message = f"{count} running here: GPUs, memory and CPUs are shared"
+        yield of_hardware.info("LOGIN-1", message, "run `ppo-tui runs` to see which belong to its runs")
 
 
 def ray_sessions(folder: Path) -> Iterator[Finding]:
-    """Session folders that ended runs left: they grow to tens of GiB."""
+    """Session folders of ended runs: they grow to tens of GiB."""
     sessions = list(folder.glob("session_2*")) if folder.is_dir() else []
     if len(sessions) < 3:
         return
@@ -82,8 +83,8 @@ def ray_sessions(folder: Path) -> Iterator[Finding]:
             if time.monotonic() > deadline:
                 break
     if size > 10 * GIB:
-        message = f"{len(sessions)} Ray sessions in {folder} hold {gib(size)} GiB or more"
-        yield of_hardware.warning("LOGIN-3", message, f"rm -r {folder}/session_2* when no Ray runs")
+        message = f"{len(sessions)} Ray sessions in {folder} use {gib(size)} GiB or more"
+        yield of_hardware.warning("LOGIN-3", message, f"run `rm -r {folder}/session_2*` when Ray is not running")
 
 
 def ports(file: Path) -> Iterator[Finding]:
@@ -91,8 +92,8 @@ def ports(file: Path) -> Iterator[Finding]:
     with contextlib.suppress(OSError, ValueError):
         first, last = map(int, file.read_text().split())
         if last - first < 1000:
-            message = f"only the ports {first} to {last} are handed out here; a run takes some tens"
-            yield of_hardware.warning("LOGIN-4", message, "sysctl net.ipv4.ip_local_port_range='32768 60999'")
+            message = f"only ports {first} to {last} are available here; a run uses several dozen"
+            yield of_hardware.warning("LOGIN-4", message, "run `sysctl net.ipv4.ip_local_port_range='32768 60999'`")
 
 
 def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
@@ -106,18 +107,18 @@ def at_logout(logind: Path, linger: Path) -> Iterator[Finding]:
                 if name.strip() == "KillUserProcesses":
                     kills = value.strip().lower() in ("yes", "true", "1", "on")
     if kills and not (linger / _user()).exists():
-        message = "this system kills your processes when you log out (KillUserProcesses=yes), runs too"
-        yield of_hardware.warning("LOGIN-5", message, "loginctl enable-linger")
+        message = "this system kills your processes, including runs, when you log out (KillUserProcesses=yes)"
+        yield of_hardware.warning("LOGIN-5", message, "run `loginctl enable-linger`")
 
 
 def tmux(escape_time: str | None, clipboard: str | None) -> Iterator[Finding]:
-    """Settings of tmux that the screen feels."""
+    """Settings of tmux that affect the screen."""
     if escape_time and escape_time.isdigit() and int(escape_time) > ESCAPE_TIME:
-        message = f"tmux waits {escape_time} ms after Escape before it passes the key on"
-        yield of_software.info("LOGIN-6", message, "set -sg escape-time 10 in ~/.tmux.conf")
+        message = f"tmux delays the Escape key by {escape_time} ms"
+        yield of_software.info("LOGIN-6", message, "add `set -sg escape-time 10` to ~/.tmux.conf")
     if clipboard == "off":
-        message = "tmux keeps what is copied from your clipboard (set-clipboard is off)"
-        yield of_software.info("LOGIN-6", message, "set -g set-clipboard on in ~/.tmux.conf")
+        message = "tmux does not pass copied text to your clipboard (set-clipboard is off)"
+        yield of_software.info("LOGIN-6", message, "add `set -g set-clipboard on` to ~/.tmux.conf")
 
 
 def _user() -> str:

@@ -54,7 +54,7 @@ def assumed(text: str) -> Machine:
     """`4x24`: four GPUs of 24 GiB, all free. Raises UserError."""
     match = _ASSUMED.fullmatch(text.strip().lower())
     if match is None or not int(match[1]) or float(match[2]) < 1:
-        raise UserError(f"'{text}' is no machine: write GPUs x GiB of each, such as 1x24")
+        raise UserError(f"'{text}' is not a valid machine; use GPUs x GiB of each, such as 1x24")
     total = int(float(match[2]) * GIB)
     gpu = Gpu(f"{match[2]} GiB GPU", total, 0, reserved=int(0.3 * GIB + _RESERVED * total))
     return Machine((gpu,) * int(match[1]), 0, 0, 0, assumed=True)

@@ -141,7 +141,7 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
         copies = 2 * (own_shape.embedding * heads + 2 * sum(a * b for a, b in own_shape.linear))
         moving = [Part("activations", activations, False), Part("logits", logits, False)]
         if model.gradients * own > activations + logits:  # Adam's step comes when those are gone
-            moving = [Part("Adam's temporaries", model.gradients, False)]
+            moving = [Part("Adam temporaries", model.gradients, False)]
         return (
             *others,
             Part(f"{label} weights", model.weights * own, True),
@@ -156,13 +156,13 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
 
     idle = [Part(f"{model.name} idle", model.idle(), True) for model in models]
     start = [Part(f"{model.name} weights", model.idle(with_adam=False), True) for model in models]
-    start.append(Part("reference, not yet moved off", first, True))
-    loaded = Part("actor weights back", actor.back, True)
+    start.append(Part("reference, not yet offloaded", first, True))
+    loaded = Part("actor weights, reloaded", actor.back, True)
     tokens = sizes.log_prob_tokens
     passed = max(logits(shape, tokens, sizes.log_prob_logit), tokens * layer_bytes(shape))
     passing = [Part(RESUMED, first, False), Part("logits and layers", passed, False)]
     # one after the other
-    saved = Part("weights of the model that is saved", max(model.back for model in models), True)
+    saved = Part("weights of the saved model", max(model.back for model in models), True)
     phases = [
         Phase("engine start", (*start, *awake, *waiting, Part("CUDA context", FRESH, False))),
         Phase("rollout", (*idle, *awake, *waiting, resumed, context)),
@@ -200,8 +200,8 @@ def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:
     return (
         *([loaded] if sizes.staged else []),
         Part("engine weights", rollout_memory.weights(sizes) * sizes.sleeps, True),
-        Part("bucket of weights", sizes.bucket, False),
-        Part("copy of the weights", sizes.copied, False),
+        Part("weight bucket", sizes.bucket, False),
+        Part("weight copy", sizes.copied, False),
     )
 
 
@@ -226,7 +226,7 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
         if model and subject.on_cpu:
             parts.append(Part(f"{model.name}", model.weights + model.adam + model.gradients, True))
         elif model and model.host():
-            parts.append(Part(f"{model.name} moved off the GPUs", model.host() * on_node, True))
+            parts.append(Part(f"{model.name}, offloaded", model.host() * on_node, True))
     if sizes.reference:
         parts.append(Part("reference", sizes.reference, True))
     largest = max(model.weights + model.adam for model in (sizes.actor, sizes.critic) if model) * on_node
@@ -239,7 +239,7 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
         2 * int(subject.get("data.dataloader_num_workers", 8) or 0),
     ]
     count = 4 + sum(each for each in workers if isinstance(each, int))
-    parts.append(Part(f"{count} processes of Ray, rewards and data", count * PROCESS, False))
+    parts.append(Part(f"{count} Ray, reward and data processes", count * PROCESS, False))
     if not subject.on_cpu:
         engines = 1 if sizes.reward_model is None else 2
         parts.append(Part("trainers and engines", on_node * (TRAINER + engines * ENGINE), False))
@@ -252,7 +252,7 @@ def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
     for model in (sizes.actor, sizes.critic):
         if model:
             lora = model.trainable < model.parameters
-            part = f", {number(model.trainable)} of them trained" if lora else ""
+            part = f", {number(model.trainable)} trained" if lora else ""
             over = f" over {model.shards} GPUs" if model.shards > 1 else ""
             lines.append(
                 f"{model.name}: {number(model.parameters)} parameters{part} x {model.element} B weights, "
@@ -269,7 +269,7 @@ def _formula(sizes: Plan, total: int | None) -> tuple[str, ...]:
         ("update", sizes.update_tokens, sizes.update_logit),
     ):
         lines.append(
-            f"logits, {name}: {tokens} tokens x {shape.vocab} words x {each:g} B = "
+            f"logits, {name}: {tokens} tokens x {shape.vocab} vocabulary x {each:g} B = "
             f"{gib(logits(shape, tokens, each))} GiB"
         )
     kept = activations(shape, sizes.update_tokens, sizes)

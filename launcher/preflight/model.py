@@ -1,4 +1,4 @@
-"""The model: does it suit the settings, is it here and whole, can it be had?"""
+"""The model: does it suit the settings, is it here and complete, can it be downloaded?"""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -68,7 +68,7 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     tensor = subject.get(TENSOR, 1)
     if isinstance(tensor, int) and not _shared(heads, kv, tensor):
         fitting = max(size for size in range(1, tensor) if _shared(heads, kv, size) and subject.gpus % size == 0)
-        message = f"{facts.name} has {_counted(heads, kv)}, which {tensor} GPUs cannot share"
+        message = f"{facts.name} has {_counted(heads, kv)}, which cannot be split over {tensor} GPUs"
         fix = f"set rollout.tensor_model_parallel_size to {fitting}"
         yield of_model.error("MODEL-1", message, fix, (TENSOR,), {"rollout.tensor_model_parallel_size": fitting})
     places = [(ULYSSES, "actor.ulysses_sequence_parallel_size")]
@@ -78,7 +78,7 @@ def _heads(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
         sharing = subject.get(key, 1)
         if isinstance(sharing, int) and not _shared(heads, kv, sharing):
             message = (
-                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism over {sharing} GPUs cannot share"
+                f"{facts.name} has {_counted(heads, kv)}, which sequence parallelism cannot split over {sharing} GPUs"
             )
             yield of_model.error("P26", message, f"set {field or key} to 1", (key,), {field: 1} if field else None)
 
@@ -89,7 +89,7 @@ def _shared(heads: int, kv: int, gpus: int) -> bool:
 
 
 def _counted(heads: int, kv: int) -> str:
-    return f"{heads} attention heads" + (f" and {kv} key heads" if kv != heads else "")
+    return f"{heads} attention heads" + (f" and {kv} key-value heads" if kv != heads else "")
 
 
 def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
@@ -97,31 +97,32 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
     longest, limit = subject.get(MODEL_LENGTH), context
     lengths = subject.get("data.max_prompt_length", 512), subject.get("data.max_response_length", 512)
     if isinstance(longest, int) and context and longest > context:
-        message = f"rollout.max_model_len is {longest}, and {facts.name} reaches {context} tokens"
+        message = f"rollout.max_model_len is {longest}; the context of {facts.name} is {context} tokens"
         fix = f"set rollout.max_model_len to {context}"
         yield of_model.error("P17", message, fix, (MODEL_LENGTH,), {"rollout.max_model_len": context})
     if context and all(isinstance(each, int) for each in lengths) and sum(lengths) > limit:
         message = (
-            f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens, and {facts.name} reaches {context}"
+            f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens; the context of {facts.name} is "
+            f"{context}"
         )
         fix = (
             f"set data.max_response_length to {context - lengths[0]}"
             if lengths[0] < context
-            else f"shorten both to {context} tokens together"
+            else f"shorten both to {context} tokens in total"
         )
         yield of_model.error("MODEL-2", message, fix, ("data.max_prompt_length", "data.max_response_length"))
 
 
 def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:
-    again = "download or copy it again, whole" if str(folder) == name else f"hf download {name} fetches it"
+    again = "download or copy it again" if str(folder) == name else f"run `hf download {name}` to download it"
     return of_model.error("MODEL-3", f"{name}: {message}", fix or again, (key,))
 
 
 def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
     """A model on disk: configuration and weights."""
     if not (folder / "config.json").is_file() and (folder / "adapter_config.json").is_file():
-        fix = "give the model that it was made for, and this folder as model.lora_adapter_path"
-        yield _broken(name, key, folder, "this is a LoRA adapter and no model", fix)
+        fix = "use its base model, and set model.lora_adapter_path to this folder"
+        yield _broken(name, key, folder, "this is a LoRA adapter, not a model", fix)
         return
     wrong = list(_config(subject, name, key, folder))
     if wrong:
@@ -133,10 +134,10 @@ def _model(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Find
         text = f"{len(missing)} of {len(files) + len(missing)} weight files are missing: {missing[0]}"
         yield _broken(name, key, folder, text)
     elif cut and (folder / cut[0]).open("rb").read(8) == b"version ":
-        fix = f"git -C {folder} lfs pull fetches it"
-        yield _broken(name, key, folder, f"{cut[0]} is only the pointer of git-lfs", fix)
+        fix = f"run `git -C {folder} lfs pull` to download it"
+        yield _broken(name, key, folder, f"{cut[0]} is only a git-lfs pointer", fix)
     elif cut:
-        yield _broken(name, key, folder, f"{cut[0]} is cut off or no safetensors file")
+        yield _broken(name, key, folder, f"{cut[0]} is truncated or not a safetensors file")
     elif not files and not list(folder.glob("pytorch_model*.bin")):
         yield _broken(name, key, folder, "it has no weights", _of_checkpoint(folder))
 
@@ -150,12 +151,14 @@ def _config(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Fin
     try:
         config = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError):
-        yield _broken(name, key, folder, "its config.json is no JSON")
+        yield _broken(name, key, folder, "its config.json is not valid JSON")
         return
     kinds = config.get("architectures") if isinstance(config, dict) else None
     if subject.at_least("0.9.0") and not (isinstance(kinds, list) and len(kinds) == 1):
-        fix = 'architectures: ["Qwen2ForCausalLM"], for example, stands in the config.json of a whole model'
-        yield _broken(name, key, folder, "its config.json names not one architecture, which veRL demands", fix)
+        fix = 'set architectures in its config.json, for example to ["Qwen2ForCausalLM"]'
+        yield _broken(
+            name, key, folder, "its config.json does not name exactly one architecture, as veRL requires", fix
+        )
 
 
 def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[Finding]:
@@ -163,12 +166,12 @@ def _tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Iterator[
     yield from _any_tokenizer(subject, name, key, folder)
     own = subject.get(TEMPLATE)
     if own and "{" not in str(own):
-        message = f"{TEMPLATE} holds no place for a message ({str(own)[:60]!r}): it is a template's text, no path"
-        fix = "put the template's text there, or beside the tokenizer as chat_template.jinja"
+        message = f"{TEMPLATE} has no placeholder for a message ({str(own)[:60]!r}): set the template, not a path"
+        fix = "set it to the template's text, or save that as chat_template.jinja next to the tokenizer"
         yield of_model.error("P27", message, fix, (TEMPLATE,))
     if has_tokenizer(folder) and not own and not has_chat_template(folder):
         message = f"{name} has no chat template: every prompt would fail in the first step"
-        fix = "use the -Instruct version of the model, or give actor_rollout_ref.model.custom_chat_template"
+        fix = "use the -Instruct version of the model, or set actor_rollout_ref.model.custom_chat_template"
         yield of_model.error("P27", message, fix, (MODEL_PATH, TEMPLATE))
 
 
@@ -180,7 +183,7 @@ def _any_tokenizer(subject: Subject, name: str, key: str, folder: Path) -> Itera
 def _of_checkpoint(folder: Path) -> str:
     """What to do with the folder of a checkpoint, or "" for another one."""
     shards = any(any(each.glob("model_world_size_*")) for each in (folder, folder / "actor", folder.parent))
-    return "ppo-tui merge makes a model of a run's checkpoint" if shards else ""
+    return "run `ppo-tui merge` to convert a run's checkpoint to a model" if shards else ""
 
 
 def has_tokenizer(folder: Path) -> bool:

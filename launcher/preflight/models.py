@@ -195,7 +195,7 @@ def modules(path: str, env: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def weight_files(folder: Path) -> tuple[list[Path], list[str]]:
-    """The safetensors files of a model and the names of those that its index wants and that are missing."""
+    """The safetensors files of a model and the names of those that its index names and that are missing."""
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         wanted = read_json(index).get("weight_map")

@@ -108,7 +108,7 @@ def json_rows(text: str) -> list[dict[str, Any]]:
         try:
             numbered = list(enumerate(json.loads(text), 1))
         except ValueError as error:
-            raise BadRow(f"it begins as a list and is none: {error}") from None
+            raise BadRow(f"it starts like a JSON list but is not valid: {error}") from None
         place = "row"
     else:
         numbered, place = [], "line"
@@ -120,7 +120,7 @@ def json_rows(text: str) -> list[dict[str, Any]]:
                 raise BadRow(f"line {number}{where}") from None
     for number, row in numbered:
         if not isinstance(row, dict):
-            raise BadRow(f"{place} {number} is no object with the columns as names")
+            raise BadRow(f"{place} {number} is not an object with the columns as keys")
         rows.append(row)
     return rows
 

@@ -1,7 +1,7 @@
 """A reward function is tried on real rows before the run, in a process of its own and with a time limit.
 
 veRL loads it after the models and does not stop when it fails: prompts whose score raises are dropped, and a
-run dies only when none is left.
+run fails only when none is left.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,10 +76,10 @@ def checks(subject: Subject) -> Iterable[Finding]:
         each_step = trial.seconds * prompts * n / max(1, workers)
         if each_step > SLOW and not trial.is_async:
             message = (
-                f"one score takes {number(trial.seconds * 1000)} ms, those of a step {duration(each_step)} with "
+                f"one score takes {number(trial.seconds * 1000)} ms, all scores of a step {duration(each_step)} with "
                 f"{workers} workers"
             )
-            fix = "make the function quicker, or give more reward.workers"
+            fix = "make the function faster, or increase reward.workers"
             yield of_data.warning("REWARD-4", message, fix, (REWARD, "reward.num_workers"))
 
 
@@ -95,12 +95,12 @@ def try_out(
 ) -> Trial:
     """Calls the function as veRL does, with a right, a wrong and an empty response to each row."""
     if Path(file).is_dir():
-        return _failed(f"{file} is a folder", "give the Python file with the function")
+        return _failed(f"{file} is a folder", "use the Python file with the function")
     if not Path(file).is_file():
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
-        message = f"there is no file {file}{hint}: veRL would find out in its first step"
-        return _failed(message, "give the path of the Python file, from the folder of the preset or from /")
+        message = f"file not found: {file}{hint}: veRL would fail in the first step"
+        return _failed(message, "use the path of the Python file, absolute or relative to the preset's folder")
     kinds, calls = [], []
     for row in rows:
         source, truth = row.get("data_source") or "", (row.get("reward_model") or {}).get("ground_truth")
@@ -113,8 +113,8 @@ def try_out(
     request = {"file": file, "name": name, "calls": calls, "kwargs": dict(kwargs or {}), "enough": enough}
     found = worker.ask(python, "score_rows.py", request, timeout=timeout, env=env)
     if "failed" in found:
-        late = " for its scores: veRL would wait" if found.get("timeout") else ""
-        return _failed(f"{Path(file).name}: {clean(found['failed'])}{late}", "see that it returns and ends by itself")
+        late = ": veRL would hang" if found.get("timeout") else ""
+        return _failed(f"{Path(file).name}: {clean(found['failed'])}{late}", "make sure that it returns and exits")
     if "error" in found:
         return _failure(Path(file), name, found["error"])
     scores = tuple(found["scores"])
@@ -145,14 +145,14 @@ def _suspicious(file: Path, name: str, scores: tuple[float, ...]) -> Iterable[Fi
     low, high = min(scores), max(scores)
     if low == high and len(scores) >= KINDS:
         message = (
-            f"{name} of {file.name} gives {number(low)} to every answer, right, wrong or empty: nothing can be learned "
-            "from it"
+            f"{name} of {file.name} returns {number(low)} for every response, right, wrong or empty: nothing can be "
+            "learned from it"
         )
-        fix = "see with 'ppo-tui reward test' what it expects of an answer"
+        fix = "run `ppo-tui reward test` to see what it expects of a response"
         yield of_data.warning("REWARD-3", message, fix, (REWARD,))
     elif max(abs(low), abs(high)) > 100:
-        message = f"{name} of {file.name} gives {number(low)} to {number(high)}: PPO is tuned for about 0 to 1"
-        yield of_data.warning("REWARD-5", message, "divide the scores", (REWARD,))
+        message = f"{name} of {file.name} returns {number(low)} to {number(high)}: PPO is tuned for about 0 to 1"
+        yield of_data.warning("REWARD-5", message, "scale the scores down", (REWARD,))
 
 
 def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
@@ -161,23 +161,23 @@ def _failure(file: Path, name: str, error: Mapping[str, Any]) -> Trial:
     what = clean(": ".join(part for part in (error["type"], error["text"]) if part))
     if error["stage"] == "find":
         names = error.get("names") or []
-        there = f": it has {', '.join(names)}" if names else ": it has no function"
+        there = f"; it defines {', '.join(names)}" if names else "; it defines none"
         message = f"{file.name} has no function {name!r}{did_you_mean(name, names) or there}"
-        fix = f"set reward.function to {names[0]}" if names else f"write one: {SIGNATURE}"
+        fix = f"set reward.function to {names[0]}" if names else f"define one: {SIGNATURE}"
         return _failed(message, fix, (NAME,), {"reward.function": names[0]} if len(names) == 1 else None)
     if error["stage"] == "load":
-        return _failed(f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, alone")
+        return _failed(f"{where} cannot be loaded: {what}", "correct the file; it is loaded by its path, on its own")
     if error["stage"] == "value":
         return _failed(f"{name} of {file.name} returns {what}", "return a number, or a dict with 'score'")
     message = f"{name} fails at {where}: {what}"
     if "signal only works in main thread" in what:
         return _failed(
             message,
-            "do without signal.alarm, for example with math_verify's timeouts off: veRL calls the function in a thread",
+            "remove signal.alarm, for example by disabling math_verify's timeouts: veRL calls the function in a thread",
         )
     if error["type"] == "TypeError" and "argument" in what:
-        return _failed(message, f"veRL calls it by names: {SIGNATURE}")
-    return _failed(message, "correct it: an answer whose score fails is dropped from the batch without a word")
+        return _failed(message, f"define it as {SIGNATURE}; veRL passes keyword arguments")
+    return _failed(message, "correct it; veRL silently drops a response if its score fails")
 
 
 def _failed(

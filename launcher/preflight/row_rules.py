@@ -44,7 +44,7 @@ SOURCES = (
 
 
 def known_source(source: str) -> bool:
-    """Whether veRL scores this data source without a function of one's own."""
+    """Whether veRL scores this data source without a custom function."""
     return source in SOURCES or source.startswith("aime")
 
 
@@ -54,7 +54,7 @@ def scored_by_verl(subject: Subject) -> bool:
 
 
 def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
-    """P31: who gives the score. A run dies when none of the rows of a batch has one."""
+    """P31: what gives the score. A run fails when no row of a batch has one."""
     if not scored_by_verl(subject):
         return
     unknown: list[str] = []
@@ -78,7 +78,7 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     message = (
         f"veRL has no reward function for data_source {names}{perhaps(near)}: {' and '.join(parts)} cannot be scored"
     )
-    fix = "give reward.path, a Python file with compute_score, or rows with a data_source that veRL knows"
+    fix = "set reward.path to a Python file with compute_score, or use rows with a data_source that veRL recognizes"
     yield finding("P31", message, fix, (REWARD,))
 
 
@@ -89,21 +89,21 @@ def validates(subject: Subject) -> bool:
 
 
 def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
-    """REWARD-6: ground truths that veRL's own functions find right in no answer."""
+    """REWARD-6: ground truths that veRL's own functions never match."""
     if not scored_by_verl(subject):
         return
     if found["null"]:
         message = (
-            f"{file}: in {found['null']} of {found['measured']} rows reward_model.ground_truth is null: no answer to "
-            "them is ever right"
+            f"{file}: in {found['null']} of {found['measured']} rows, reward_model.ground_truth is null: no response "
+            "to them is ever right"
         )
-        fix = "write the right answer there, or give a reward function of your own with reward.path"
+        fix = "write the right answer there, or set reward.path to your own reward function"
         yield of_data.warning("REWARD-6", message, fix, (key,))
     if found["unlike"]:
         message = (
-            f"{file}: in {found['unlike']} of {found['measured']} rows the ground truth is like "
-            f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k finds in no answer: it compares "
-            "the text of the number after ####"
+            f"{file}: in {found['unlike']} of {found['measured']} rows, the ground truth is like "
+            f"'{clean(found['unlike_one'])}', which veRL's function for openai/gsm8k never matches: it compares the "
+            "text of the number after ####"
         )
         fix = "write the bare number as text, such as '1234', without commas and units"
         yield of_data.warning("REWARD-6", message, fix, (key,))
@@ -115,23 +115,23 @@ def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding
     problem = next((each["template_problem"] for each in found if "template_problem" in each), None)
     if problem is not None:
         message = f"the chat template cannot be applied to the prompts: {clean(problem)}"
-        fix = "use an -Instruct model, or give actor_rollout_ref.model.custom_chat_template"
+        fix = "use an -Instruct model, or set actor_rollout_ref.model.custom_chat_template"
         yield of_model.error("P27", message, fix, ("actor_rollout_ref.model.path",))
         return
     if found and not tokenizer and any(each["measured"] > each["unshaped"] for each in found):
-        message = "the lengths of the prompts were not measured: the model's tokenizer is not here"
-        fix = "download the model first to know them"
+        message = "prompt lengths were not measured: the model's tokenizer is not on this machine"
+        fix = "download the model first to measure them"
         yield of_data.info("DATA-3", message, fix, ("actor_rollout_ref.model.path",))
     total, long, longest = _measured(found, limit)
     if not long:
         return
     rows = sum(each["rows"] for each in found)
     batch, dropped = subject.get("data.train_batch_size", 1024), drops(subject)
-    fate = "will be dropped" if dropped else "lose their beginning, which veRL only warns of"
+    fate = "will be dropped" if dropped else "will lose their beginning, with only a warning from veRL"
     enough = long * 2 <= total and rows * (total - long) // total >= batch
     fix, change = f"set data.max_prompt_length to {longest}", None if enough else {"data.max_prompt_length": longest}
     if enough and not dropped:
-        fix, change = f"{fix}, or data.filter_overlong_prompts to true", {"data.filter_overlong_prompts": True}
+        fix, change = f"{fix}, or set data.filter_overlong_prompts to true", {"data.filter_overlong_prompts": True}
     message = (
         f"{100 * long / total:.3g} % of the training prompts are longer than {limit} tokens and {fate}; the longest "
         f"has {longest}"
@@ -148,8 +148,7 @@ def validation(subject: Subject, found: Found) -> Iterator[Finding]:
     total, long, longest = _measured(found, limit)
     if drops(subject) and total and long == total:
         message = (
-            f"all validation prompts are longer than {limit} tokens and will be dropped, and veRL cannot open an empty "
-            "set"
+            f"all validation prompts are longer than {limit} tokens and will be dropped; veRL cannot load an empty set"
         )
         fix = f"set data.max_prompt_length to {longest}"
         change = {"data.max_prompt_length": longest}
@@ -181,25 +180,27 @@ def batches(subject: Subject, found: Found) -> Iterator[Finding]:
     usable = _usable(subject, found, rows)
     keys = ("data.train_batch_size", "data.train_files")
     if usable < batch:
-        short = f", of which about {usable} are short enough" if usable < rows else ""
-        message = f"{rows} training rows{short} make no batch of {batch}: veRL loads all models, then divides by 0"
+        short = f" (about {usable} of them short enough)" if usable < rows else ""
+        message = (
+            f"{rows} training rows{short} do not fill a batch of {batch}: veRL divides by 0 after loading all models"
+        )
         fix = (
             f"set data.train_batch_size (and the mini-batch) to {_power(usable)} or less"
             if usable
-            else "name another training file"
+            else "use another training file"
         )
         yield of_config.error("P6", message, fix, keys)
         return
     unused = usable % batch
     if unused * 10 > usable:
-        message = f"{unused} of {usable} training rows are left over by batches of {batch} in each epoch"
-        yield of_config.info("P7", message, "a smaller data.train_batch_size leaves fewer", keys)
+        message = f"batches of {batch} leave {unused} of {usable} training rows unused in each epoch"
+        yield of_config.info("P7", message, "use a smaller data.train_batch_size", keys)
     steps, epochs = subject.get("trainer.total_training_steps"), subject.get("trainer.total_epochs", 30)
     if isinstance(steps, int) and isinstance(epochs, int) and steps > usable // batch * epochs:
         wanted = -(-steps // (usable // batch))
         message = (
-            f"{steps} steps are asked for, and {epochs} epochs of {usable // batch} steps end after "
-            f"{usable // batch * epochs}: without a last validation or checkpoint"
+            f"{steps} steps are set, but {epochs} epochs of {usable // batch} steps end after "
+            f"{usable // batch * epochs}, without a last validation or checkpoint"
         )
         fix = f"set trainer.epochs to {wanted}"
         change = {"trainer.epochs": wanted}

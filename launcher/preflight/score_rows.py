@@ -90,14 +90,14 @@ def value(result: Any) -> tuple[float | None, str | None]:
     """The score as a number, and what is wrong with it."""
     if isinstance(result, dict):
         if "score" not in result:
-            return None, f"a dict without 'score': it has {', '.join(map(str, result)) or 'nothing'}"
+            return None, f"a dict without 'score'; its keys: {', '.join(map(str, result)) or 'none'}"
         result = result["score"]
     if isinstance(result, bool) or hasattr(result, "item"):
         result = float(result)
     if not isinstance(result, (int, float)):
         return None, f"{type(result).__name__} instead of a number"
     if result != result or result in (float("inf"), float("-inf")):
-        return None, f"{result}, which is no finite number"
+        return None, f"{result}, which is not a finite number"
     return float(result), None
 
 

@@ -1,6 +1,6 @@
-"""What is installed beside veRL, against what this veRL supports; each gap with the command that closes it.
+"""What is installed in veRL's environment, against what this veRL requires; each gap with the command that closes it.
 
-veRL's own package metadata says what it wants, so that every version is checked against its own requirements.
+Every version of veRL is checked against the requirements of its own package metadata.
 """
 
 import contextlib
@@ -79,12 +79,12 @@ def _liger(python: str) -> Iterator[Finding]:
     with contextlib.suppress(UserError):
         env = verl_env.probe(python)
         if env.verl and "liger-kernel" not in env.packages:
-            fix = f"{_install(env, 'liger-kernel')}, or model.use_liger=false"
-            yield of_software.error("SW-2", "liger-kernel is missing, and model.use_liger asks for it", fix, (LIGER,))
+            fix = f"{_install(env, 'liger-kernel')}, or set model.use_liger to false"
+            yield of_software.error("SW-2", "liger-kernel is missing, and model.use_liger requires it", fix, (LIGER,))
 
 
 def usual(machine: Machine) -> Use:
-    """What PPO on this machine asks for, when there is no preset."""
+    """What PPO on this machine needs, when there is no preset."""
     gpu = bool(machine.gpus)
     return Use(gpu, "vllm" if gpu else "hf", True, True, None if gpu else "eager", (), os.environ)
 
@@ -97,8 +97,8 @@ def check_packages(python: str, use: Use) -> Iterator[Finding]:
         yield of_software.error("SW-1", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
         return
     if env.verl is None:
-        install = f"{env.python} -m pip install 'verl[vllm]==0.9.1'"
-        get = install if use.gpu else "'make setup' in a checkout of ppo-tui"
+        install = f"run `{env.python} -m pip install 'verl[vllm]==0.9.1'`"
+        get = install if use.gpu else "run `make setup` in a checkout of ppo-tui"
         message = f"veRL is not installed for {env.python}"
         yield of_software.error("SW-1", message, f"{get}, or set PPO_TUI_PYTHON to the Python that has it")
         return
@@ -118,10 +118,10 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
     for name, range_ in wanted(env, use.engine if use.gpu else "").items():
         have = env.packages.get(name)
         if have is None and name in NEEDED:
-            message = f"{name} is missing: veRL {env.verl} needs it"
+            message = f"{name} is missing: veRL {env.verl} requires it"
             yield of_software.error("SW-2", message, _install(env, f"{name}{range_}"))
         elif have is not None and not _within(have, range_):
-            message = f"{name} is {have}, and veRL {env.verl} was made for {range_}"
+            message = f"{name} is {have}; veRL {env.verl} requires {range_}"
             yield of_software.warning("SW-3", message, _install(env, f"{name}{range_}"))
 
 
@@ -152,7 +152,7 @@ def _queue(env: VerlEnv, use: Use) -> Iterator[Finding]:
         fix = _install(env, "TransferQueue==0.1.11 tensordict==0.10.0")
         yield of_software.error("P4", message, fix, ("trainer.use_v1",))
     if "orjson" not in env.packages and versions.number(env.verl or "") >= (0, 7, 1):
-        yield of_software.error("P5", "orjson is missing: veRL's file logger needs it", _install(env, "orjson"))
+        yield of_software.error("P5", "orjson is missing: veRL's file logger requires it", _install(env, "orjson"))
 
 
 def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
@@ -161,8 +161,8 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
         return
     torch, package = env.packages.get("torch"), ENGINES.get(use.engine)
     if torch is not None and env.cuda is None:
-        message = f"torch {torch} was built without CUDA, and the run wants GPUs"
-        fix = _install(env, f"'verl[vllm]=={env.verl}'") + ", in an environment of its own"
+        message = f"torch {torch} was built without CUDA, but the run requires GPUs"
+        fix = _install(env, f"'verl[vllm]=={env.verl}'") + " in a separate environment"
         yield of_software.error("SW-4", message, fix, ("trainer.device",))
     if package is None:
         return
@@ -175,16 +175,16 @@ def _engine(env: VerlEnv, use: Use) -> Iterator[Finding]:
         return
     oldest = next((vllm for verl, vllm in OLDEST_VLLM if versions.number(env.verl or "") >= versions.number(verl)), "0")
     if versions.number(have) < versions.number(oldest):
-        message = f"vllm is {have}, and veRL {env.verl} refuses less than {oldest}"
+        message = f"vllm is {have}; veRL {env.verl} requires at least {oldest}"
         yield of_software.error("SW-5", message, _install(env, f"'verl[vllm]=={env.verl}'"), key)
     if "flashinfer-python" not in env.packages and use.env.get("VLLM_USE_FLASHINFER_SAMPLER") != "0":
-        message = f"flashinfer is missing: the sampler of vllm {have} may end the engine at its first token"
+        message = f"flashinfer is missing: the sampler of vllm {have} may stop the engine at its first token"
         fix = "set VLLM_USE_FLASHINFER_SAMPLER: 0 under env in the preset, or " + _install(env, "flashinfer-python")
         yield of_software.warning("SW-6", message, fix, key)
 
 
 def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
-    """flash-attn, which veRL's critic asks for whatever the configuration says."""
+    """flash-attn, which veRL's critic requires whatever the configuration says."""
     if not use.gpu or "flash-attn" in env.packages:
         return
     fallback = env.verl == SUPPORTED
@@ -193,15 +193,15 @@ def _attention(env: VerlEnv, use: Use) -> Iterator[Finding]:
         return
     finding = of_software.warning if fallback else of_software.error
     message = (
-        "flash-attn is missing: ppo-tui loads models with PyTorch's attention instead; slower, and the "
-        "logits of an update take three times the memory"
+        "flash-attn is missing: ppo-tui loads models with PyTorch's attention instead, which is slower and triples "
+        "the memory of an update's logits"
         if fallback
-        else f"flash-attn is missing, and the critic of veRL {env.verl} is never loaded without it"
+        else f"flash-attn is missing: the critic of veRL {env.verl} cannot be loaded without it"
     )
     fix = (
         _install(env, "flash-attn --no-build-isolation")
         + " (a wheel for your torch saves an hour of building)"
-        + ("" if fallback else ", or algorithm=grpo with model.attention=sdpa")
+        + ("" if fallback else ", or use algorithm=grpo with model.attention=sdpa")
     )
     yield finding("SW-7", message, fix, (ATTENTION,))
 
@@ -215,8 +215,8 @@ def _trackers(env: VerlEnv, use: Use) -> Iterator[Finding]:
     offline = use.env.get("WANDB_MODE") in ("offline", "disabled")
     login = "WANDB_API_KEY" in use.env or (Path(use.env.get("HOME", "/")) / ".netrc").exists()
     if "wandb" in use.loggers and not offline and not login:
-        message = "wandb has no login: the run would end after its whole start-up"
-        fix = "wandb login, or WANDB_MODE: offline under env in the preset"
+        message = "wandb has no login: the run would fail after the entire start-up"
+        fix = "run `wandb login`, or set WANDB_MODE: offline under env in the preset"
         yield of_software.error("SW-9", message, fix, ("trainer.logger",))
 
 
@@ -225,13 +225,13 @@ def _ours() -> Iterator[Finding]:
     try:
         metadata.version("nvidia-ml-py")
     except metadata.PackageNotFoundError:
-        yield of_software.warning("SW-10", "nvidia-ml-py is missing: no GPU figures", "pip install nvidia-ml-py")
+        yield of_software.warning("SW-10", "nvidia-ml-py is missing: no GPU figures", "run `pip install nvidia-ml-py`")
     try:
         old = metadata.version("pynvml")
     except metadata.PackageNotFoundError:
         return
-    message = f"the package pynvml {old} is deprecated; nvidia-ml-py brings the module of that name"
-    yield of_software.info("SW-10", message, "pip uninstall pynvml")
+    message = f"the package pynvml {old} is deprecated; nvidia-ml-py provides the module of that name"
+    yield of_software.info("SW-10", message, "run `pip uninstall pynvml`")
 
 
 def _within(version: str, range_: str) -> bool:
@@ -246,4 +246,4 @@ def _within(version: str, range_: str) -> bool:
 
 def _install(env: VerlEnv, what: str) -> str:
     quoted = f"'{what}'" if any(sign in what for sign in "<>!") and "'" not in what else what
-    return f"{env.python} -m pip install {quoted}"
+    return f"run `{env.python} -m pip install {quoted}`"

@@ -20,7 +20,7 @@ _RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], 
 def ask(
     python: str, script: str, request: Mapping[str, Any], *, timeout: float, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """What the script of that name in this folder answers.
+    """The reply of the script of that name in this folder.
 
     `{"failed": why}` when it does not: it did not start, it ended, or it took longer than `timeout` seconds.
     Whatever it started is killed.
@@ -42,7 +42,7 @@ def ask(
             try:
                 out, _ = process.communicate(orjson.dumps(request), timeout=timeout)
             except subprocess.TimeoutExpired:
-                return {"failed": f"no answer in {timeout:g} s", "timeout": True}
+                return {"failed": f"no reply within {timeout:g} s", "timeout": True}
             finally:
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)

@@ -9,31 +9,31 @@ from corpus import VERSION, Case, cases
 from launcher.preflight.config import MODULES
 
 FILE = Path(__file__).parents[2] / "docs" / "preflight.md"
-INTRO = f"""# What the preflight knows about a configuration
+INTRO = f"""# What the preflight checks in a configuration
 
-`ppo-tui check PRESET`, `ppo-tui run` and the editor judge a preset by the rules below before veRL is started.
-V and P are rules of veRL {VERSION} (V: refused at the start, P: it dies later or learns nothing), the other
-names are ours. Errors refuse a launch unless it is forced; PRESET stands for a value that is refused when the
-preset is read. A change that is offered was tried on all of these rules: where a number would break another
-one, the nearest that breaks none is offered, or what else has to change is changed along.
+`ppo-tui check PRESET`, `ppo-tui run` and the editor check a preset against the rules below before veRL is started.
+V and P are rules of veRL {VERSION} (V: veRL exits at the start, P: it fails later or learns nothing), the other
+names are ppo-tui's own. An error stops a launch unless `--force` is used; PRESET stands for a value that is
+rejected when the preset is read. A suggested change is tested against all of these rules: if a number breaks
+another rule, the nearest number that breaks none is suggested, or a change that includes what else must change.
 
 This page is written by `python tests/support/corpus_table.py`; a test compares it.
 
 ## Rules
 """
 ELSEWHERE = """
-Rules that are not the configuration's alone: P4 and P5 (packages: `software`), P17, P26 and P27 (the model),
+Rules that depend on more than the configuration: P4 and P5 (packages: `software`), P17, P26 and P27 (the model),
 P6, P7 and P34b (rows against batches and steps), P28, P29 and P31 (data files), P30 (the reward function is
-tried), memory. A preset itself refuses the values of V5, V11, V13, P19, P20, P23 and P25 that veRL does not
-know: PRESET below. P32 to P35 cannot happen: `ppo-tui` names the checkpoint of a resumed run itself.
+tried), memory. The preset itself rejects values of V5, V11, V13, P19, P20, P23 and P25 that veRL does not
+recognize: PRESET below. P32 to P35 cannot happen: `ppo-tui` sets the checkpoint of a resumed run itself.
 """
 PROOF = f"""
 ## Proof
 
-Each line is a preset that was broken on purpose. "veRL" says where veRL {VERSION} stops with it and in which
-words; `make test` asks veRL itself (`tests/support/verl_probe.py`: Hydra, the driver's checks, the workers
-with a tiny model, the first step), lines marked *run* are run by `make corpus` on the CPU platform. A dash:
-veRL says nothing.
+Each line is a preset that was broken on purpose. The column "veRL" shows where veRL {VERSION} stops and with
+which message; `make test` runs veRL itself (`tests/support/verl_probe.py`: Hydra, the driver's checks, the workers
+with a tiny model, the first step), and `make corpus` runs the lines marked *run* on the CPU platform. A dash:
+veRL reports nothing.
 """
 
 

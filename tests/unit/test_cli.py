@@ -98,7 +98,7 @@ def test_a_step_that_was_only_validated_says_so_and_no_line_is_empty(ppo_tui: Co
 
 def test_a_group_of_commands_alone_tells_its_help(ppo_tui: Command) -> None:
     told = ppo_tui("data").stderr
-    assert told.startswith("Usage: ppo-tui data ") and told.rstrip().endswith("Write a table of your own.")
+    assert told.startswith("Usage: ppo-tui data ") and told.rstrip().endswith("Convert your own table.")
 
 
 def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:

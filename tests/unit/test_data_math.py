@@ -93,9 +93,9 @@ def test_the_original_folders_with_one_file_a_problem(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (lines("no box"), r"train\.jsonl, line 1: a solution of MATH has its answer in \\boxed"),
-        ('{"problem": "p"}\n', r"line 1: a problem of MATH holds the texts 'problem' and 'solution'"),
-        ("[1]\n", "see line 1: not an object"),
+        (lines("no box"), r"train\.jsonl, line 1: a MATH solution must have its answer in \\boxed"),
+        ('{"problem": "p"}\n', r"line 1: a MATH problem must have the strings 'problem' and 'solution'"),
+        ("[1]\n", "line 1: not an object"),
     ],
 )
 @needs_pyarrow

@@ -41,7 +41,7 @@ def test_a_reward_of_verls_brings_its_instruction_and_its_answer(reward, answer,
 @pytest.mark.parametrize(
     ("item", "complaint"),
     [
-        ({"q": "x"}, "no column 'a': there are q"),
+        ({"q": "x"}, "no column 'a'; its columns are q"),
         ({"q": "x", "A": 1}, "no column 'a'"),
         ({"q": "", "a": 1}, "q is empty"),
         ({"q": "x", "a": "  "}, "a is empty"),
@@ -82,13 +82,13 @@ def test_the_test_set_is_spread_over_the_table(tmp_path, kind, share, test):
 @pytest.mark.parametrize(
     ("name", "content", "form", "share", "complaint"),
     [
-        ("t.txt", "x", OWN, 0.1, r"rows are read from \.jsonl, \.jsonl\.gz and \.csv"),
-        ("t.jsonl", '{"q": 1, "a": 1}\n', OWN, 0.1, "no row is left for the test set"),
-        ("t.jsonl", "", OWN, 0.5, "no row is left for the train set"),
-        ("t.jsonl", "{", OWN, 0.1, "not a file of JSON lines, see line 1"),
+        ("t.txt", "x", OWN, 0.1, r"use \.jsonl, \.jsonl\.gz or \.csv"),
+        ("t.jsonl", '{"q": 1, "a": 1}\n', OWN, 0.1, "no rows left for the test set"),
+        ("t.jsonl", "", OWN, 0.5, "no rows left for the train set"),
+        ("t.jsonl", "{", OWN, 0.1, "not a valid JSON lines file .line 1"),
         ("t.csv", "q,a\n1\n", OWN, 0.1, "line 2: no column 'a'"),
-        ("t.csv", "q,a\n1,2\n", OWN, 1.0, "share of the test set is 1.0"),
-        ("t.csv", "q,a\n1,2\n", Form("q", "a", "mine", "code"), 0.1, "--reward is 'code'"),
+        ("t.csv", "q,a\n1,2\n", OWN, 1.0, "--test-share is 1.0"),
+        ("t.csv", "q,a\n1,2\n", Form("q", "a", "mine", "code"), 0.1, "--reward 'code'"),
     ],
 )
 def test_what_is_wrong_with_a_table(tmp_path, name, content, form, share, complaint):
@@ -111,5 +111,5 @@ def test_the_command(ppo_tui, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"there is no file .*none\.csv"):
+    with pytest.raises(UserError, match=r"file not found: .*none\.csv"):
         write(tmp_path / "none.csv", tmp_path, OWN, 0.1)

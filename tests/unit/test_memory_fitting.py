@@ -61,7 +61,7 @@ def test_a_warning_gives_the_range() -> None:
 def test_where_no_change_is_enough_two_are_offered() -> None:
     padded = assumed("1x16", "model.use_remove_padding=false", "model.lora_rank=16")
     finding = found(padded, "FIT-2")
-    assert finding.fix.startswith("no single change is enough: ") and ", with " in finding.fix
+    assert finding.fix.startswith("no single change is enough; set ") and " together with " in finding.fix
     assert finding.change and len(finding.change) > 1
     assert not list(fitting.checks(padded.with_fields(finding.change)))
 

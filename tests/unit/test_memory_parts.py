@@ -78,7 +78,7 @@ def test_a_reward_model_on_the_same_gpus_takes_its_share() -> None:
 def test_an_adapter_on_its_way_to_the_engine(machine: str, settings: tuple[str, ...], copied: int) -> None:
     found = estimated(machine, *LORA, *settings)
     whole = found.plan.actor.parameters
-    assert part(found, "weights to engine", "copy of the weights") == pytest.approx(copied * whole, abs=8)
+    assert part(found, "weights to engine", "weight copy") == pytest.approx(copied * whole, abs=8)
 
 
 def test_an_adapter_that_is_gathered_whole_can_go_layer_by_layer() -> None:
@@ -92,16 +92,16 @@ def test_an_adapter_that_is_gathered_whole_can_go_layer_by_layer() -> None:
 def test_a_share_that_does_not_hold_the_weights_says_so() -> None:
     found = list(fitting.checks(assumed("1x80", "rollout.gpu_memory_utilization=0.01")))
     message = next(each.message for each in found if each.id == "FIT-4")
-    assert message == "the engine's share, 0.01 x 79.5 GiB, does not even hold its weights, 0.9 GiB"
+    assert message == "the engine's share, 0.01 x 79.5 GiB, is less than its weights, 0.9 GiB"
 
 
 def test_whole_weights_of_fsdp2_stay_in_host_memory_until_each_is_sent() -> None:
     offloaded = ("actor.param_offload=true", "actor.optimizer_offload=true")
     one = estimated("1x24", *offloaded)
     two = estimated("1x24", *offloaded, "actor.strategy=fsdp2")
-    assert part(one, "weights to engine", "actor weights back") == 4 * PARAMETERS
-    assert part(two, "weights to engine", "actor weights back") == 0
-    assert part(two, "log-probabilities", "actor weights back") == 4 * PARAMETERS
+    assert part(one, "weights to engine", "actor weights, reloaded") == 4 * PARAMETERS
+    assert part(two, "weights to engine", "actor weights, reloaded") == 0
+    assert part(two, "log-probabilities", "actor weights, reloaded") == 4 * PARAMETERS
 
 
 def test_an_engine_with_gpus_of_its_own_is_not_beside_the_trainer() -> None:

@@ -32,7 +32,7 @@ def test_a_change_brings_along_what_follows_from_it():
     ]
     finding = errors("gsm8k-0.5b-h800", broken, "8x80")["P11"]
     assert finding.change == {"actor.ppo_mini_batch_size": 96, "actor.ppo_micro_batch_size_per_gpu": 12}
-    assert finding.fix.endswith("wants actor.ppo_micro_batch_size_per_gpu=12 too")
+    assert finding.fix.endswith("also requires actor.ppo_micro_batch_size_per_gpu=12")
 
 
 def test_what_the_model_cannot_share_is_not_offered():
@@ -46,4 +46,4 @@ def test_no_change_is_offered_where_none_helps():
     few = ["trainer.gpus=8", "data.train_batch_size=7", "actor.use_dynamic_bsz=false"]
     finding = errors("gsm8k-0.5b-24gb", few, "8x24")["V3"]
     assert finding.change is None
-    assert finding.fix == "use a mini-batch of 7 or less"
+    assert finding.fix == "use a mini-batch size of 7 or less"

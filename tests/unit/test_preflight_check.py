@@ -29,7 +29,7 @@ def test_json_is_what_the_readme_says(ppo_tui):
         "level": "error",
         "keys": found["keys"],
         "message": "mini-batch 32 is not divisible by micro-batch 24",
-        "fix": "use a micro-batch of 16 or 32",
+        "fix": "use a micro-batch size of 16 or 32",
         "change": {"actor.ppo_micro_batch_size_per_gpu": 16},
     }
     assert "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu" in found["keys"]
@@ -41,7 +41,7 @@ def test_text_is_grouped_and_says_what_to_do(ppo_tui):
     lines = done.stdout.splitlines()
     assert lines[0] == "CONFIG"
     assert lines[1] == "  x error P10: mini-batch 32 is not divisible by micro-batch 24"
-    assert lines[2] == "      fix: use a micro-batch of 16 or 32"
+    assert lines[2] == "      fix: use a micro-batch size of 16 or 32"
     assert any(line.startswith("MEMORY in GiB") for line in lines)
     assert lines[-1].endswith("it would fail")
 
@@ -90,8 +90,8 @@ def test_a_run_that_would_fail_is_refused_with_sentences_and_leaves_nothing(ppo_
     (tmp_path / "mine.yaml").write_text(PRESET)
     done = ppo_tui("run", "./mine.yaml", "--detach")
     assert done.returncode == 1 and done.stdout == ""
-    assert "P10" in done.stderr and "use a micro-batch of 24 or 48" in done.stderr
-    assert done.stderr.splitlines()[-1].endswith("--force starts it all the same")
+    assert "P10" in done.stderr and "use a micro-batch size of 24 or 48" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("use --force to start it anyway")
     assert list((tmp_path / "home").glob("runs/*")) == []
 
 
@@ -114,6 +114,6 @@ def test_a_setting_may_mend_what_the_file_says_wrong(ppo_tui, tmp_path):
     refused = ppo_tui("check", "./mine.yaml", "--json")
     (finding,) = json.loads(refused.stdout)["findings"]
     assert (finding["id"], finding["keys"]) == ("PRESET", ["actor_rollout_ref.actor.optim.lr"])
-    assert finding["fix"] == "set actor.lr to 1e-06, or take it out"
+    assert finding["fix"] == "set actor.lr to 1e-06, or remove it"
     mended = ppo_tui("check", "./mine.yaml", "actor.lr=1e-6", "--json")
     assert not [each for each in json.loads(mended.stdout)["findings"] if each["id"] == "PRESET"]

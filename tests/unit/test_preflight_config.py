@@ -97,7 +97,7 @@ def test_a_mistyped_key_is_named_with_the_field_that_is_meant():
     """`data.train` is ours: veRL's own key is not near enough to be a hint."""
     what = subject(load("gsm8k-0.5b-24gb", ["data.trian=x", "trainer.epoch=3"]), on=machine("1x24"))
     fixes = [each.fix for each in errors(what) if each.id == "KEY-1"]
-    assert fixes == ["write data.train", "write trainer.epochs"]
+    assert fixes == ["use data.train", "use trainer.epochs"]
 
 
 def test_what_the_reward_manager_reads_is_not_strange():
@@ -139,7 +139,7 @@ def test_the_message_has_the_figures_and_the_fix_a_value():
     )
     (found,) = errors(what)
     assert found.message == "mini-batch 64 is not divisible by micro-batch 24"
-    assert found.fix == "use a micro-batch of 16 or 32"
+    assert found.fix == "use a micro-batch size of 16 or 32"
     assert found.change == {"actor.ppo_micro_batch_size_per_gpu": 16}
 
 
@@ -187,5 +187,5 @@ def test_what_is_only_similar_is_not_the_first_advice() -> None:
         pytest.skip("needs veRL, whose classes tell their fields")
     settings = ["+actor_rollout_ref.rollout.enable_dyn_scale=true"]
     [found] = errors(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
-    assert found.id == "V18" and found.fix.startswith("take +actor_rollout_ref.rollout.enable_dyn_scale out")
-    assert "or write actor_rollout_ref.rollout.enable_sleep_mode if that is meant" in found.fix
+    assert found.id == "V18" and found.fix.startswith("remove +actor_rollout_ref.rollout.enable_dyn_scale")
+    assert "or use actor_rollout_ref.rollout.enable_sleep_mode if that is what you meant" in found.fix

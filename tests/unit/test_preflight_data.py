@@ -32,7 +32,7 @@ def test_a_missing_file_has_its_neighbour_named(tmp_path: Path) -> None:
     schema.write(tmp_path / "train.parquet", rows(64))
     (only,) = [each for each in judged(tmp_path, train=tmp_path / "trian.parquet") if "trian" in each.message]
     assert (only.id, only.level, only.keys) == ("P28", "error", ("data.train_files",))
-    assert "no file" in only.message
+    assert "file not found" in only.message
 
 
 def test_the_nearest_name_is_offered(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_toy_is_made_on_the_first_start(tmp_path: Path, home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "rule", "words"),
     [
-        ("data.csv", b"a,b\n1,2\n", "P28", "veRL opens .parquet, .json, .jsonl, not '.csv'"),
+        ("data.csv", b"a,b\n1,2\n", "P28", "veRL reads .parquet, .json, .jsonl, not '.csv'"),
         ("data.parquet", b"not a parquet file at all", "P28", "cannot be read: ArrowInvalid"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_file_of_json_holds_a_row_a_line_or_a_list_of_rows(tmp_path: Path) -> 
     assert only.id == "P28" and "line 3, column 13: Expecting value" in only.message
     broken.write_text("7\n")
     (only,) = judged(tmp_path, train=broken)
-    assert only.id == "P28" and "line 1 is no object" in only.message
+    assert only.id == "P28" and "line 1 is not an object" in only.message
 
 
 def test_patterns_folders_and_commas(tmp_path: Path) -> None:
@@ -183,13 +183,13 @@ def test_patterns_folders_and_commas(tmp_path: Path) -> None:
         schema.write(tmp_path / name, rows(32))
     assert judged(tmp_path, train=tmp_path / "part-*.parquet") == []
     (odd,) = judged(tmp_path, train=tmp_path / "odd[1].parquet")
-    assert "takes the signs *, ? and [ in a name for a pattern" in odd.message
+    assert "reads *, ? and [ in a name as a pattern" in odd.message
     (none,) = judged(tmp_path, train=tmp_path / "prat-*.parquet")
-    assert "there is no file" in none.message
+    assert "file not found" in none.message
     (folder,) = judged(tmp_path, train=tmp_path)
     assert "is a folder" in folder.message
     (comma,) = judged(tmp_path, train=Path(f"{tmp_path}/part-1.parquet,{tmp_path}/part-2.parquet"))
-    assert comma.fix == f"write them as a list: [{tmp_path}/part-1.parquet,{tmp_path}/part-2.parquet]"
+    assert comma.fix == f"use a list: [{tmp_path}/part-1.parquet,{tmp_path}/part-2.parquet]"
 
 
 @pytest.mark.parametrize("nothing", ["[]", "''"])
@@ -242,4 +242,4 @@ def test_a_limit_of_zero_rows_is_no_limit(tmp_path: Path) -> None:
 
     assert list(enough_samples(what(tmp_path, "data.train_max_samples=0"))) == []
     (only,) = enough_samples(what(tmp_path, "data.train_max_samples=8"))
-    assert "or data.train_batch_size to 8 or less" in only.fix
+    assert "or set data.train_batch_size to 8 or less" in only.fix

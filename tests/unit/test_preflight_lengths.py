@@ -59,7 +59,7 @@ def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, mod
     assert judged(tmp_path, path, f"data.max_prompt_length={longest - 1}", train=mixed) != []
     dropped = judged(tmp_path, path, "data.max_prompt_length=128", "data.filter_overlong_prompts=true", train=mixed)
     assert [each.id for each in dropped] == ["DATA-2", "P6"]  # 48 rows are left for a batch of 64
-    assert "about 48 are short enough" in dropped[1].message
+    assert "about 48 of them short enough" in dropped[1].message
 
 
 @pytest.mark.parametrize("trust", ["false", "true"], ids=["tokenizers", "transformers"])

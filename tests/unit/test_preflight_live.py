@@ -39,7 +39,7 @@ def test_without_a_gpu_the_one_that_is_needed_is_assumed(monkeypatch: pytest.Mon
     monkeypatch.setattr(machine, "_gpus", lambda: ())
     path = shipped()["gsm8k-0.5b-24gb"]
     _, judged = replies(path, path.read_text())
-    assert judged["machine"] == "1 x 24.0 GiB, assumed from what it needs"
+    assert judged["machine"] == "1 x 24.0 GiB, assumed from the preset's needs"
     assert judged["memory"]["gpu_total"] / 2**30 == pytest.approx(23.65, abs=0.01)  # as torch says of it
     path = shipped()["toy-cpu"]
     _, judged = replies(path, path.read_text())

@@ -147,7 +147,7 @@ def _no_tokenizer(folder: Path) -> None:
     [
         (_without("config.json"), "has no config.json"),
         (_without("model.safetensors"), "has no weights"),
-        (_cut, "model.safetensors is cut off"),
+        (_cut, "model.safetensors is truncated"),
         (_part_missing, "1 of 2 weight files are missing: model-00002-of-00002.safetensors"),
         (_no_tokenizer, "has no tokenizer"),
     ],
@@ -280,9 +280,9 @@ def test_no_file_upsets_the_reader_of_headers(tmp_path: Path, content: bytes) ->
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{nope", "config.json is no JSON"),
-        ("[1]", "names not one architecture"),
-        ('{"model_type": "qwen2"}', "names not one architecture"),
+        ("{nope", "config.json is not valid JSON"),
+        ("[1]", "does not name exactly one architecture"),
+        ('{"model_type": "qwen2"}', "does not name exactly one architecture"),
     ],
 )
 def test_a_configuration_that_says_nothing(folder: Path, content: str, words: str) -> None:
@@ -309,7 +309,7 @@ def test_other_tokenizers_and_configurations_are_looked_for(folder: Path, tmp_pa
 def test_a_pointer_of_git_lfs_is_no_weight_file(folder: Path) -> None:
     (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     (only,) = checked(folder)
-    assert "pointer of git-lfs" in only.message and "lfs pull" in only.fix
+    assert "git-lfs pointer" in only.message and "lfs pull" in only.fix
 
 
 def test_a_reward_model_is_looked_for(folder: Path, tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_reward_model_is_looked_for(folder: Path, tmp_path: Path) -> None:
 
 def test_a_template_is_a_text_and_no_path(folder: Path) -> None:
     (only,) = checked(folder, "model.custom_chat_template=/data/template.jinja")
-    assert only.id == "P27" and "no path" in only.message
+    assert only.id == "P27" and "not a path" in only.message
 
 
 def test_adapters_and_checkpoints_are_no_models(folder: Path, tmp_path: Path) -> None:
@@ -339,8 +339,8 @@ def test_adapters_and_checkpoints_are_no_models(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "words", "fix"),
     [
-        ("https://huggingface.co/Qwen/Qwen2.5-0.5B/tree/main", "is an address", "write Qwen/Qwen2.5-0.5B"),
-        ("Qwen/Qwen2.5 0.5B", "no name that a model can have", "name the folder"),
+        ("https://huggingface.co/Qwen/Qwen2.5-0.5B/tree/main", "is a URL", "use Qwen/Qwen2.5-0.5B"),
+        ("Qwen/Qwen2.5 0.5B", "neither a folder nor a valid model name", "use the folder"),
         ("Qwen/Qwen2.5-0.5B-Instuct", "did you mean 'Qwen2.5-0.5B-Instruct'?", "hf download"),
     ],
 )

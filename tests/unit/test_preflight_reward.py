@@ -76,8 +76,8 @@ def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
         ("def compute_score(solution, truth):\n    return 1\n", "unexpected keyword argument 'data_source'"),
         (GOOD + "\n    return 1 / 0\n", "fails at score.py, line 3: ZeroDivisionError"),
         (GOOD + "    return None\n", "returns NoneType instead of a number"),
-        (GOOD + "    return {'acc': 1}\n", "a dict without 'score': it has acc"),
-        (GOOD + "    return float('nan')\n", "nan, which is no finite number"),
+        (GOOD + "    return {'acc': 1}\n", "a dict without 'score'; its keys: acc"),
+        (GOOD + "    return float('nan')\n", "nan, which is not a finite number"),
         (GOOD + "    import os; os._exit(3)\n", "it ended with exit code 3"),
         (GOOD + "    raise SystemExit\n", "fails at score.py, line 2: SystemExit"),
     ],
@@ -96,7 +96,7 @@ def test_an_error_deep_in_the_file_names_the_files_own_line(trial: Callable[...,
 
 def test_a_wrong_signature_is_explained(trial: Callable[..., Trial]) -> None:
     found = trial("def compute_score(solution, truth):\n    return 1\n")
-    assert only(found).fix.startswith("veRL calls it by names: compute_score(data_source, solution_str")
+    assert only(found).fix.startswith("define it as compute_score(data_source, solution_str")
 
 
 def test_a_function_of_another_name(trial: Callable[..., Trial]) -> None:
@@ -112,7 +112,7 @@ def test_a_function_that_never_returns_is_killed(trial: Callable[..., Trial], tm
         f"    subprocess.Popen(['sh', '-c', 'sleep 3; touch {mark}'])\n    time.sleep(60)\n"
     )
     found = trial(text, timeout=1.0)
-    assert "no answer in 1 s" in only(found).message
+    assert "no reply within 1 s" in only(found).message
     import time
 
     time.sleep(3.0)
@@ -131,7 +131,7 @@ def test_scores_out_of_scale(trial: Callable[..., Trial]) -> None:
 
 def test_a_missing_file() -> None:
     found = reward.try_out(sys.executable, "/nowhere/score.py", "compute_score", reward.MADE_UP)
-    assert "there is no file /nowhere/score.py" in only(found).message
+    assert "file not found: /nowhere/score.py" in only(found).message
 
 
 def test_the_command(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
@@ -139,13 +139,13 @@ def test_the_command(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(GOOD + "    return 1 / 0\n")
     good = ppo_tui("reward", "test", "good.py")
     assert good.returncode == 0, good.stderr  # type: ignore[attr-defined]
-    assert "9 answers, 0 to 1" in good.stdout  # type: ignore[attr-defined]
+    assert "9 responses, 0 to 1" in good.stdout  # type: ignore[attr-defined]
     bad = ppo_tui("reward", "test", "bad.py", "--json")
     assert bad.returncode == 1  # type: ignore[attr-defined]
     told = json.loads(bad.stdout)  # type: ignore[attr-defined]
     assert told["ok"] is False and told["findings"][0]["id"] == "P30"
     wrong = ppo_tui("reward", "test", "good.py", "--data", "nowhere.parquet")
-    assert wrong.returncode == 2 and "no file" in wrong.stderr  # type: ignore[attr-defined]
+    assert wrong.returncode == 2 and "file not found" in wrong.stderr  # type: ignore[attr-defined]
 
 
 def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_pa
 def test_a_plain_function_is_called_in_a_thread_as_veRL_does(trial: Callable[..., Trial]) -> None:
     """math_verify's time limit, for one, works in the main thread only."""
     finding = only(trial("import signal\n" + GOOD + "    signal.alarm(1)\n    signal.signal(14, print)\n"))
-    assert "signal only works in main thread" in finding.message and "without signal.alarm" in finding.fix
+    assert "signal only works in main thread" in finding.message and "remove signal.alarm" in finding.fix
 
 
 def test_an_async_function_keeps_its_event_loop(trial: Callable[..., Trial]) -> None:

@@ -1,4 +1,4 @@
-"""Rules that the configuration decides: V where veRL refuses at the start, P where it dies later.
+"""Rules that the configuration decides: V where veRL exits at the start, P where it fails later.
 
 One small function a rule. The first line of its docstring is the rule's line in docs/preflight.md.
 """

@@ -1,4 +1,4 @@
-"""What ppo-tui's CPU platform demands (`trainer.device=cpu`)."""
+"""Requirements of ppo-tui's CPU platform (`trainer.device=cpu`)."""
 
 from launcher.preflight.config.base import Findings, error
 from launcher.preflight.subject import Subject
@@ -8,14 +8,14 @@ SUPPORTED = "0.9.1"
 
 
 def version(subject: Subject) -> Findings:
-    """CPU-1: it is made for one version of veRL."""
+    """CPU-1: it supports one version of veRL."""
     if subject.on_cpu and subject.version != SUPPORTED:
-        message = f"the CPU platform works with veRL {SUPPORTED} only, and this is veRL {subject.version}"
-        yield error("CPU-1", message, f"{subject.python} -m pip install verl=={SUPPORTED}", ["trainer.device"])
+        message = f"the CPU platform supports only veRL {SUPPORTED}; this is veRL {subject.version}"
+        yield error("CPU-1", message, f"run `{subject.python} -m pip install verl=={SUPPORTED}`", ["trainer.device"])
 
 
 def sharding(subject: Subject) -> Findings:
-    """CPU-2: fsdp cannot shard on a CPU, fsdp2 can."""
+    """CPU-2: fsdp does not work on a CPU, fsdp2 does."""
     if not subject.on_cpu:
         return
     blocks = [ACTOR, *([REF] if subject.has_reference else []), *([CRITIC] if subject.has_critic else [])]
@@ -28,19 +28,19 @@ def sharding(subject: Subject) -> Findings:
 
 
 def engine(subject: Subject) -> Findings:
-    """CPU-3: the engine is ppo-tui's own; vLLM and SGLang need a GPU."""
+    """CPU-3: the rollout engine is `hf`, ppo-tui's own; vLLM and SGLang require a GPU."""
     key = f"{ROLLOUT}.name"
     if subject.on_cpu and subject.get(key) in ("vllm", "sglang", "trtllm"):
-        message = f"the engine {subject.get(key)} needs a GPU"
+        message = f"the rollout engine {subject.get(key)} requires a GPU"
         yield error("CPU-3", message, f"set {key} to hf", [key], {"rollout.engine": "hf"})
 
 
 def memory_savers(subject: Subject) -> Findings:
-    """CPU-4: what saves a GPU's memory needs one: fused kernels, activations in pinned memory."""
+    """CPU-4: fused kernels and activation offloading require a GPU."""
     for name in ("use_fused_kernels", "enable_activation_offload"):
         key = f"{MODEL}.{name}"
         if subject.on_cpu and subject.get(key) is True:
-            message = f"{key} does not work on a CPU: veRL dies of it in the first step"
+            message = f"{key} does not work on a CPU: veRL fails in the first step"
             yield error("CPU-4", message, f"set {key} to false", [key], {f"model.{name}": False})
 
 

@@ -1,4 +1,4 @@
-"""Keys that veRL does not know, does not use, or would not take (Hydra's refusals and V18), and files they name.
+"""Keys that veRL does not recognize, does not use or rejects (Hydra's errors and V18), and the files they name.
 
 veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
 """
@@ -29,7 +29,7 @@ CLASS, MULTI_TURN, MANAGER = f"{DATA}.custom_cls", f"{ROLLOUT}.multi_turn", "rew
 
 
 def named_files(subject: Subject) -> Findings:
-    """FILE-1: a file that a key names is there; a class of one's own has a name."""
+    """FILE-1: a file that a key names exists; a custom class has a name."""
     used = {
         f"{CLASS}.path": True,
         f"{MULTI_TURN}.tool_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
@@ -40,33 +40,34 @@ def named_files(subject: Subject) -> Findings:
         path = subject.get(key)
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
-        message = f"there is no file {path}{did_you_mean(Path(path).name, beside(Path(path)))}, which {key} names"
-        yield error("FILE-1", message, f"correct {key}, or leave it out", [key])
+        message = f"{key}: file not found: {path}{did_you_mean(Path(path).name, beside(Path(path)))}"
+        yield error("FILE-1", message, f"correct {key}, or remove it", [key])
     if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
-        message = "a file with a data set class is given, and the class has no name"
-        yield error("FILE-1", message, f"set {CLASS}.name to the class", [f"{CLASS}.name", f"{CLASS}.path"])
+        message = f"{CLASS}.path is set, but {CLASS}.name is not"
+        fix = f"set {CLASS}.name to the name of the class in that file"
+        yield error("FILE-1", message, fix, [f"{CLASS}.name", f"{CLASS}.path"])
 
 
 def unknown(subject: Subject) -> Findings:
-    """KEY-1: a key that veRL's configuration does not have needs a `+`, or is a typo: Hydra refuses it."""
+    """KEY-1: Hydra rejects a key that veRL's configuration does not have: a typo, or a missing `+`."""
     for prefix, key in _free(subject):
         if prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version):
             continue
         near = _nearest_key(subject, key)
-        fix = f"write {near}" if near else f"write +{key} if veRL is to take it all the same"
-        yield error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra refuses it", fix, [key])
+        fix = f"use {near}" if near else f"use +{key} to pass it anyway"
+        yield error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra rejects it", fix, [key])
 
 
 def appended(subject: Subject) -> Findings:
-    """KEY-2: `+` is for keys that are not there."""
+    """KEY-2: `+` only adds keys that do not exist."""
     for prefix, key in _free(subject):
         if prefix == "+" and _has(subject, key):
-            message = f"{key} is there already, and '+' only adds: Hydra refuses it"
-            yield error("KEY-2", message, f"write {key} without '+'", [key])
+            message = f"{key} already exists, and '+' only adds new keys: Hydra rejects it"
+            yield error("KEY-2", message, f"use {key} without '+'", [key])
 
 
 def strange(subject: Subject) -> Findings:
-    """V18: a name added to a block is a field of the class it becomes; elsewhere nothing may read it."""
+    """V18: a key added to a block is a field of the block's class; in other blocks it may have no effect."""
     for prefix, key in _free(subject):
         if not prefix or _has(subject, key) or versions.newest(key).startswith(KWARGS):
             continue
@@ -82,21 +83,21 @@ def strange(subject: Subject) -> Findings:
         if fields and block.partition(".")[0] not in UNBUILT and subject.at_least("0.6.0"):
             if block.startswith("critic") and not subject.has_critic:
                 continue
-            fix = f"take +{key} out" + (f", or write {block}.{near} if that is meant" if near else "")
-            yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL refuses it in a TypeError", fix, [key])
+            fix = f"remove +{key}" + (f", or use {block}.{near} if that is what you meant" if near else "")
+            yield error("V18", f"{block} has no '{name}'{perhaps(near)}: veRL rejects it with a TypeError", fix, [key])
         elif near:
-            message = f"nothing in veRL is called {key}{perhaps(near)}: it would do nothing"
-            yield warning("KEY-3", message, f"write {block}.{near}", [key])
+            message = f"veRL has no key {key}{perhaps(near)}: it would have no effect"
+            yield warning("KEY-3", message, f"use {block}.{near}", [key])
 
 
 def unused(subject: Subject) -> Findings:
-    """KEY-4: keys that this version accepts and takes no notice of; those of the reward change the run."""
+    """KEY-4: keys that this version accepts and ignores; ignored reward keys change the run."""
     passed = {key: setting.value for key, setting in subject.settings.items()}
     for key, why in ignored(passed, subject.version):
         if subject.settings[key].source in ("ppo-tui", "derived") or key in DEMANDED:
             continue
         make = warning if key.startswith(REWARDS) else info
-        yield make("KEY-4", f"veRL {subject.version} takes no notice of {key}: {why}", f"leave {key} out", [key])
+        yield make("KEY-4", f"veRL {subject.version} ignores {key}: {why}", f"remove {key}", [key])
 
 
 def _free(subject: Subject) -> Iterator[tuple[str, str]]:

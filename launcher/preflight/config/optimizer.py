@@ -1,4 +1,4 @@
-"""Optimizers, learning rates and sharding: P22 and P25; the rest, a preset refuses itself.
+"""Optimizers, learning rates and sharding: P22 and P25; the preset itself rejects the rest.
 
 veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 """
@@ -37,21 +37,21 @@ def _optims(subject: Subject) -> list[str]:
 
 
 def optimizer(subject: Subject) -> Findings:
-    """P22: the optimizer exists; others than torch's are looked for beside veRL."""
+    """P22: the optimizer exists; one from another package is installed in veRL's environment."""
     for block in _optims(subject):
         name, module = subject.get(f"{block}.optimizer"), subject.get(f"{block}.optimizer_impl")
         if module == "torch.optim" and isinstance(name, str) and name not in TORCH:
-            message = f"torch.optim has no '{name}'{did_you_mean(name, TORCH)}: veRL dies of it at model load"
+            message = f"torch.optim has no '{name}'{did_you_mean(name, TORCH)}: veRL fails at model load"
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
         elif module == "torch.optim" and name in UNUSABLE:
             message = (
-                f"veRL cannot make a {name}, which it gives a weight decay and every parameter: it dies at model load"
+                f"veRL does not support {name}: it passes a weight decay and all parameters, and fails at model load"
             )
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
         elif isinstance(module, str) and module != "torch.optim" and not _installed(subject, module):
             package = module.partition(".")[0]
-            message = f"the optimizer's package '{package}' is not installed beside veRL"
-            fix = f"{subject.python} -m pip install {package}, or set {block}.optimizer_impl to torch.optim"
+            message = f"the optimizer's package '{package}' is not installed in veRL's environment"
+            fix = f"run `{subject.python} -m pip install {package}`, or set {block}.optimizer_impl to torch.optim"
             yield error("P22", message, fix, [f"{block}.optimizer_impl"])
 
 
@@ -64,7 +64,7 @@ def _installed(subject: Subject, module: str) -> bool:
 
 
 def learning_rate(subject: Subject) -> Findings:
-    """P25: a learning rate of 0 learns nothing."""
+    """P25: with a learning rate of 0, nothing is learned."""
     for block in _optims(subject):
         key = f"{block}.lr"
         if subject.get(key) == 0:
@@ -73,7 +73,7 @@ def learning_rate(subject: Subject) -> Findings:
 
 
 def betas(subject: Subject) -> Findings:
-    """OPT-1: Adam's memory is two numbers from 0 to below 1."""
+    """OPT-1: Adam's betas are two numbers from 0 to below 1."""
     for block in _optims(subject):
         key = f"{block}.betas"
         value = subject.get(key)
@@ -81,8 +81,8 @@ def betas(subject: Subject) -> Findings:
             continue
         if len(value) != 2 or not all(0 <= each < 1 for each in value):
             message = (
-                f"{key} is {value}, and Adam takes two numbers from 0 to below 1: veRL dies of it at model load or in "
-                "the first update"
+                f"{key} is {value}; Adam requires two numbers from 0 to below 1: veRL fails at model load or in the "
+                "first update"
             )
             fix = f"set {key} to [0.9,0.999]"
             change = {f"{'critic' if block.startswith(CRITIC) else 'actor'}.betas": [0.9, 0.999]}
@@ -90,7 +90,7 @@ def betas(subject: Subject) -> Findings:
 
 
 def number_types(subject: Subject) -> Findings:
-    """OPT-2: the types of numbers have names that veRL knows."""
+    """OPT-2: data types have names that veRL recognizes."""
     names = ("model_dtype", *(f"mixed_precision.{each}_dtype" for each in ("param", "reduce", "buffer")))
     blocks = {"actor": f"{ACTOR}.fsdp_config", **({"critic": f"{CRITIC}.fsdp"} if subject.has_critic else {})}
     for group, block in blocks.items():
@@ -99,7 +99,8 @@ def number_types(subject: Subject) -> Findings:
             value = subject.get(key)
             if isinstance(value, str) and value not in FLOATS:
                 message = (
-                    f"veRL knows no numbers called '{value}'{did_you_mean(value, FLOATS)}: it dies of it at model load"
+                    f"veRL does not recognize the data type '{value}'{did_you_mean(value, FLOATS)}: it fails at model "
+                    "load"
                 )
                 fix = f"set {key} to fp32 or bf16"
                 change = {f"{group}.model_dtype": "fp32"} if name == "model_dtype" else None
@@ -107,18 +108,18 @@ def number_types(subject: Subject) -> Findings:
 
 
 def sharding(subject: Subject) -> Findings:
-    """FSDP-1: shards divide the GPUs. FSDP-2: only fsdp2 has an offload policy."""
+    """FSDP-1: the shard group size divides the GPUs. FSDP-2: only fsdp2 has an offload policy."""
     blocks = [("actor", ACTOR, f"{ACTOR}.fsdp_config")]
     if subject.has_critic:
         blocks.append(("critic", CRITIC, f"{CRITIC}.fsdp"))
     for group, block, config in blocks:
         size = subject.whole(f"{config}.fsdp_size")
         if size is not None and size < subject.gpus and subject.gpus % size:
-            message = f"{config}.fsdp_size is {size}, and {subject.gpus} GPUs make no whole groups of {size}"
-            fix = f"set {config}.fsdp_size to -1, all of them"
+            message = f"{config}.fsdp_size is {size}, which does not divide the {subject.gpus} GPUs"
+            fix = f"set {config}.fsdp_size to -1, for all GPUs"
             yield error("FSDP-1", message, fix, [f"{config}.fsdp_size", GPUS, NODES], {f"{group}.fsdp_size": -1})
         if subject.get(f"{config}.offload_policy") is True and subject.get(f"{block}.strategy") == "fsdp":
-            message = f"{config}.offload_policy does nothing with fsdp: weights and Adam stay on the GPU"
+            message = f"{config}.offload_policy has no effect with fsdp: weights and Adam states stay on the GPU"
             fix = f"set {block}.strategy to fsdp2, or use param_offload and optimizer_offload"
             change = {f"{group}.strategy": "fsdp2"}
             yield warning("FSDP-2", message, fix, [f"{config}.offload_policy", f"{block}.strategy"], change)

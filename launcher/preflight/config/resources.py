@@ -1,4 +1,4 @@
-"""What the run asks of the machine: P1 to P3.
+"""What the run requires of the machine: P1 to P3.
 
 veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_available` and `RayResourcePool`,
 `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
@@ -14,13 +14,13 @@ RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
 
 
 def gpus(subject: Subject) -> Findings:
-    """P1: the GPUs are there; a run over several machines joins a cluster."""
+    """P1: the GPUs exist; a run over several machines joins a Ray cluster."""
     if subject.loaded.preset.cluster.address:
         return
     wanted, nodes = subject.gpus, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
-        message = f"the run wants {nodes} machines, and Ray is started on this one alone: veRL dies"
-        fix = "set trainer.nodes to 1, or cluster.address to the Ray cluster"
+        message = f"the run requires {nodes} machines, but Ray is started only on this one: veRL fails"
+        fix = "set trainer.nodes to 1, or set cluster.address to a Ray cluster"
         yield of_hardware.error("P1", message, fix, (NODES, "ray_kwargs.ray_init.address"), {"trainer.nodes": 1})
         return
     there = len(subject.machine.gpus)
@@ -28,12 +28,12 @@ def gpus(subject: Subject) -> Findings:
         return
     found = gpu_count(there) if there else "no GPU"
     where = "the assumed machine has" if subject.machine.assumed else "this machine has"
-    fix, change = "run it where there is a GPU; the preset toy-cpu needs none", {}
+    fix, change = "run it on a machine with a GPU; the preset toy-cpu needs none", {}
     if there:
         each = there // nodes or there
         change = {"trainer.gpus": each} if there >= nodes else {"trainer.nodes": 1, "trainer.gpus": each}
         fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
-    message = f"the run wants {gpu_count(wanted)} and {where} {found}"
+    message = f"the run requires {gpu_count(wanted)}, and {where} {found}"
     yield of_hardware.error("P1", message, fix, (GPUS, NODES), change or None)
 
 
@@ -48,15 +48,15 @@ def engines_over_gpus(subject: Subject) -> Findings:
         return
     better = [size for size in dividing(total, tensor) if total % (size * sizes[0] * sizes[1]) == 0] or [1]
     message = (
-        f"an engine spans {engine} GPUs, and {total} cannot be split into such groups: veRL finds out after the models "
-        "were loaded"
+        f"an engine spans {engine} GPUs, which does not divide the {total} GPUs of the run: veRL fails after loading "
+        "the models"
     )
     fix = f"set {TENSOR} to {one_of(better)}"
     yield error("P2", message, fix, [TENSOR, GPUS, NODES], {"rollout.tensor_model_parallel_size": better[0]})
 
 
 def cpus(subject: Subject) -> Findings:
-    """P3: Ray has a CPU for each process that reserves one; with fewer veRL waits for ever without a word."""
+    """P3: Ray has a CPU for each process that reserves one; with fewer, veRL hangs without a message."""
     said = subject.whole(RAY_CPUS)
     if subject.loaded.preset.cluster.address or (said is None and subject.machine.assumed):
         return
@@ -73,8 +73,8 @@ def cpus(subject: Subject) -> Findings:
     queue = "its controller" if units else "the trainer"
     source = f"{RAY_CPUS} allows" if said is not None else "this machine has"
     message = (
-        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)} = {need} CPUs and {source} {have}: "
-        "veRL would wait for ever without a word"
+        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)} = {need} CPUs, and {source} {have}: "
+        "veRL would hang without a message"
     )
     fix = _room(units, need, have)
     change = {"cluster.cpus": need} if have >= 2 or said is not None else None
@@ -82,10 +82,10 @@ def cpus(subject: Subject) -> Findings:
 
 
 def job_submission(subject: Subject) -> Findings:
-    """CLUSTER-1: nothing submits a Ray job yet: the driver is started on this machine, whatever is set."""
+    """CLUSTER-1: Ray jobs cannot be submitted yet: the driver always starts on this machine."""
     if subject.loaded.preset.cluster.submit:
-        message = "cluster.submit does nothing yet: no Ray job is submitted, the driver is started on this machine"
-        fix = "set cluster.submit to false; cluster.address joins a Ray cluster that is there"
+        message = "cluster.submit has no effect yet: no Ray job is submitted, the driver starts on this machine"
+        fix = "set cluster.submit to false; set cluster.address to join an existing Ray cluster"
         yield warning("CLUSTER-1", message, fix, ["cluster.submit"])
 
 
@@ -93,7 +93,7 @@ def _room(units: int, need: int, have: int) -> str:
     least = need - units + 1
     if units > 1 and have >= least:
         return f"set {UNITS} to {have - least + 1} or less"
-    return f"set {RAY_CPUS} to {need}: Ray only counts them, two real ones are enough to start"
+    return f"set {RAY_CPUS} to {need}: Ray only counts them, and two real CPUs are enough to start"
 
 
 RULES = (gpus, engines_over_gpus, cpus, job_submission)

@@ -1,4 +1,4 @@
-"""How responses are scored, as far as the configuration decides it; P30.
+"""How responses are scored, as far as the configuration decides: P30 and REWARD-1.
 
 veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_manager_cls`.
 """
@@ -13,7 +13,7 @@ MANAGER, SOURCE = "reward.reward_manager.name", "reward.reward_manager.source"
 
 
 def manager(subject: Subject) -> Findings:
-    """P30: the reward manager has a known name; one of one's own comes with a file."""
+    """P30: the reward manager has a known name; a custom one has a file."""
     if subject.get(SOURCE, "register") == "register":
         yield from unknown_name(
             subject,
@@ -21,7 +21,7 @@ def manager(subject: Subject) -> Findings:
             MANAGER,
             subject.facts.names.get("managers", []),
             "a reward manager",
-            "dies of it after the models were loaded",
+            "fails after loading the models",
         )
 
 
@@ -30,12 +30,12 @@ def model(subject: Subject) -> Findings:
     if subject.get(f"{REWARD_MODEL}.enable") is not True or not subject.at_least("0.9.0"):
         return
     if not subject.get(f"{REWARD_MODEL}.model_path"):
-        message = "a reward model is to give the scores, and none is named"
-        fix = "set reward.model_path, or reward.use_model to false"
+        message = "reward.use_model is true, but no reward model is set"
+        fix = "set reward.model_path, or set reward.use_model to false"
         change = {"reward.use_model": False}
         yield error("REWARD-1", message, fix, [f"{REWARD_MODEL}.enable", f"{REWARD_MODEL}.model_path"], change)
     if not subject.get(f"{REWARD_MODEL}.rollout.name"):
-        message = "the engine of the reward model has no name, and veRL has no default"
+        message = "the reward model's engine is not set, and veRL has no default"
         yield error("REWARD-1", message, f"set {REWARD_MODEL}.rollout.name to vllm", [f"{REWARD_MODEL}.rollout.name"])
     own = bool(subject.get(f"{REWARD_MODEL}.enable_resource_pool"))
     nodes = subject.get(f"{REWARD_MODEL}.nnodes", 0) if own else subject.get(NODES, 1)
@@ -46,7 +46,7 @@ def model(subject: Subject) -> Findings:
     ]
     if isinstance(nodes, int) and isinstance(each, int) and nodes * each < math.prod(spans):
         keys = [f"{REWARD_MODEL}.{name}" for name in ("nnodes", "n_gpus_per_node")] if own else [NODES, GPUS]
-        message = f"the reward model's engine spans {gpu_count(math.prod(spans))}, and it has {gpu_count(nodes * each)}"
+        message = f"the reward model's engine spans {gpu_count(math.prod(spans))}, but has {gpu_count(nodes * each)}"
         tensor, none = f"{REWARD_MODEL}.rollout.tensor_model_parallel_size", own and not nodes
         fix = f"set {keys[0] if none else tensor} to 1"
         yield error("REWARD-1", message, fix, [tensor, *keys], {"reward.model_nodes": 1} if none else None)

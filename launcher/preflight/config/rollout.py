@@ -1,4 +1,4 @@
-"""The engine that writes the responses: V10, V14 to V17.
+"""The rollout engine: V10, V14 to V17.
 
 veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/workers/rollout/base.py: get_rollout_class`,
 `verl/workers/engine/fsdp/transformer_impl.py: FSDPEngine`.
@@ -14,44 +14,42 @@ MULTI_TURN = f"{ROLLOUT}.multi_turn"
 
 
 def engine(subject: Subject) -> Findings:
-    """V16, V17: the engine has a name that veRL knows; our CPU platform adds `hf`."""
+    """V16, V17: veRL recognizes the name of the engine; ppo-tui's CPU platform adds `hf`."""
     name = subject.get(ENGINE)
     known = subject.facts.names.get("engines", [])
     if name is None and known:
         usual = "hf" if subject.on_cpu else "vllm"
-        message = "no rollout engine is named, and veRL has no default"
+        message = "no rollout engine is set, and veRL has no default"
         yield error("V16", message, f"set {ENGINE} to {usual}", [ENGINE], {"rollout.engine": usual})
         return
     if not known or name in known or (name == "hf" and (subject.on_cpu or not subject.at_least("0.7.0"))):
         return
     if name == "hf":
-        message = "the engine 'hf' is ppo-tui's own and works on the CPU platform only"
+        message = "the engine 'hf' is ppo-tui's own and works only on the CPU platform"
         yield error("V17", message, f"set {ENGINE} to vllm", [ENGINE], {"rollout.engine": "vllm"})
         return
     usable = ["hf"] if subject.on_cpu else known
-    message = (
-        f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL finds out after the critic was loaded"
-    )
+    message = f"'{name}' is not a rollout engine{did_you_mean(str(name), known)}: veRL fails after loading the critic"
     fix = f"set {ENGINE} to {one_of(usable)}"
     yield error("V17", message, fix, [ENGINE], {"rollout.engine": "hf" if subject.on_cpu else "vllm"})
 
 
 def mode(subject: Subject) -> Findings:
-    """V14: from 0.7 on there is only the asynchronous mode."""
+    """V14: from 0.7 on, the only rollout mode is async."""
     value = subject.get(MODE)
     if value not in (None, "async") and subject.at_least("0.7.0"):
-        message = f"the rollout mode '{value}' is gone since 0.7: veRL finds out after the critic was loaded"
-        yield error("V14", message, f"take {MODE} out", [MODE])
+        message = f"the rollout mode '{value}' was removed in veRL 0.7: veRL fails after loading the critic"
+        yield error("V14", message, f"remove {MODE}", [MODE])
 
 
 def parallel_engine(subject: Subject) -> Findings:
-    """V17: no engine splits the model by layers; experts are split over all GPUs of an engine."""
+    """V17: no engine supports pipeline parallelism; experts are split over all GPUs of an engine."""
     if not subject.at_least("0.7.0") or subject.get(ENGINE) not in ("vllm", "sglang", "trtllm"):
         return
     key = f"{ROLLOUT}.pipeline_model_parallel_size"
     pipeline, experts = subject.whole(key), subject.whole(f"{ROLLOUT}.expert_parallel_size")
     if pipeline is not None and pipeline > 1:
-        yield error("V17", f"{key} is {pipeline}: no engine can do that yet", f"set {key} to 1", [key])
+        yield error("V17", f"{key} is {pipeline}; no engine supports that yet", f"set {key} to 1", [key])
     tensor = subject.whole(f"{ROLLOUT}.tensor_model_parallel_size") or 1
     data = subject.whole(f"{ROLLOUT}.data_parallel_size") or 1
     if experts is not None and experts > 1 and experts != tensor * data:
@@ -61,14 +59,14 @@ def parallel_engine(subject: Subject) -> Findings:
 
 
 def sequences_over_gpus(subject: Subject) -> Findings:
-    """V10: sharing one sequence among GPUs needs GPUs that divide evenly, and packed sequences."""
+    """V10: sequence parallelism requires a size that divides the GPUs, and packed sequences."""
     size = subject.sequence_parallel()
     if subject.gpus % size:
         message = f"{ULYSSES} = {size} does not divide the {gpu_count(subject.gpus)}"
         fix = f"set {ULYSSES} to {one_of(dividing(subject.gpus, size))}"
         yield error("V10", message, fix, [ULYSSES, GPUS, NODES], {"actor.ulysses_sequence_parallel_size": 1})
     elif size > 1 and not subject.get(f"{MODEL}.use_remove_padding", True):
-        message = f"{ULYSSES} = {size} needs packed sequences, and use_remove_padding is false"
+        message = f"{ULYSSES} = {size} requires packed sequences, and use_remove_padding is false"
         fix = "set model.use_remove_padding to true"
         yield error("V10", message, fix, [ULYSSES, f"{MODEL}.use_remove_padding"], {"model.use_remove_padding": True})
     own = subject.sequence_parallel(CRITIC)
@@ -77,22 +75,22 @@ def sequences_over_gpus(subject: Subject) -> Findings:
         fix = f"set {CRITIC_ULYSSES} to {one_of(dividing(subject.gpus, own))}"
         yield error("V10", message, fix, [CRITIC_ULYSSES, GPUS, NODES])
     elif subject.has_critic and own > 1 and not subject.get(f"{CRITIC}.model.use_remove_padding", True):
-        message = f"the critic shares sequences among {own} GPUs, and its use_remove_padding is false"
+        message = f"the critic splits sequences over {own} GPUs, but its use_remove_padding is false"
         fix = "set critic.use_remove_padding to true"
         change = {"critic.use_remove_padding": True}
         yield error("V10", message, fix, [CRITIC_ULYSSES, f"{CRITIC}.model.use_remove_padding"], change)
 
 
 def conversations(subject: Subject) -> Findings:
-    """V15: up to 0.5 several turns need tools or an interaction, and GRPO."""
+    """V15: up to 0.5, multi-turn rollouts require tools or an interaction, and GRPO."""
     if subject.get(f"{MULTI_TURN}.enable") is not True or subject.at_least("0.6.0"):
         return
     tools = [f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.interaction_config_path"]
     if all(subject.get(key) is None for key in tools):
-        message = "several turns need tools or an interaction, and none is given"
+        message = "multi-turn rollouts require tools or an interaction, and neither is set"
         yield error("V15", message, f"set {tools[0]}", [f"{MULTI_TURN}.enable", *tools])
     if subject.get("algorithm.adv_estimator") != "grpo":
-        message = f"veRL {subject.version} allows several turns only with GRPO"
+        message = f"veRL {subject.version} supports multi-turn rollouts only with GRPO"
         yield error("V15", message, "set algorithm to grpo", [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"])
 
 
@@ -119,12 +117,12 @@ TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
 
 
 def engine_words(subject: Subject) -> Findings:
-    """ENGINE-2: vLLM knows the type and the way of loading that it is given."""
+    """ENGINE-2: vLLM recognizes the dtype and the load format."""
     if subject.get(ENGINE) != "vllm":
         return
     dtype, form = subject.get(f"{ROLLOUT}.dtype"), subject.get(f"{ROLLOUT}.load_format")
     if isinstance(dtype, str) and dtype not in TYPES:
-        message = f"vLLM computes in none called '{dtype}'"
+        message = f"vLLM has no dtype '{dtype}'"
         fix = f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}"
         yield error("ENGINE-2", message, fix, [f"{ROLLOUT}.dtype"], {"rollout.dtype": "bfloat16"})
     if isinstance(form, str) and form not in FORMATS and subject.at_least("0.9.0"):

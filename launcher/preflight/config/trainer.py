@@ -14,7 +14,7 @@ STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
 
 
 def loggers(subject: Subject) -> Findings:
-    """P21: trackers have known names; veRL finds out after the models and the engine were loaded."""
+    """P21: trackers have known names; veRL fails only after loading the models and the engine."""
     known, value = subject.facts.names.get("loggers", []), subject.get(LOGGER)
     ours = sorted(set(known) - {"console", "file"})
     for name in [value] if isinstance(value, str) else value or []:
@@ -23,21 +23,23 @@ def loggers(subject: Subject) -> Findings:
         parts = [part.strip(" '\"") for part in str(name).strip("[]").split(",")]
         wanted = [part for part in parts if part not in ("console", "file")]
         if len(parts) > 1 and all(part in known for part in parts):
-            message = f"{str(name)!r} is one name to veRL and no tracker: it finds out after everything was loaded"
-            fix = f"write a list: trainer.loggers=[{','.join(wanted)}]"
+            message = (
+                f"veRL reads {str(name)!r} as one name, which is not a tracker: it fails after everything is loaded"
+            )
+            fix = f"use a list: trainer.loggers=[{','.join(wanted)}]"
             yield error("P21", message, fix, [LOGGER], {"trainer.loggers": wanted})
         else:
             message = (
-                f"'{name}' is not a tracker{did_you_mean(str(name), known)}: veRL finds out after everything was loaded"
+                f"'{name}' is not a tracker{did_you_mean(str(name), known)}: veRL fails after everything is loaded"
             )
-            yield error("P21", message, f"trainer.loggers takes {', '.join(ours)}", [LOGGER])
+            yield error("P21", message, f"set trainer.loggers to any of {', '.join(ours)}", [LOGGER])
 
 
 def warmup(subject: Subject) -> Findings:
     """COURSE-1: the critic's warm-up ends before the run does."""
     steps, first = subject.whole(STEPS), subject.whole(WARMUP)
     if steps is not None and first is not None and subject.has_critic and first >= steps:
-        message = f"the actor is not trained at all: {first} steps of warm-up in {steps} steps"
+        message = f"the actor is never trained: the critic's warm-up takes {first} steps, and the run has {steps}"
         yield warning("COURSE-1", message, f"set {WARMUP} to 0", [WARMUP, STEPS], {"trainer.critic_warmup": 0})
 
 
@@ -45,46 +47,46 @@ def enough_samples(subject: Subject) -> Findings:
     """P6: a limit on the rows leaves at least one batch."""
     batch, limit = subject.whole(f"{DATA}.train_batch_size"), subject.whole(f"{DATA}.train_max_samples")
     if batch is not None and limit is not None and limit < batch:
-        message = f"only {limit} rows are used, and a batch has {batch}: veRL dies of it after start-up"
-        fix = f"set data.train_max_samples to -1, or data.train_batch_size to {limit} or less"
+        message = f"only {limit} rows are used, fewer than the batch of {batch}: veRL fails after start-up"
+        fix = f"set data.train_max_samples to -1, or set data.train_batch_size to {limit} or less"
         change = {"data.train_max_samples": -1}
         yield error("P6", message, fix, [f"{DATA}.train_max_samples", f"{DATA}.train_batch_size"], change)
 
 
 def engine_apart(subject: Subject) -> Findings:
-    """ASYNC-1: an engine of its own has GPUs, is sent weights, and a batch is whole updates of them (0.9)."""
+    """ASYNC-1: a separate engine has GPUs and receives weights, and a batch is a whole number of updates (0.9)."""
     if not subject.is_v1 or subject.get(f"{V1}.trainer_mode") != "separate_async":
         return
     step_key, backend_key = f"{V1}.separate_async.parameter_sync_step", f"{ROLLOUT}.checkpoint_engine.backend"
     batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(step_key)
     if batch is not None and mini is not None and step is not None and batch != mini * step:
         message = (
-            f"batch {batch} is not mini-batch {mini} x {step} updates ({step_key}) = {mini * step}, as separate_async "
-            "demands"
+            f"batch is {batch}, and separate_async requires mini-batch {mini} x {step} updates ({step_key}) = "
+            f"{mini * step}"
         )
         fix = f"set data.train_batch_size to {mini * step}"
         yield error("ASYNC-1", message, fix, [BATCH, MINI, step_key], {"data.train_batch_size": mini * step})
     for name in ("nnodes", "n_gpus_per_node"):
         if subject.whole(f"{ROLLOUT}.{name}") is None:
             message = (
-                f"separate_async wants GPUs for the engine alone, and {ROLLOUT}.{name} is "
+                f"separate_async requires GPUs for the engine alone, but {ROLLOUT}.{name} is "
                 f"{subject.get(f'{ROLLOUT}.{name}')}"
             )
-            fix = f"set {ROLLOUT}.{name} to 1, or trainer.mode to sync"
+            fix = f"set {ROLLOUT}.{name} to 1, or set trainer.mode to sync"
             yield error("ASYNC-1", message, fix, [f"{ROLLOUT}.{name}"])
     if subject.get(backend_key) == "naive":
-        message = f"separate_async sends weights to other GPUs, which {backend_key} = naive cannot"
-        yield error("ASYNC-1", message, f"set {backend_key} to nccl, or trainer.mode to sync", [backend_key])
+        message = f"separate_async sends weights to other GPUs, which {backend_key} = naive does not support"
+        yield error("ASYNC-1", message, f"set {backend_key} to nccl, or set trainer.mode to sync", [backend_key])
 
 
 def thresholds(subject: Subject) -> Findings:
-    """HEALTH-1: what `health` sets is a rule, a limit or an alert of ppo-tui's; no run starts otherwise."""
+    """HEALTH-1: each key of `health` is a rule, a limit or an alert of ppo-tui; otherwise no run starts."""
     from launcher.health.alerting import check_health
 
     try:
         check_health(subject.loaded.preset.health)
     except UserError as wrong:
-        yield error("HEALTH-1", str(wrong), "correct it, or leave it out", ["health"])
+        yield error("HEALTH-1", str(wrong), "correct it, or remove it", ["health"])
 
 
 RULES = (loggers, warmup, enough_samples, engine_apart, thresholds)

@@ -1,4 +1,4 @@
-"""Values against the types of veRL's own: P24. Hydra takes anything, and veRL dies much later.
+"""Values against the types of veRL's configuration: P24. Hydra accepts any value, and veRL fails much later.
 
 veRL: `verl/base_config.py: BaseConfig` and the classes derived from it.
 """
@@ -31,20 +31,20 @@ def types(subject: Subject) -> Findings:
         if not found:
             continue
         if isinstance(default, dict) and default and not isinstance(value, dict):
-            message = f"{key} is a block of keys, and it is set to {value!r}: veRL dies when it looks into it"
-            fix = f"set the keys below it, such as {key}.{next(name for name in default if name[0] != '_')}"
+            message = f"{key} is a block of keys, but is set to {value!r}: veRL fails when it reads the block"
+            fix = f"set its keys, such as {key}.{next(name for name in default if name[0] != '_')}"
             yield error("P24", message, fix, [key])
             continue
         want = _type(subject, key, default)
         if want in (int, float) and not isinstance(value, (int, float)):
             usual = default if isinstance(default, (int, float)) else 1
-            message = f"{key} is {value!r}, which is no number: veRL dies of it with a message that names no key"
+            message = f"{key} is {value!r}, which is not a number: veRL fails with an error that does not name the key"
             yield error("P24", message, f"set {key} to a number, such as {usual}", [key])
         elif want is int and isinstance(value, float) and not value.is_integer():
-            message = f"{key} is {value}, and veRL counts with whole numbers there"
+            message = f"{key} is {value}; veRL expects a whole number"
             yield warning("P24", message, f"set {key} to {round(value)}", [key])
         elif want is bool and not isinstance(value, (bool, int)):
-            message = f"{key} is {value!r}, which counts as true whatever it says"
+            message = f"{key} is {value!r}, which veRL reads as true, whatever the text is"
             yield warning("P24", message, f"set {key} to true or false", [key])
 
 
