@@ -7,6 +7,8 @@
 from abc import ABC, abstractmethod
 from typing import Any, overload
 
+from launcher.algorithms import ESTIMATORS
+
 ACTOR, ROLLOUT, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.ref"
 MODEL, CRITIC, TRAINER, DATA = "actor_rollout_ref.model", "critic", "trainer", "data"
 REWARD_MODEL, RAY = "reward.reward_model", "ray_kwargs.ray_init"
@@ -26,7 +28,6 @@ ULYSSES, CRITIC_ULYSSES = f"{ACTOR}.ulysses_sequence_parallel_size", f"{CRITIC}.
 TENSOR, MODEL_LENGTH = f"{ROLLOUT}.tensor_model_parallel_size", f"{ROLLOUT}.max_model_len"
 ENGINE, UTILISATION = f"{ROLLOUT}.name", f"{ROLLOUT}.gpu_memory_utilization"
 
-_GROUP_BASED = ("grpo", "rloo", "opo", "gpg", "reinforce_plus_plus_baseline", "gdpo", "optimal_token")
 _CLIPS_BY_DESIGN = ("gspo", "cispo", "geo_mean")
 _SWITCHES = {"true": True, "false": False}
 
@@ -104,7 +105,10 @@ class VerlConfig(ABC):
     @property
     def group_based(self) -> bool | None:
         """Whether advantages compare several responses to one prompt."""
-        return None if self.estimator is None else self.estimator.startswith(_GROUP_BASED)
+        if self.estimator is None:
+            return None
+        known = ESTIMATORS.get(self.estimator)
+        return known is not None and known.group
 
     @property
     def token_mean(self) -> bool:
