@@ -140,7 +140,7 @@ async def test_a_key_that_cannot_be_one_is_not_taken(mine: Path) -> None:
         box = pilot.app.screen.query_one(ValueBox)
         await pilot.press("I", *"trian.x", "enter")
         await pilot.pause()
-        assert box.is_open and "no field and no veRL key" in text_of(pilot, "#value-note")
+        assert box.is_open and "is not a preset field or a veRL key" in text_of(pilot, "#value-note")
         box.query_one(Input).value = ""
         await pilot.press(*"data.see")
         await pilot.pause()

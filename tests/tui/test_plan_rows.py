@@ -32,7 +32,7 @@ def test_what_would_go_wrong_is_said() -> None:
     assert "fewer rows than one step takes" in text
     text = of(1000, data__train_batch_size=100, trainer__steps=500, trainer__epochs=2)
     assert "the epochs end before trainer.steps" in text and "20 steps by 2 epochs" in text
-    assert "40 steps by trainer.steps" in of(None, trainer__steps=40)
+    assert "40 steps (trainer.steps)" in of(None, trainer__steps=40)
     assert "not there yet" in of(None)
 
 
@@ -45,7 +45,7 @@ def test_one_is_told_apart_from_many() -> None:
         actor__ppo_micro_batch_size_per_gpu=1,
     )
     assert "8 prompts × 4 responses = 32" in text and "1 mini-batch of 8 prompts" in text
-    assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step a step" in text
+    assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step per step" in text
 
 
 def test_the_plan_is_that_of_the_verl_that_runs() -> None:
@@ -72,7 +72,7 @@ def test_a_phase_that_does_not_fit_is_marked(certain: int, high: int, role: str)
     phase = {"name": "rollout", "gpu": certain * GIB, "gpu_high": high * GIB}
     row = memory_rows({"phases": [phase], "gpu_total": 24 * GIB}, "", 78)[0]
     assert row[0][1] == role
-    assert words(memory_rows(None, "", 78)) == [" nothing is known about the model's size"]
+    assert words(memory_rows(None, "", 78)) == [" model size unknown"]
     assert "host 1.0" in words(memory_rows({"phases": [], "host": GIB, "host_high": GIB}, "", 78))[-1]
 
 

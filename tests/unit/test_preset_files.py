@@ -250,12 +250,12 @@ def test_every_value_knows_where_it_comes_from(write):
         ("a: [1", ["line 1", "not valid YAML"]),
         ("actor: {}\nactor: {}", ["line 2", "duplicate"]),
         ("\0", ["not valid YAML"]),
-        ("- a", ["a preset is a mapping"]),
+        ("- a", ["a preset must be a mapping"]),
         ("env: {HF_TOKEN: hf_x}", ["HF_TOKEN looks like a secret", "export HF_TOKEN in the shell"]),
         ("env: {MLFLOW_TRACKING_URI: 'http://u:pw@h'}", ["looks like a secret"]),
         ("env: {VERL_FILE_LOGGER_PATH: /x}", ["is set by ppo-tui"]),
         ("env: {RAY_ADDRESS: auto}", ["cluster.address"]),
-        ("env: {'A B': 1}", ["cannot be an environment variable"]),
+        ("env: {'A B': 1}", ["is not a valid environment variable"]),
     ],
 )
 def test_what_is_said_about_a_file(write, text, said):
@@ -272,9 +272,9 @@ def test_what_is_said_about_a_file(write, text, said):
         ("actor.lr", ["KEY=VALUE"]),
         ("actor=1", ["'actor' is a group"]),
         ("overrides=1", ["'overrides' is a group"]),
-        ("~critic.optim=", ["cannot be taken out"]),
-        ("extends=toy-cpu", ["said in its file"]),
-        ("zzz.y=1", ["'zzz.y'", "groups"]),
+        ("~critic.optim=", ["is not supported"]),
+        ("extends=toy-cpu", ["only be set in a preset file"]),
+        ("zzz.y=1", ["'zzz.y'", "use one of"]),
         ("+ray_kwargs.ray_init.runtime_env.env_vars.WANDB_API_KEY=abc", ["looks like a secret"]),
     ],
 )
@@ -333,10 +333,10 @@ def test_any_file_is_taken_or_refused(tmp_path, text):
 
 
 def test_many_presets_are_not_listed_in_an_error(home):
-    with pytest.raises(UserError, match=r"'toy-cpy' \(did you mean 'toy-cpu'\?\): there are gsm8k-0.5b-24gb"):
+    with pytest.raises(UserError, match=r"'toy-cpy' \(did you mean 'toy-cpu'\?\); available: gsm8k-0.5b-24gb"):
         load("toy-cpy")
     for number in range(20):
         (home / "presets" / f"mine-{number}.yaml").write_text("extends: toy-cpu\n")
-    with pytest.raises(UserError, match=r"'toy-cpu'\?\): 'ppo-tui presets' lists them") as raised:
+    with pytest.raises(UserError, match=r"'toy-cpu'\?\); list presets with 'ppo-tui presets'") as raised:
         load("toy-cpy")
     assert "mine-1" not in str(raised.value)
