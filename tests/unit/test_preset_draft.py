@@ -135,7 +135,7 @@ def test_a_key_without_a_field_is_added_with_its_plus(mine: Path) -> None:
         and "  +actor_rollout_ref.model.override_config.foo: [0.9, 0.95]" in draft.text
     )
     assert draft.add("actor_rollout_ref.actor.optim.lr", 1e-5) == LR and draft.value(LR) == 1e-5
-    with pytest.raises(UserError, match="no veRL key"):
+    with pytest.raises(UserError, match="not a preset field or a veRL key"):
         draft.add("nothing.like.this", 1)
 
 
@@ -154,7 +154,7 @@ def test_a_draft_of_a_run_says_exactly_what_the_run_was_started_with(home: Path)
     draft = draft_of_run(RunInfo("7f3a-toy", "toy-cpu", preset=first.snapshot()))
     assert draft.run == "7f3a-toy" and draft.path.name == "toy-cpu-7f3a.yaml"
     assert draft.loaded().preset == first.preset
-    with pytest.raises(UserError, match="made elsewhere"):
+    with pytest.raises(UserError, match="not started by ppo-tui"):
         draft_of_run(RunInfo("x", "imported"))
 
 
