@@ -44,13 +44,13 @@ def recommend(gpus: Sequence[int]) -> tuple[str, str]:
         if best is None or rank > best[0]:
             best = (rank, name, preset.needs)
     if best is None:
-        short = "too little for the presets that need a GPU" if gpus else "and it needs none"
+        short = "too small for the presets that require a GPU" if gpus else "and it requires none"
         return ANYWHERE, f"{_machine(gpus)}, {short}"
-    return best[1], f"{_machine(gpus)}, and it needs {best[2]}"
+    return best[1], f"{_machine(gpus)}, and it requires {best[2]}"
 
 
 def _machine(gpus: Sequence[int]) -> str:
     if not gpus:
-        return "there is no GPU"
+        return "this machine has no GPU"
     least = round(min(gpus) / 10**9)
-    return f"there {'is' if len(gpus) == 1 else 'are'} {len(gpus)} GPU{'s' * (len(gpus) > 1)} of {least} GB"
+    return f"this machine has {len(gpus)} GPU{'s' * (len(gpus) > 1)} with {least} GB"
