@@ -43,10 +43,10 @@ class AlertSettings:
         for rule in rules if isinstance(rules, list) else [rules]:
             if rule not in STOPPERS or not isinstance(rules, list):
                 near = did_you_mean(str(rule), STOPPERS)
-                raise UserError(f"health.stop_on is a list of {', '.join(STOPPERS)}; {rule!r} is not{near}")
+                raise UserError(f"health.stop_on: {rule!r} is not allowed; use a list of {', '.join(STOPPERS)}{near}")
         when = settings.get("stop_at", "now")
         if when not in ("now", "checkpoint"):
-            raise UserError(f"health.stop_at is {when!r}, allowed are now and checkpoint")
+            raise UserError(f"health.stop_at is {when!r}, but must be now or checkpoint")
         grace = settings.get("grace_steps", 3)
         if type(grace) is not int or not 0 <= grace <= 1000:
             raise UserError(f"health.grace_steps is {grace!r}, but must be a number of steps from 0 to 1000")
@@ -54,7 +54,7 @@ class AlertSettings:
         for way in ways if isinstance(ways, list) else [ways]:
             if way not in NOTICES or not isinstance(ways, list):
                 near = did_you_mean(str(way), NOTICES)
-                raise UserError(f"health.notify is a list of {', '.join(NOTICES)}; {way!r} is not{near}")
+                raise UserError(f"health.notify: {way!r} is not allowed; use a list of {', '.join(NOTICES)}{near}")
         return cls(tuple(command), frozenset(rules), when, grace, frozenset(ways))
 
 

@@ -1,4 +1,4 @@
-"""The checklist: feeds every rule, keeps the rows, tells what changed."""
+"""The checklist: feeds every rule, keeps the rows, reports what changed."""
 
 from collections.abc import Callable, Mapping, Set
 from typing import Any
@@ -29,7 +29,7 @@ class _Entry:
         self.state = State(limits.count, limits.window, limits.release)
         self.muted = limits.muted
         self.raw = Level.OK  # what the rule said last
-        reason = rule.not_applicable() if limits.enabled else "switched off"
+        reason = rule.not_applicable() if limits.enabled else "disabled in the settings"
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
             self.state.set(0, Level.N_A, reason)
@@ -39,7 +39,7 @@ class _Entry:
     ) -> LevelChange | None:
         """Takes in what the rule says, if anything; the change of its level, if it changed.
 
-        A rule that throws is taken out and told about once, so that it never hides the others. `logged` are
+        A rule that raises is switched off and reported once, so that it never hides the others. `logged` are
         the keys seen so far: they explain why a rule has nothing to say.
         """
         state, before = self.state, self.state.level
@@ -183,7 +183,7 @@ class Checklist:
         """The verdict in words: `OK — 19 of 31 rules judged, 8 not judged, 4 warming up`.
 
         `outcome` is the state of the run: `running`, `finished`, `failed`, ...; without it, what `ended`
-        heard.
+        was given.
         """
         if outcome is None:
             outcome = "running" if self._code is None else "failed" if self._code else "finished"
@@ -215,5 +215,5 @@ class Checklist:
 
     def _entry(self, rule: str) -> _Entry:
         if rule not in self._entries:
-            raise UserError(f"there is no health rule {rule!r}{did_you_mean(rule.upper(), self._entries)}")
+            raise UserError(f"no health rule named {rule!r}{did_you_mean(rule.upper(), self._entries)}")
         return self._entries[rule]

@@ -13,81 +13,80 @@ class Family(NamedTuple):
 
 FAMILIES: dict[str, Family] = {
     "numbers": Family(
-        "Every figure of a step must be a number. NaN or infinity means that arithmetic overflowed or divided by zero.",
-        "All figures finite, on every step.",
-        "NaN in a loss or a value spreads into the weights; from then on every step is wasted. A single "
-        "bad gradient norm is harmless, because veRL skips that update.",
+        "Every metric must be a finite number. NaN or infinity means that a computation overflowed or divided by zero.",
+        "All metrics are finite at every step.",
+        "NaN in a loss or a value spreads into the weights, and every later step is wasted. A single "
+        "non-finite gradient norm is harmless, because veRL skips that update.",
     ),
     "kl": Family(
-        "KL measures how far the policy has moved: from the model it started as (KL to the reference), or "
-        "within one step (ppo_kl, clipped share). The reward can only be trusted near where it was "
-        "designed.",
-        "KL to the reference climbs slowly and levels off; within a step it stays close to 0.",
-        "A jump, or doubling again and again. A steady climb that brings no reward is as bad, only slower.",
+        "KL measures how far the policy has moved: from the initial model (KL to the reference), or "
+        "within one step (ppo_kl, clipped share). The reward is only reliable close to the initial model.",
+        "KL to the reference rises slowly and levels off; within a step it stays close to 0.",
+        "A jump, or repeated doubling. A steady rise without a gain in reward is just as bad, only slower.",
     ),
     "entropy": Family(
-        "Entropy says how undecided the model is about its next token. Without it, all samples are alike "
-        "and nothing new can be found.",
-        "It falls slowly, most of it early, and then flattens. Falling alone is not a fault.",
-        "Close to 0 within a few steps: the model repeats itself. Climbing: it babbles.",
+        "Entropy measures how uncertain the policy is about the next token. Without it, all samples are alike "
+        "and the policy no longer explores.",
+        "Falls slowly, mostly early on, then levels off. A fall alone is not a problem.",
+        "Close to 0 within a few steps: the model repeats itself. Rising: its responses become random.",
     ),
     "reward": Family(
-        "The score of the sampled answers before any KL penalty: what the run is for.",
-        "Rises with ups and downs, then slows.",
-        "Flat for very long: suspect the reward function before the algorithm. A sudden leap: read "
-        "samples before celebrating. Reward and length that shoot up together are the usual sign of a "
-        "gamed reward.",
+        "The score of the sampled responses before any KL penalty: what training maximizes.",
+        "Rises with some noise, then levels off.",
+        "Flat for a long time: check the reward function before the algorithm. A sudden jump: read "
+        "samples before trusting it. Reward and length that rise sharply together are the usual sign of "
+        "reward hacking.",
     ),
     "validation": Family(
-        "The score on questions that are not trained on.",
-        "Follows the training reward upward, with jitter from the small set.",
+        "The score on prompts that are not used for training.",
+        "Rises with the training reward, with some noise because the set is small.",
         "Falls over several validations while the training reward rises: the model learns the reward, not the task.",
     ),
     "length": Family(
-        "How long answers are, and how many were cut off at the limit. A cut-off answer cannot be right.",
-        "Length drifts slowly; few answers reach the limit.",
-        "A rising share of cut-off answers usually pulls the reward down next. Collapsing length means "
+        "How long responses are, and how many were truncated at the limit. A truncated response is rarely correct.",
+        "Length changes slowly; few responses reach the limit.",
+        "A rising share of truncated responses usually lowers the reward next. A collapse in length means "
         "that the model stops early.",
     ),
     "critic": Family(
-        "The critic predicts the reward of an answer. Its loss should be small and its explained variance above 0.",
-        "The loss falls within 20 to 40 steps and stays low; explained variance climbs towards 1.",
+        "The critic predicts the reward of a response. Its loss should be small and its explained variance above 0.",
+        "The loss falls within 20 to 40 steps and stays low; explained variance rises towards 1.",
         "A critic that diverges feeds noise to the policy a few steps later.",
     ),
     "gradient": Family(
         "The size of the policy's gradient, measured before clipping.",
-        "Wanders around its usual size; single peaks are normal and are clipped.",
-        "A series of peaks: the updates fight each other. Almost 0: the updates do nothing any more.",
+        "Varies around its usual size; single peaks are normal and are clipped.",
+        "A series of peaks: updates undo each other. Almost 0: updates no longer change the policy.",
     ),
     "policy loss": Family(
-        "The PPO loss itself. Its sign and a slow drift mean nothing: it is measured anew on every batch.",
-        "Anything small around 0.",
-        "Beyond 10, or NaN, something is broken.",
+        "The PPO loss. Its sign and slow drift carry no information: each batch is measured against a new policy.",
+        "Small values around 0.",
+        "NaN, or an absolute value above 10: something is broken.",
     ),
     "learning rate": Family(
-        "The step size of the optimiser, as its schedule has it now.",
-        "Above 0 from the end of the warm-up to the end of the run.",
-        "0 for several steps: the schedule is longer or shorter than the run, and nothing is learned.",
+        "The current step size of the optimizer, as set by its schedule.",
+        "Above 0 from the end of the warmup to the end of the run.",
+        "0 for several steps: the schedule does not match the length of the run, and nothing is learned.",
     ),
     "mismatch": Family(
-        "Answers are sampled by the rollout engine and trained on by another implementation of the same "
-        "model; both must give the same probabilities, from about the same weights.",
-        "Differences in probability below 0.01, correlation close to 1.",
-        "The policy learns from answers that it would not have given.",
+        "The rollout engine and the trainer use different implementations of the same model. Both must compute "
+        "the same probabilities, from about the same weights.",
+        "Probability differences below 0.01, correlation close to 1.",
+        "The policy learns from responses that it would not have generated.",
     ),
     "speed": Family(
         "How long a step takes, without validation and saving.",
-        "About constant for the same amount of tokens.",
-        "Much slower than usual, or no step at all for a long time.",
+        "About constant for the same number of tokens.",
+        "Much slower than usual, or no step for a long time.",
     ),
     "memory": Family(
-        "GPU memory that training has reserved at its peak, and memory of the host.",
-        "Rises in the first steps and then stays.",
-        "Steps upward late in the run: it will hit the ceiling.",
+        "Peak GPU memory reserved by training, and host memory in use.",
+        "Rises in the first steps, then stays constant.",
+        "Growth late in the run: memory will run out.",
     ),
     "errors": Family(
-        "Error messages in the log. Some are harmless: libraries that fail to report usage, for instance.",
-        "None, or none that stops the steps.",
-        "An exception of a worker: the run usually ends within the minute.",
+        "Error messages in the log. Some are harmless, such as libraries that fail to report usage.",
+        "No errors, or none that stop training.",
+        "An exception in a worker: the run usually ends within a minute.",
     ),
 }

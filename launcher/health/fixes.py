@@ -62,8 +62,10 @@ _STRONGER_KL = (
 _FEWER_EPOCHS = _lower(f"{_ACTOR}.ppo_epochs")
 _LARGER_MINI = _raise(f"{_ACTOR}.ppo_mini_batch_size")
 _SMALL_STEPS = (_LOWER_LR, _FEWER_EPOCHS, _LARGER_MINI, _lower(f"{_ACTOR}.clip_ratio"))
-_READ_SAMPLES = _say("read samples: is the answer really right, or only shaped so that the parser says so?")
-_LENGTH_PENALTY = _say("penalise overlong answers in the reward function")
+_READ_SAMPLES = _say(
+    "read samples and check that high-scoring responses are correct, not just formatted for the parser"
+)
+_LENGTH_PENALTY = _say("penalize overlong responses in the reward function")
 _GPU_MEMORY = (
     _lower(f"{_ACTOR}.ppo_micro_batch_size_per_gpu"),
     _lower("critic.ppo_micro_batch_size_per_gpu", fits="critic"),
@@ -77,11 +79,11 @@ _GPU_MEMORY = (
 _HOST_MEMORY = (
     _set(f"{_ACTOR}.fsdp_config.param_offload", "False if the GPU has room"),
     _lower("data.dataloader_num_workers"),
-    _say("look for other processes on this host; the system kills the largest one when memory runs out"),
+    _say("look for other processes on this host; when memory runs out, the kernel kills the largest process"),
 )
 _SIGNAL = (
     _say("check the answer parser and the prompt format on samples"),
-    _say("start with easier data; where everything is solved, stop or use harder data"),
+    _say("use easier data if nothing is solved; stop or use harder data if everything is solved"),
     _raise(f"{_ROLLOUT}.n", fits="groups"),
     _set("algorithm.filter_groups.enable", "True", fits="groups"),
 )
@@ -89,10 +91,14 @@ _SIGNAL = (
 FIXES: dict[str, Sequence[Fix]] = {
     "NUM-1": (
         _lower(f"{_ACTOR}.optim.lr", "2–5×, and resume from the last checkpoint"),
-        Fix(_CLIP_GRAD, "check", "is it set and finite?", old=_OLD_CLIP_GRAD),
+        Fix(_CLIP_GRAD, "check", "must be set and finite", old=_OLD_CLIP_GRAD),
         _say("train in bf16, not fp16"),
         _set(f"{_ACTOR}.kl_loss_type", "low_var_kl", fits="kl in loss"),
-        _lower("critic.optim.lr", "when only critic/ keys are bad; then check its padding and dtype", "critic"),
+        _lower(
+            "critic.optim.lr",
+            "if only critic/ metrics are non-finite; also check the critic's padding and dtype",
+            "critic",
+        ),
     ),
     "KL-0": (
         _set(f"{_ROLLOUT}.temperature", "1.0"),
@@ -104,7 +110,7 @@ FIXES: dict[str, Sequence[Fix]] = {
     "KL-2": _SMALL_STEPS,
     "KL-3": (_raise("algorithm.kl_ctrl.kl_coef", "from the start"), _lower("algorithm.kl_ctrl.horizon")),
     "KL-4": (_LOWER_LR, *_STRONGER_KL, _say("check the reward function on samples")),
-    "CLIP-1": (*_SMALL_STEPS, _say("several mini-batches a step with a large learning rate are the usual cause")),
+    "CLIP-1": (*_SMALL_STEPS, _say("the usual cause: several mini-batches per step with a large learning rate")),
     "ENT-1": (
         _set(f"{_ACTOR}.entropy_coeff", "0.001–0.01"),
         _raise(f"{_ROLLOUT}.temperature", "up to 1.2"),
@@ -114,20 +120,20 @@ FIXES: dict[str, Sequence[Fix]] = {
     "ENT-2": (
         _lower(f"{_ACTOR}.entropy_coeff", "or 0"),
         _LOWER_LR,
-        _say("see MIS-1: do rollout and training agree?"),
+        _say("check MIS-1: rollout and training must agree"),
         _lower(f"{_ACTOR}.clip_ratio_high"),
     ),
     "ENT-3": (_say("stop here, or change the data"), _raise(f"{_ACTOR}.entropy_coeff")),
     "REW-1": (
-        _say("resume from the checkpoint before the fall"),
+        _say("resume from the checkpoint before the drop"),
         _LOWER_LR,
-        _say("KL-1, ENT-1 and TRUNC-1 usually tell why"),
+        _say("check KL-1, ENT-1 and TRUNC-1 for the cause"),
     ),
     "REW-2": (
         _say("check the reward function on samples"),
         _raise(f"{_ACTOR}.optim.lr"),
         _raise(f"{_ROLLOUT}.n", fits="groups"),
-        _say("harder or fresher data"),
+        _say("use harder or new data"),
     ),
     "REW-4": (_READ_SAMPLES,),
     "HACK-1": (
@@ -141,11 +147,11 @@ FIXES: dict[str, Sequence[Fix]] = {
     "VAL-1": (
         _say("keep the best checkpoint and stop early"),
         *_STRONGER_KL,
-        _say("more varied data; a larger validation set when the score only jitters"),
+        _say("use more varied data, or a larger validation set if the score is only noisy"),
     ),
     "LEN-1": (
-        _say("growing: see HACK-1 and TRUNC-1"),
-        _say("shrinking: check the reward of empty and short answers, and the end-of-sequence token"),
+        _say("if length grows: check HACK-1 and TRUNC-1"),
+        _say("if length shrinks: check the reward of empty and short responses, and the end-of-sequence token"),
         *_STRONGER_KL,
         _LOWER_LR,
     ),
@@ -155,8 +161,8 @@ FIXES: dict[str, Sequence[Fix]] = {
         _say("check the stop token and the chat template"),
     ),
     "ABORT-1": (
-        _say("look for errors and time-outs of the rollout engine in the log"),
-        Fix("data.max_prompt_length", "check", "prompt and response must fit the model's context"),
+        _say("look for rollout engine errors and timeouts in the log"),
+        Fix("data.max_prompt_length", "check", "must leave room for the response in the model's context"),
     ),
     "CRIT-1": (
         _lower("critic.optim.lr", fits="critic"),
@@ -170,8 +176,8 @@ FIXES: dict[str, Sequence[Fix]] = {
         _lower(_CLIP_GRAD, old=_OLD_CLIP_GRAD),
         _raise("data.train_batch_size"),
     ),
-    "GRAD-2": (*_SIGNAL, _say("see ENT-1: is there entropy left?"), Fix(f"{_ACTOR}.optim.lr", "check")),
-    "LOSS-1": (_LOWER_LR, _say("check the advantage normalisation and the scale of the reward")),
+    "GRAD-2": (*_SIGNAL, _say("check ENT-1 for an entropy collapse"), Fix(f"{_ACTOR}.optim.lr", "check")),
+    "LOSS-1": (_LOWER_LR, _say("check the advantage normalization and the scale of the reward")),
     "LR-1": (
         Fix(f"{_ACTOR}.optim.lr", "check"),
         Fix(f"{_ACTOR}.optim.lr_warmup_steps", "check"),
@@ -180,7 +186,7 @@ FIXES: dict[str, Sequence[Fix]] = {
         Fix(f"{_ACTOR}.optim.lr_scheduler_type", "check"),
     ),
     "MIS-1": (
-        Fix(f"{_ROLLOUT}.dtype", "check", "the same as in training?"),
+        Fix(f"{_ROLLOUT}.dtype", "check", "must match the training dtype"),
         _set(f"{_ROLLOUT}.enforce_eager", "True, as a test"),
         _set("algorithm.rollout_correction.rollout_is", "token"),
         _lower("trainer.v1.separate_async.parameter_sync_step"),
@@ -191,29 +197,32 @@ FIXES: dict[str, Sequence[Fix]] = {
         _set("algorithm.rollout_correction.rollout_is", "token"),
     ),
     "THR-1": (
-        _say("other processes on the GPU, or thermal throttling?"),
-        Fix(f"{_ROLLOUT}.gpu_memory_utilization", "check", "too little makes the engine preempt requests"),
-        _say("longer responses: see LEN-1"),
+        _say("check for other processes on the GPU and for thermal throttling"),
+        Fix(f"{_ROLLOUT}.gpu_memory_utilization", "check", "if too low, the engine preempts requests"),
+        _say("check LEN-1 for longer responses"),
     ),
     "MEM-1": _GPU_MEMORY,
     "MEM-2": _HOST_MEMORY,
     "STALL-1": (
-        _say("look at the last log line and at the GPU: idle and silent means a dead or waiting process"),
-        _say("NCCL and engine time-outs show as errors in the log some minutes later"),
+        _say("check the last log line and the GPU: no output and an idle GPU mean a dead or waiting process"),
+        _say("look in the log for NCCL and engine timeouts, which are logged some minutes later"),
     ),
-    "ERR-1": (_say("read the last exception of the block: the innermost cause usually comes last"),),
+    "ERR-1": (_say("read the last exception of the traceback: the root cause is usually last"),),
 }
 
 CAUSES: dict[str, Sequence[Fix]] = {
     "memory": _GPU_MEMORY,
-    "disk": (_say("free the disk, then resume from the previous checkpoint"), _lower("trainer.max_actor_ckpt_to_keep")),
-    "nccl": (_say("look for the rank that died first: the others only waited for it"),),
-    "actor": (_say("a worker was killed: look at the host memory (MEM-2)"), *_HOST_MEMORY),
+    "disk": (
+        _say("free disk space, then resume from the previous checkpoint"),
+        _lower("trainer.max_actor_ckpt_to_keep"),
+    ),
+    "nccl": (_say("find the rank that failed first: the others only waited for it"),),
+    "actor": (_say("check host memory (MEM-2): a worker was killed"), *_HOST_MEMORY),
 }
 
 
 def fitting(fixes: Sequence[Fix], config: RunConfig, logged: Set[str]) -> tuple[Suggestion, ...]:
-    """The fixes that fit the run, rendered. What the configuration does not tell, the logged keys do."""
+    """The fixes that fit the run, rendered. Where the configuration is silent, the logged keys decide."""
 
     def known(answer: bool | None, otherwise: bool) -> bool:
         return otherwise if answer is None else answer

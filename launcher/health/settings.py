@@ -54,7 +54,7 @@ def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
             _set(own[head.upper()], head.upper(), rest, value)
         elif head not in _OPTIONS:
             near = did_you_mean(head.upper(), TABLE) or did_you_mean(head, _OPTIONS)
-            raise UserError(f"health.{head} is no rule and no option{near}")
+            raise UserError(f"health.{head} is not a rule or an option{near}")
     return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in TABLE}
 
 
@@ -69,7 +69,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[st
 def _preset(value: Any) -> str:
     if value not in FACTORS:
         allowed = ", ".join(FACTORS)
-        raise UserError(f"health.preset is {value!r}, allowed are {allowed}{did_you_mean(str(value), FACTORS)}")
+        raise UserError(f"health.preset is {value!r}, but must be one of {allowed}{did_you_mean(str(value), FACTORS)}")
     return str(value)
 
 
@@ -79,13 +79,15 @@ def _set(own: _Own, rule: str, name: str, value: Any) -> None:
         own.switches[name] = _switch(f"health.{rule}.{name}", name, value)
         return
     if not name:
-        raise UserError(f"health.{rule} is {value!r}, but must hold settings, such as enabled or warn")
+        raise UserError(f"health.{rule} is {value!r}, but must be a mapping of settings, such as enabled or warn")
     limits = TABLE[rule].limits
     level, _, rest = name.partition(".")
     full = name if rest else next((known for known in limits if known.startswith(f"{level}.")), name)
     if full not in limits:
         known = (*limits, *_SWITCHES)
-        raise UserError(f"health.{rule} has no setting {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}")
+        raise UserError(
+            f"health.{rule} has no setting {name!r}{did_you_mean(name, known)}; use one of {', '.join(known)}"
+        )
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise UserError(f"health.{rule}.{name} is {value!r}, but must be a number")
     own.limits[full] = float(value)

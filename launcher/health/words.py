@@ -11,13 +11,13 @@ CROSSED = ", crossed"
 
 
 def bound_words(bound: Bound) -> str:
-    """`WARN > 0.151`; of a level that is on `WARN holds > 0.151`."""
-    holds = " holds" if bound.holds else ""
+    """`WARN > 0.151`; of a level that is on `WARN while > 0.151`."""
+    holds = " while" if bound.holds else ""
     return f"{bound.level}{holds} {_SIDES.get(bound.side, bound.side)} {number(bound.value)}"
 
 
 def limits_by_figure(check: Check) -> list[tuple[str, Sequence[Bound]]]:
-    """What is compared, with its value, and its limits: `lowest of 5 steps is 0.977`, [...].
+    """What is compared, with its value, and its limits: `lowest of 5 steps = 0.977`, [...].
 
     The metric itself is named only where the check is about several.
     """
@@ -25,7 +25,7 @@ def limits_by_figure(check: Check) -> list[tuple[str, Sequence[Bound]]]:
     found: list[tuple[str, Sequence[Bound]]] = []
     for (figure, series, now), bounds in groupby(check.bounds, lambda each: (each.figure, each.series, each.now)):
         words = figure or (check.keys[series] if several and 0 <= series < len(check.keys) else "")
-        value = "(not now)" if now is None else f"is {number(now)}"
+        value = "(does not apply now)" if now is None else f"= {number(now)}"
         found.append((f"{words} {value}" if figure else words, list(bounds)))
     return found
 
@@ -35,5 +35,5 @@ def debounce_words(check: Check) -> str:
     if len(check.debounce) != 3:
         return ""
     count, window, release = check.debounce
-    raised = f"{count} of {window} steps raise a level, " if window > 1 else ""
-    return f"{raised}{release} steps without let it go" if release > 1 else ""
+    raised = f"raised if {count} of {window} steps are bad, " if window > 1 else ""
+    return f"{raised}cleared after {release} good steps" if release > 1 else ""

@@ -205,19 +205,19 @@ class Draft:
     def save(self, *, over: bool = False) -> None:
         """Writes the file. Raises ChangedOnDisk unless it may go `over` what another program wrote."""
         if not over and (what := self.stale()):
-            raise ChangedOnDisk(f"{self.path} was {what} by another program since it was opened")
+            raise ChangedOnDisk(f"{self.path} was {what} by another program after it was opened")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(self.path, self.text.encode())
         except OSError as error:
-            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+            raise UserError(f"cannot write {self.path}: {error.strerror}") from None
         self._on_disk = self.text
 
     def save_as(self, name: str) -> None:
         """Writes another file and goes on with it; relative paths keep their meaning. Raises UserError."""
         path = target(name)
         if path.exists():
-            raise UserError(f"{path} is there already: choose another name")
+            raise UserError(f"{path} already exists; choose another name")
         text, found = self.text, self.reading
         if path.parent != self.path.parent:
             for where, entry in found.own.items():
@@ -243,7 +243,7 @@ def target(name: str) -> Path:
     if "/" in name or name.endswith((".yaml", ".yml")):
         return layers.home(name, "preset").absolute()
     if not name or name.startswith(".") or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
-        raise UserError(f"{name!r} is no name for a preset: letters, digits, '-', '.' and '_' make one")
+        raise UserError(f"{name!r} is not a valid preset name; use letters, digits, '-', '.' and '_'")
     return paths.presets_dir() / f"{name}.yaml"
 
 
@@ -291,4 +291,4 @@ def _content(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+        raise UserError(f"cannot read {path}: {error}") from None

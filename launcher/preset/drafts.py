@@ -21,7 +21,7 @@ from launcher.record.info import RunInfo
 from launcher.text import clean
 
 _MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
-_SHADOW = "# Yours: lies over the shipped preset of this name.\nextends: {}\n"
+_SHADOW = "# Your preset; it overrides the shipped preset of the same name.\nextends: {}\n"
 
 
 def open_draft(name_or_path: str) -> Draft:
@@ -42,12 +42,12 @@ def draft_of_run(info: RunInfo) -> Draft:
     Raises UserError for a run that no preset of ours started, and whose log does not show its settings.
     """
     if info.preset is None:
-        raise UserError(f"run {info.id} was made elsewhere, and its log shows no settings to start from")
+        raise UserError(f"run {info.id} was not started by ppo-tui and its log contains no settings")
     name = "-".join(_MARK.sub("", info.name or "run").split())  # a replay's has blanks
     path = paths.presets_dir() / f"{name}-{info.id[:SHORT_ID]}.yaml"
-    heading = f"# The settings of run {info.id}."
+    heading = f"# Settings of run {info.id}."
     if info.from_log:
-        heading = f"# The settings of run {info.id}, read from its log: what differs from the defaults."
+        heading = f"# Settings of run {info.id}, read from its log: only values that differ from the defaults."
     return Draft(path, dump(info.preset, heading, info.preset_notes), on_disk=None, run=info.id)
 
 

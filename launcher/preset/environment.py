@@ -70,11 +70,11 @@ def is_secret(name: str) -> bool:
 def check(name: str, value: str, source: str) -> None:
     """Raises UserError, which starts with `source`, for a variable that a preset cannot set."""
     if not _NAME.fullmatch(name) or "\0" in value:
-        raise UserError(f"{source}: {name!r} cannot be an environment variable")
+        raise UserError(f"{source}: {name!r} is not a valid environment variable")
     if name in _OURS:
         raise UserError(f"{source}: {name} is set by ppo-tui{_OURS[name]}")
     if is_secret(name) or _LOGIN.search(value):
         raise UserError(
-            f"{source}: {name} looks like a secret, and presets are kept with every run; "
-            f"export {name} in the shell instead, veRL inherits it"
+            f"{source}: {name} looks like a secret, and presets are stored with every run; "
+            f"export {name} in the shell instead; veRL inherits it"
         )

@@ -26,12 +26,12 @@ def where_of(name: str) -> Where:
         return FIELDS[name].path
     if group in layers.FREE and rest:
         return (group, rest) if group == "env" else tuple(name.split("."))
-    _, key = hydra.split_key(name.removeprefix("overrides."), "a new key")
+    _, key = hydra.split_key(name.removeprefix("overrides."), "new key")
     newest = versions.newest(key)
     if newest in BY_KEY:
         return BY_KEY[newest].path
     if key.partition(".")[0] not in layers.ROOTS:
-        raise UserError(f"'{name}' is no field and no veRL key{did_you_mean(name, [*FIELDS, *BY_KEY])}")
+        raise UserError(f"'{name}' is not a preset field or a veRL key{did_you_mean(name, [*FIELDS, *BY_KEY])}")
     return "overrides", newest
 
 
@@ -42,7 +42,7 @@ def field_named(key: str) -> str:
         return bare
     if (spec := BY_KEY.get(versions.newest(bare))) is not None:
         return spec.name
-    raise UserError(f"'{key}' is no field of a preset{did_you_mean(bare, [*FIELDS, *BY_KEY])}")
+    raise UserError(f"'{key}' is not a preset field{did_you_mean(bare, [*FIELDS, *BY_KEY])}")
 
 
 def typed(where: Where, text: str) -> Any:
@@ -120,7 +120,7 @@ def _wrong(path: Where, value: Any) -> str | None:
         Preset.model_validate({path[0]: {path[1]: value}} if len(path) > 1 else {path[0]: value})
     except ValidationError:
         near = did_you_mean(value, spec.choices) if isinstance(value, str) else ""
-        return f"{value!r} cannot be{near}; allowed: {spec.allowed}"
+        return f"{value!r} is not allowed{near}; use {spec.allowed}"
     return None
 
 

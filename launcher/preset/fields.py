@@ -156,11 +156,11 @@ _WORDS: dict[Any, str] = {
     list: "a list",
     dict: "a mapping",
 }
-_LIMITS = {Gt: "above", Ge: "at least", Lt: "below", Le: "at most"}
+_LIMITS = {Gt: "above", Ge: "of at least", Lt: "below", Le: "at most"}
 
 
 def _allowed(parts: tuple[Any, ...], metadata: list[Any]) -> str:
-    """`a number above 0 and at most 1, or null`."""
+    """`a number of at least 0 and at most 1, or null`."""
     words = []
     for part in parts:
         if get_origin(part) is Literal:

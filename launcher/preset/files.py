@@ -88,7 +88,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+        raise UserError(f"cannot read {path}: {error}") from None
 
 
 def load_text(path: Path, text: str, settings: Sequence[str] = ()) -> LoadedPreset:
@@ -146,17 +146,15 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
         if not os.path.isfile(path):  # noqa: PTH113 (never raises)
-            raise UserError(f"there is no preset file {str(path)!r}")
+            raise UserError(f"preset file {str(path)!r} does not exist")
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:
         if name in presets and presets[name].resolve() != asking:
             return presets[name], origin
     known = available()
-    listed = f"there are {', '.join(known)}" if len(known) <= _FEW else "'ppo-tui presets' lists them"
-    raise UserError(
-        f"there is no preset {name!r}{did_you_mean(name, known)}: {listed}, and a file is named with its path"
-    )
+    listed = f"available: {', '.join(known)}" if len(known) <= _FEW else "list presets with 'ppo-tui presets'"
+    raise UserError(f"no preset named {name!r}{did_you_mean(name, known)}; {listed}; to use a file, enter its path")
 
 
 def _read(path: Path, below: tuple[Path, ...]) -> Layer:
@@ -164,7 +162,7 @@ def _read(path: Path, below: tuple[Path, ...]) -> Layer:
     real = path.resolve()
     if real in below:
         chain = " extends ".join(each.name for each in (*below[below.index(real) :], real))
-        raise UserError(f"{path}: presets extend each other in a circle: {chain}")
+        raise UserError(f"{path}: circular extends: {chain}")
     data, place = parse(path)
     return layers.over(layers.from_mapping(data, place, path.parent), base_layer(path, data, place, below))
 
@@ -176,7 +174,7 @@ def base_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[P
         return {}
     source, real = place(("extends",)), path.resolve()
     if not isinstance(parent, str):
-        raise UserError(f"{source}: extends names a preset or a file, not {parent!r}")
+        raise UserError(f"{source}: extends must be a preset name or a file, not {parent!r}")
     try:
         base, _ = _find(parent, path.parent, asking=real)
     except UserError as error:
@@ -201,11 +199,11 @@ def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
     except (YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
     if document is None:
         document = {}
     if not isinstance(document, Mapping):
-        raise UserError(f"{path}: a preset is a mapping of names and values")
+        raise UserError(f"{path}: a preset must be a mapping of names and values")
     return _plain(document), functools.partial(_place, path, document)
 
 
@@ -262,6 +260,6 @@ def _refusal(layer: Layer, errors: Sequence[Any]) -> WrongValue:
     allowed = spec.allowed if spec else "text"  # of `env`
     near = did_you_mean(entry.value, spec.choices) if spec and isinstance(entry.value, str) else ""
     others = len({error["loc"][:2] for error in errors}) - 1
-    more = f" (and {others} more)" if others else ""
-    text = f"{entry.source}: {name} is {entry.value!r}{near}; allowed: {allowed}{more}"
+    more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
+    text = f"{entry.source}: {name} is {entry.value!r}, but must be {allowed}{near}{more}"
     return WrongValue(text, name, entry.value)

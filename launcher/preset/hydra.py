@@ -30,16 +30,16 @@ def quote(value: Any) -> str:
         return "[" + ",".join(quote(item) for item in value) + "]"
     if isinstance(value, dict):
         return "{" + ",".join(f"{_name(key)}:{quote(item)}" for key, item in value.items()) + "}"
-    raise UserError(f"{value!r} is not a value that a veRL override can carry")
+    raise UserError(f"{value!r} cannot be used in a veRL override")
 
 
 def split(text: str) -> tuple[str, str, str]:
     """`++a.b=1` as ("++", "a.b", "1"). Raises UserError for anything that is not KEY=VALUE."""
     key, equals, value = text.partition("=")
     if key.startswith("~"):
-        raise UserError(f"{text!r}: a veRL key cannot be taken out with '~'; give it another value")
+        raise UserError(f"{text!r}: removing a veRL key with '~' is not supported; set another value")
     if not equals:
-        raise UserError(f"{text!r} is not a setting: write KEY=VALUE, such as actor.lr=1e-6")
+        raise UserError(f"{text!r} is not a setting; use KEY=VALUE, such as actor.lr=1e-6")
     return *split_key(key.strip(), f"setting {key!r}"), value.strip()
 
 
@@ -47,7 +47,7 @@ def split_key(key: str, source: str) -> tuple[str, str]:
     """`+a.b` as ("+", "a.b"). Raises UserError, which starts with `source`."""
     match = _KEY.fullmatch(key)
     if match is None:
-        raise UserError(f"{source}: {key!r} is not a key: keys are names joined by dots, such as actor.lr")
+        raise UserError(f"{source}: {key!r} is not a valid key; use names joined by dots, such as actor.lr")
     return match[1], match[2]
 
 
@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
 
 def _text(value: str) -> str:
     if "\0" in value:
-        raise UserError(f"{value!r} holds a NUL character, which no command line can carry")
+        raise UserError(f"{value!r} contains a NUL character, which a command line cannot pass")
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     # Only backslashes before a quote or the end need doubling; others stand for themselves.
@@ -98,4 +98,4 @@ def _text(value: str) -> str:
 def _name(key: Any) -> str:
     if isinstance(key, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.\-]*", key) and key.lower() not in _WORDS:
         return key
-    raise UserError(f"{key!r} cannot be the name of an entry in a veRL override")
+    raise UserError(f"{key!r} is not a valid name in a veRL override")

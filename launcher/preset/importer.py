@@ -79,16 +79,13 @@ def from_script(text: str, name: str, folder: Path) -> Imported:
             notes.append(f"left out: {why}" if key in why else f"left out: {key}: {why}")
     if not layer:
         another = next((f" ({note})" for note in reversed(notes) if " -m " in note), "")
-        raise UserError(
-            f"there are no veRL overrides in it{another}: expected is 'python -m verl.trainer.main_ppo KEY=VALUE ...'"
-        )
+        raise UserError(f"no veRL overrides found{another}; expected 'python -m verl.trainer.main_ppo KEY=VALUE ...'")
     if any(word.startswith("--config-") and word not in _PLAIN for word in stray):
         notes.append(
-            "the command starts from another configuration than veRL's ppo_trainer; it is not read, "
-            "and what it sets is not in the preset"
+            "the command uses a different configuration than veRL's ppo_trainer; that configuration is not imported"
         )
     if stray:
-        notes.append(f"left out, being no KEY=VALUE: {' '.join(stray)}")
+        notes.append(f"left out, not KEY=VALUE: {' '.join(stray)}")
     if ours:
         notes.append(f"ppo-tui sets these for each run: {', '.join(ours)}")
     tidy(layer)
@@ -129,13 +126,13 @@ def tidy(layer: Layer) -> None:
 
 
 def _fill_in(layer: Layer) -> Iterator[str]:
-    """Sets what the script leaves to veRL where ppo-tui would take something else."""
+    """Sets what the script leaves to veRL where ppo-tui has another default."""
     for name in _SILENT:
         spec = FIELDS[name]
         if spec.path not in layer:
             value = EffectiveConfig().get(spec.key)
             layer[spec.path] = layers.Entry(value, "veRL's default", spec.path[-1])
-            yield f"{name} is {value}: the script does not say it, and that is veRL's default"
+            yield f"{name} is set to veRL's default, {value}, because the script does not set it"
 
 
 def _environment(layer: Layer, env: dict[str, str], folder: Path) -> Iterator[str]:

@@ -75,7 +75,7 @@ def from_mapping(data: Mapping[str, Any], place: Place, folder: Path) -> Layer:
         elif value is None:
             continue  # `env:` with nothing below it
         elif not isinstance(value, Mapping):
-            raise UserError(f"{source}: '{name}' is a group of names and values, not {value!r}")
+            raise UserError(f"{source}: '{name}' must be a mapping of names and values, not {value!r}")
         elif name in FREE:
             _put_free(layer, (name,), value, place)
         else:
@@ -96,7 +96,7 @@ def from_setting(text: str, folder: Path) -> Layer:
     source = f"setting {key}"  # not the value: it may be a secret that does not belong here
     group, _, rest = key.partition(".")
     if key == "extends":
-        raise UserError(f"{source}: what a preset extends is said in its file; name the other preset instead")
+        raise UserError(f"{source}: extends can only be set in a preset file; use the other preset instead")
     if prefix == "" and group in FREE and rest:
         path = (group, rest) if group == "env" else tuple(key.split("."))
         value = raw if group == "env" else hydra.parse(raw)
@@ -109,7 +109,7 @@ def from_setting(text: str, folder: Path) -> Layer:
         known = BY_KEY.get(versions.newest(key))
         _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
     elif key in MAPPINGS:
-        raise UserError(f"'{key}' is a group of names and values: set a value in it, such as actor.lr=1e-6")
+        raise UserError(f"'{key}' is a group; set a value in it, such as actor.lr=1e-6")
     else:
         raise UserError(f"unknown key {key!r}{_hint(key)}")
     return layer
@@ -200,7 +200,7 @@ def _located(value: Any, name: bool, folder: Path, source: str) -> Any:
         found = match[1] or match[2]
         text = _OURS[found]() if found in _OURS else os.environ.get(found)
         if text is None:
-            raise UserError(f"{source}: the environment variable ${found} is not set")
+            raise UserError(f"{source}: environment variable ${found} is not set")
         return text
 
     path = folder / home(_VARIABLE.sub(variable, value), source)
@@ -214,10 +214,10 @@ def home(text: str, source: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise UserError(f"{source}: there is no home folder for {text!r}") from None
+        raise UserError(f"{source}: no home folder found for {text!r}") from None
 
 
 def _hint(name: str) -> str:
     """The nearest name of a field, a group or a veRL key, else where the names are."""
     near = did_you_mean(name, [*FIELDS, *GROUPS, *BY_KEY])
-    return near or ": the groups of a preset are " + ", ".join(MAPPINGS)
+    return near or "; use one of " + ", ".join(MAPPINGS)

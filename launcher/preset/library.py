@@ -27,7 +27,7 @@ def rename(name: str, new: str) -> Path:
     """Gives a preset of the user's another name, in the presets that extend it too. Raises UserError."""
     path = own(name)
     if "/" in new or new == name:
-        raise UserError(f"{new!r} is no new name for the preset {name}")
+        raise UserError(f"{new!r} is not a valid new name for preset {name}")
     children = _children(name)  # asked before the new file is one of them
     moved = copy(str(path), new)
     for child in children:
@@ -45,8 +45,8 @@ def delete(name: str) -> Path | None:
     children = _children(name)
     if children:
         raise UserError(
-            f"the preset {name} is extended by {', '.join(child.stem for child in children)}: "
-            "delete those first, or let them extend something else"
+            f"preset {name} is extended by {', '.join(child.stem for child in children)}; "
+            "delete those first or change what they extend"
         )
     path.unlink()
     return shipped().get(name)
@@ -59,7 +59,7 @@ def add_script(text: str, name: str, folder: Path) -> tuple[Path, Imported]:
     """
     path = target(name)
     if path.exists():
-        raise UserError(f"{path} is there already: choose another name")
+        raise UserError(f"{path} already exists; choose another name")
     found = from_script(text, path.stem, folder)
     load_text(path, found.text)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,9 +73,11 @@ def own(name: str) -> Path:
     if name in known:
         return known[name]
     if name in shipped():
-        raise UserError(f"{name} comes with ppo-tui and stays: 'ppo-tui preset copy {name} NEW' makes it yours")
-    load(name)  # tells that there is no such preset, and the nearest name
-    raise UserError(f"{name!r} is a file: only presets in {paths.presets_dir()} have names")
+        raise UserError(
+            f"{name} is a shipped preset and cannot be changed; copy it with 'ppo-tui preset copy {name} NEW'"
+        )
+    load(name)  # raises for an unknown preset, and the nearest name
+    raise UserError(f"{name!r} is a file; use the name of a preset in {paths.presets_dir()}")
 
 
 def _children(name: str) -> list[Path]:

@@ -44,13 +44,13 @@ def recommend(gpus: Sequence[int]) -> tuple[str, str]:
         if best is None or rank > best[0]:
             best = (rank, name, preset.needs)
     if best is None:
-        short = "too little for the presets that need a GPU" if gpus else "and it needs none"
-        return ANYWHERE, f"{_machine(gpus)}, {short}"
-    return best[1], f"{_machine(gpus)}, and it needs {best[2]}"
+        short = "too small for the presets that require a GPU" if gpus else "none required"
+        return ANYWHERE, f"{_machine(gpus)}; {short}"
+    return best[1], f"{_machine(gpus)}; requires {best[2]}"
 
 
 def _machine(gpus: Sequence[int]) -> str:
     if not gpus:
-        return "there is no GPU"
+        return "no GPU found"
     least = round(min(gpus) / 10**9)
-    return f"there {'is' if len(gpus) == 1 else 'are'} {len(gpus)} GPU{'s' * (len(gpus) > 1)} of {least} GB"
+    return f"{len(gpus)} GPU{'s' * (len(gpus) > 1)} with {least} GB found"

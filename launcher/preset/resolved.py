@@ -56,7 +56,7 @@ def from_config(config: Mapping[str, Any], folder: Path) -> Resolved:
         spec = BY_KEY.get(versions.newest(key))
         given_otherwise = key in refused or key == _LOGGERS or (spec and spec.kind)  # a path is made absolute
         if not given_otherwise and not _same(seen.get(versions.newest(key)), value):
-            notes.append(f"left out: {key}={value}: no preset can say it")
+            notes.append(f"left out: {key}={value}: a preset cannot set it")
     return Resolved(layers.nest(importer.portable(layer)), tuple(notes))
 
 

@@ -14,11 +14,11 @@ from launcher.preset.task import Data, Reward
 class Preset(Group):
     """The whole of it, after `extends` and settings. `health` is checked by `launcher.health`."""
 
-    extends: str | None = verl("Preset to start from: a name or a path relative to the file.", key="")
-    description: str = verl("What the preset is for, in one sentence.", key="", default="")
-    needs: str = verl("Hardware it needs, such as: 1 GPU, 24 GB.", key="", default="")
+    extends: str | None = verl("Base preset: a name or a path relative to the file.", key="")
+    description: str = verl("Purpose of the preset, in one sentence.", key="", default="")
+    needs: str = verl("Required hardware, such as: 1 GPU, 24 GB.", key="", default="")
     algorithm: Literal["ppo", "grpo"] = verl(
-        "PPO learns a critic; GRPO compares the responses to one prompt.",
+        "PPO trains a critic; GRPO compares the responses to each prompt.",
         key="algorithm.adv_estimator",
         default="ppo",
         names={"ppo": "gae"},
@@ -37,10 +37,12 @@ class Preset(Group):
     reward: Reward = Reward()
     trainer: Trainer = Trainer()
     cluster: Cluster = Cluster()
-    health: dict[str, Any] = verl("Thresholds of the health rules, what to do on an alert.", key="", default={})
-    env: dict[str, str] = verl("Environment variables for veRL; secrets belong in the shell.", key="", default={})
-    python: str | None = verl("Interpreter that has veRL; ppo-tui's own when null.", key="", kind="path or name")
-    overrides: dict[str, Any] = verl("veRL keys that have no field here, passed as they are.", key="", default={})
+    health: dict[str, Any] = verl("Limits of the health rules and actions on alerts.", key="", default={})
+    env: dict[str, str] = verl(
+        "Environment variables for veRL; export secrets in the shell instead.", key="", default={}
+    )
+    python: str | None = verl("Python interpreter with veRL; null: that of ppo-tui.", key="", kind="path or name")
+    overrides: dict[str, Any] = verl("veRL keys without a preset field, passed unchanged.", key="", default={})
 
 
 FIELDS: dict[str, Spec] = specs(Preset)

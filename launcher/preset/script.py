@@ -85,11 +85,11 @@ def parse(text: str, folder: str = ".") -> Script:
         elif rest[0] not in _QUIET:
             keys = [word.partition("=")[0] for word in rest if _OVERRIDE.match(word)]
             sets = f", which sets {', '.join(keys)}" if keys and "-m" not in rest else ""
-            found.notes.append(f"not taken over: {_short(rest)}{sets}")
+            found.notes.append(f"not imported: {_short(rest)}{sets}")
     if not commands:
         found.overrides = loose
     elif commands > 1:
-        found.notes.append(f"there are {commands} veRL commands: the last one is taken")
+        found.notes.append(f"{commands} veRL commands found; the last one is used")
     found.notes = list(dict.fromkeys([*shell.notes, *found.notes]))
     return found
 
@@ -97,7 +97,7 @@ def parse(text: str, folder: str = ".") -> Script:
 def _without_fillers(words: list[str], found: Script) -> list[str]:
     while words and (words[0] in _FILLERS or words[0] in _BRANCHES):
         if words[0] in _BRANCHES:
-            found.notes.append("the script has conditions or loops: everything in them is taken, as if it ran once")
+            found.notes.append("the script has conditions or loops; their contents are imported as if run once")
             if words[0] in ("for", "case", "select", "function"):
                 return []
         words = words[1:]
@@ -128,7 +128,7 @@ def _driver(words: list[str]) -> int | None:
 def _prefix(words: list[str], found: Script) -> dict[str, str]:
     """The environment that `env A=1 python -m` and `ray job submit ... --` give a command."""
     if words[:3] == ["ray", "job", "submit"]:
-        found.notes.append(f"was sent with {_short(words)}: see cluster.address")
+        found.notes.append(f"submitted with {_short(words)}; see cluster.address")
         return _runtime_env(words)
     if not words or words[0].rpartition("/")[2] != "env":
         return {}

@@ -36,7 +36,7 @@ def script(name: str, version: str | None, below: Path) -> str:
     said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
     about = f"# {said}\n" if said else ""
     for key, why in ignored(launch.keys, version):
-        about += f"# veRL {version} takes no notice of {key}: {why}.\n"
+        about += f"# veRL {version} ignores {key}: {why}.\n"
     return (
         f"#!/usr/bin/env bash\n# {loaded.name}, for veRL {version}; written by ppo-tui.\n{about}"
         f'set -euo pipefail\n\n{command_line(launch)} \\\n  "$@"\n'

@@ -51,7 +51,7 @@ class Expander:
             return new if quoted else _parted(new)
         if match is None:
             self.notes.append(
-                f"${{{inside}}} is left out: only ${{NAME}}, ${{NAME:-default}}, ${{NAME%end}} and such are understood"
+                f"${{{inside}}} is left out; only ${{NAME}}, ${{NAME:-default}}, ${{NAME%end}} etc. are supported"
             )
             return ""
         name, index, mode, default = match.groups()
@@ -69,7 +69,7 @@ class Expander:
             value = self.expand(default, quoted=quoted)
         if value is None:
             if name[0].isalpha() or name[0] == "_":
-                self.notes.append(f"${name} is not set in the script: it is taken as empty")
+                self.notes.append(f"${name} is not set in the script; an empty value is used")
             return ""
         return value if quoted else _parted(value)
 
@@ -83,7 +83,7 @@ class Expander:
         output = printed(read(text, self), self.variables["PWD"]) if self._depth <= _DEEPEST else None
         self._depth -= 1
         if output is None:
-            self.notes[before:] = [f"$({text}) is left out: a script is read, not run"]
+            self.notes[before:] = [f"$({text}) is left out; the script is read, not run"]
         return output or ""
 
     def arithmetic(self, text: str) -> str:
@@ -94,7 +94,7 @@ class Expander:
                 raise ValueError(named)
             return str(_sum(ast.parse(named.strip(), mode="eval").body))
         except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
-            self.notes.append(f"$(({text})) is left out: only whole numbers with + - * / % are understood")
+            self.notes.append(f"$(({text})) is left out; only whole numbers with + - * / % are supported")
             return ""
 
 
@@ -263,8 +263,8 @@ class _Reader:
                 self.at += 2
             elif found := _TORN.match(self.text, self.at):
                 self.shell.notes.append(
-                    "blanks or a comment stand behind a backslash: what follows in the next line is taken, "
-                    "though a shell would end the command there"
+                    "a backslash is followed by blanks or a comment; the next line is imported, "
+                    "although a shell would end the command there"
                 )
                 self.at = found.end()
             elif letter == "#":

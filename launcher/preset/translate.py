@@ -103,10 +103,12 @@ def settings(
     preset = loaded.preset
     missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
     if missing:
-        raise UserError(f"preset {loaded.name} does not say {' nor '.join(missing)}: set it there or as KEY=VALUE")
+        raise UserError(
+            f"preset {loaded.name} does not set {' or '.join(missing)}; set it in the preset or as KEY=VALUE"
+        )
     if preset.reward.path is None and preset.reward.function not in (None, *BUILT_IN_REWARDS):
         raise UserError(
-            f"reward.function is {preset.reward.function!r}: without reward.path it is one of veRL's own, "
+            f"reward.function is {preset.reward.function!r}, but without reward.path it must be a veRL function: "
             + " or ".join(BUILT_IN_REWARDS)
         )
     ours = _folders(folders, resume_from)
@@ -115,8 +117,8 @@ def settings(
     for key in overrides:
         if key in ours or key == "trainer.resume_from_path":
             raise UserError(
-                f"{key} is set by ppo-tui, so that a run keeps to its own folder: "
-                "'ppo-tui resume' continues a run, PPO_TUI_HOME moves all runs"
+                f"{key} is set by ppo-tui to the folder of the run; "
+                "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME"
             )
     derived = _derived(preset, version, experiment or loaded.name)
     wanted = {**of_fields(values), **derived, **ours, **_ray(preset, env), **overrides}

@@ -72,9 +72,9 @@ def at(key: str, version: str) -> str:
     name = _renamed(key, [(move.new, move.old) for move in MOVES if have < number(move.since)])
     since, gone = life(name) if life(name)[0] else life(key)
     if since and have < number(since) and not unlisted(key, version):
-        raise UserError(f"veRL {version} has no '{key}': it came with {since}")
+        raise UserError(f"veRL {version} has no '{key}'; it was added in {since}")
     if gone and have >= number(gone) and not unlisted(key, version):
-        raise UserError(f"veRL {version} has no '{key}' any more: it went with {gone}")
+        raise UserError(f"veRL {version} has no '{key}'; it was removed in {gone}")
     return name
 
 
@@ -94,8 +94,7 @@ def check(version: str) -> None:
     """Raises UserError for a veRL that is too old to be launched."""
     if number(version) < number(OLDEST):
         raise UserError(
-            f"veRL {version or '(unknown version)'} cannot be launched: "
-            f"ppo-tui works with {OLDEST} and newer, best with 0.9.1"
+            f"veRL {version or '(unknown version)'} is not supported; use {OLDEST} or newer, preferably 0.9.1"
         )
 
 

@@ -1,8 +1,8 @@
 """Attention without flash-attn.
 
-veRL's critic loader asks transformers for flash_attention_2 whatever the configuration says (0.4.1 to 0.9.1),
+veRL's critic loader requests flash_attention_2 regardless of the configuration (0.4.1 to 0.9.1),
 and the actor does so by default. Without the flash-attn package, whose wheels fit few machines, a PPO run
-dies of that after minutes of start-up. Here a model that asks for it is loaded with PyTorch's scaled
+fails because of that after minutes of start-up. Here a model that asks for it is loaded with PyTorch's scaled
 dot-product attention (sdpa) instead: the same result, slower on long sequences.
 """
 
@@ -24,7 +24,7 @@ def install() -> None:
         # the Auto classes have copies of theirs, and end here
         load = PreTrainedModel.from_pretrained.__func__
     except (ImportError, AttributeError):
-        _say(f"this transformers loads models in another way than expected; {FLASH} stays.")
+        _say(f"this version of transformers loads models in an unexpected way; keeping {FLASH}")
         return
 
     @functools.wraps(load)
@@ -48,9 +48,9 @@ def _replacement() -> dict[str, str]:
     if _flash_attention_works():
         return {}
     if INSTALLED != SUPPORTED:
-        _say(f"flash-attn cannot be used here and veRL {INSTALLED} is not {SUPPORTED}, so {FLASH} stays.")
+        _say(f"flash-attn is not usable here, but veRL {INSTALLED} is not {SUPPORTED}; keeping {FLASH}")
         return {}
-    _say(f"flash-attn cannot be used here: models load with PyTorch's attention ({SDPA}).")
+    _say(f"flash-attn is not usable here; models load with PyTorch's attention ({SDPA})")
     return {"attn_implementation": SDPA}
 
 

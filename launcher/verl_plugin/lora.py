@@ -1,12 +1,12 @@
 """PPO with LoRA: a critic with an adapter of its own, and one that judges with all of its weights.
 
 veRL 0.9.1 makes every adapter one of a causal language model, the critic's as well. peft asks such a model
-for what writes text; a critic writes none and dies at the start (no `prepare_inputs_for_generation`).
-Where it lives (older transformers), its value head stays at the random numbers it began with. As what it is,
+for what writes text; a critic writes none and fails at the start (no `prepare_inputs_for_generation`).
+Where it does not fail (older transformers), its value head stays at the random numbers it began with. As what it is,
 a classifier of tokens, it has an adapter and a head that learns. Seen on an H200 with a Qwen2 critic.
 
 With LoRA the reference is the actor without its adapter, which veRL's v1 trainer asks for by a note on the
-batch. The note stays there when the critic gets the same batch: a critic without an adapter dies of it
+batch. The note stays there when the critic gets the same batch: a critic without an adapter fails
 (no attribute `disable_adapter`), one with an adapter silently answers without what it has learnt. Seen on an
 H200 with a Llama critic.
 """

@@ -59,7 +59,7 @@ class HFServer:
         self.model_in_use = asyncio.Lock()
 
     async def ready(self) -> None:
-        """Answers once the constructor is done."""
+        """Returns once the constructor is done."""
 
     async def load_weights(self, state: dict[str, torch.Tensor], step: int | None) -> None:
         async with self.model_in_use:
@@ -192,7 +192,7 @@ class HFAdapter(BaseRollout):
         **_unused: Any,
     ) -> None:
         if wire_format != "named_tensors":
-            raise NotImplementedError(f"the hf rollout takes whole tensors, not wire format {wire_format!r}")
+            raise NotImplementedError(f"the hf rollout supports whole tensors only, not wire format {wire_format!r}")
         if self.server is None:
             self.server = ray.get_actor(_server_name(self.replica_rank))
         state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}

@@ -2,10 +2,10 @@
 
 veRL hands new weights to vLLM through a socket in /tmp whose name holds Ray's job id. A run starts a Ray of
 its own, whose first job has the same id as every other's: two runs on one host, each on its own GPU, share
-the name. The sender deletes the file before it binds, so nobody is told; a rollout engine then waits for
+the name. The sender deletes the file before it binds, so nothing is reported; a rollout engine then waits for
 ever, or takes the weights of the other run.
 
-The package of the module with the two ends wants vLLM, so it is changed when veRL imports it.
+The package of the module with the two ends requires vLLM, so it is changed when veRL imports it.
 """
 
 import functools

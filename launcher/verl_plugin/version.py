@@ -13,6 +13,6 @@ def check_cpu_platform() -> None:
     """Raises UnsupportedVerl unless veRL is the supported version; in the driver, before Ray starts."""
     if INSTALLED != SUPPORTED:
         raise UnsupportedVerl(
-            f"ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with veRL {SUPPORTED} only and this is veRL "
-            f"{INSTALLED}: install verl=={SUPPORTED}, or choose a preset for GPUs."
+            f"ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with veRL {SUPPORTED} only, but veRL "
+            f"{INSTALLED} is installed; install verl=={SUPPORTED} or choose a preset for GPUs"
         )

@@ -140,7 +140,7 @@ async def test_a_key_that_cannot_be_one_is_not_taken(mine: Path) -> None:
         box = pilot.app.screen.query_one(ValueBox)
         await pilot.press("I", *"trian.x", "enter")
         await pilot.pause()
-        assert box.is_open and "no field and no veRL key" in text_of(pilot, "#value-note")
+        assert box.is_open and "is not a preset field or a veRL key" in text_of(pilot, "#value-note")
         box.query_one(Input).value = ""
         await pilot.press(*"data.see")
         await pilot.pause()
@@ -226,10 +226,10 @@ async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -
         run = RunDir(make.run(name="mine", state=make.ended("finished", step=80)))
         make.write_info(run.path, preset=load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot())
         await pilot.press("c")
-        await until(pilot, lambda: f"against run {run.id}" in text_of(pilot, "#changes"))
+        await until(pilot, lambda: f"compared with run {run.id}" in text_of(pilot, "#changes"))
         assert "9e-4 to 2e-4" in text_of(pilot, "#changes") and "env.A" in text_of(pilot, "#changes")
         await pilot.press("c")
-        await until(pilot, lambda: "against toy-cpu" in text_of(pilot, "#changes"))
+        await until(pilot, lambda: "compared with toy-cpu" in text_of(pilot, "#changes"))
 
 
 async def test_watching_changes_nothing(mine: Path) -> None:

@@ -28,12 +28,12 @@ def of(rows: int | None, columns: int = 78, **values: Any) -> str:
 
 def test_what_would_go_wrong_is_said() -> None:
     text = of(50, data__train_batch_size=100, actor__ppo_mini_batch_size=64, trainer__gpus=3)
-    assert "28 responses are made up" in text and "3 GPUs cannot share a mini-batch" in text
-    assert "fewer rows than one step takes" in text
+    assert "28 padding responses" in text and "does not divide evenly across 3 GPUs" in text
+    assert "fewer rows than one step requires" in text
     text = of(1000, data__train_batch_size=100, trainer__steps=500, trainer__epochs=2)
-    assert "the epochs end before trainer.steps" in text and "20 steps by 2 epochs" in text
-    assert "40 steps by trainer.steps" in of(None, trainer__steps=40)
-    assert "not there yet" in of(None)
+    assert "the epochs end before trainer.steps" in text and "20 steps (2 epochs)" in text
+    assert "40 steps (trainer.steps)" in of(None, trainer__steps=40)
+    assert "training file not found" in of(None)
 
 
 def test_one_is_told_apart_from_many() -> None:
@@ -45,14 +45,14 @@ def test_one_is_told_apart_from_many() -> None:
         actor__ppo_micro_batch_size_per_gpu=1,
     )
     assert "8 prompts × 4 responses = 32" in text and "1 mini-batch of 8 prompts" in text
-    assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step a step" in text
+    assert "32 micro-batches of 1 response on its GPU" in text and "= 1 optimizer step per step" in text
 
 
 def test_the_plan_is_that_of_the_verl_that_runs() -> None:
     def shown(version: str) -> str:
         return "\n".join(words(flow_rows(flow(Form(open_draft("gsm8k-0.5b-h800"), version).config), 78)))
 
-    assert "8 micro-batches of 4 responses" in shown("0.7.1") and "the same" in shown("0.7.1")
+    assert "8 micro-batches of 4 responses" in shown("0.7.1") and "same as the actor" in shown("0.7.1")
     assert "1 micro-batch of up to 32,768 tokens" in shown("0.8.0")  # of the critic, whatever is set
 
 
@@ -72,9 +72,9 @@ def test_a_phase_that_does_not_fit_is_marked(certain: int, high: int, role: str)
     phase = {"name": "rollout", "gpu": certain * GIB, "gpu_high": high * GIB}
     row = memory_rows({"phases": [phase], "gpu_total": 24 * GIB}, "", 78)[0]
     assert row[0][1] == role
-    assert words(memory_rows(None, "", 78)) == [" nothing is known about the model's size"]
+    assert words(memory_rows(None, "", 78)) == [" model size unknown"]
     assert "host 1.0" in words(memory_rows({"phases": [], "host": GIB, "host_high": GIB}, "", 78))[-1]
 
 
 def test_nothing_differs() -> None:
-    assert words(difference_rows([], "toy-cpu", 78)) == [" ● as toy-cpu"]
+    assert words(difference_rows([], "toy-cpu", 78)) == [" ● same as toy-cpu"]

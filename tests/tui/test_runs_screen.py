@@ -317,7 +317,7 @@ async def test_presets_are_copied_renamed_and_deleted(make: SimpleNamespace, hom
         await opened(pilot)
         app.screen.query_one(RunTable).move_to("preset gsm8k-0.5b-24gb")
         await pilot.press("f2")
-        await until(pilot, lambda: "comes with ppo-tui and stays" in message(app))
+        await until(pilot, lambda: "is a shipped preset and cannot be changed" in message(app))
         assert isinstance(app.screen, RunsScreen), "nothing is asked that would be refused"
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, AskScreen))

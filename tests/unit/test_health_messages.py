@@ -28,7 +28,7 @@ def said(rule: str, steps: Steps) -> tuple[Level, str]:
     [
         ("KL-0", of(KL, *[-4e-6] * 5), "mean KL of the last 5 steps is -4e-6"),
         ("KL-4", [{KL: 0.001 * i, SCORE: 0.1} for i in range(7)], "KL rose by only 0.004 in 6 steps"),
-        ("KL-4", [{KL: 0.1 - 0.001 * i, SCORE: 0.1} for i in range(7)], "KL does not rise"),
+        ("KL-4", [{KL: 0.1 - 0.001 * i, SCORE: 0.1} for i in range(7)], "KL is not rising"),
         ("ENT-1", of("actor/entropy", *[11.753, 11.752] * 5), "entropy stays at 11.8"),
         ("ENT-1", of("actor/entropy", *[0.5] * 7, *[0.49] * 2), "entropy fell from 0.500 to 0.490 in 5 steps"),
         (
@@ -55,9 +55,9 @@ def test_what_is_ok_does_not_complain(rule: str, steps: Steps, message: str) -> 
     [
         ("MIS-1", of("rollout_corr/kl", 1.13), "rollout KL 1.13"),
         ("CLIP-1", of("actor/pg_clipfrac", 0.001, 0.3), "30 % of tokens clipped"),
-        ("SIG-1", [FLAT] * 2, "every sample got the same reward (0) for 2 steps"),
+        ("SIG-1", [FLAT] * 2, "all samples have the same reward (0) for 2 steps"),
         ("LR-1", of("actor/lr", 1e-6, 0.0), "learning rate is 0 for 1 step"),
-        ("TRUNC-1", [CUT] * 9, "70 % of responses hit the limit (usual 70 %)"),
+        ("TRUNC-1", [CUT] * 9, "70 % of responses reach the length limit (usual 70 %)"),
         ("TRUNC-1", [{"response_length/clip_ratio": 0.2}] * 10 + [CUT], "70 % of responses"),
     ],
 )

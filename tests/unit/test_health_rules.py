@@ -254,7 +254,7 @@ def test_host_memory() -> None:
     [
         (None, Level.WARN, "full in about 48 steps"),
         (108, Level.WARN, "full in about 48 steps"),
-        (107, Level.NOTICE, "full in about 48 steps, after the last one"),
+        (107, Level.NOTICE, "full in about 48 steps, after the last step"),
     ],
 )
 def test_memory_that_outlasts_the_run_is_no_warning(last: int | None, level: Level, end: str) -> None:

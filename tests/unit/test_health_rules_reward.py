@@ -34,7 +34,7 @@ def test_advantages_that_are_all_equal_teach_nothing() -> None:
         checklist.step(number, {**BASE, **data})
     found = row(checklist, "SIG-1")
     assert found.level == Level.WARN
-    assert found.message == "all advantages are 0 (each group has equal rewards) for 4 steps"
+    assert found.message == "all advantages are 0 (equal rewards within each group) for 4 steps"
 
 
 def test_a_solved_task_is_never_critical() -> None:
@@ -64,7 +64,7 @@ def test_training_reward_that_rises_while_validation_falls() -> None:
             data["val-core/gsm8k/acc/mean@1"] = 0.6 if n <= 20 else 0.6 - 0.01 * (n - 20)
         checklist.step(n, {**BASE, **data})
     found = row(checklist, "HACK-1")
-    assert (found.level, found.message) == (Level.WARN, "training reward rises, validation falls")
+    assert (found.level, found.message) == (Level.WARN, "training reward rises while validation falls")
     assert found.since == 51  # the best pair ends at 20, two validations before the pair of 40 and 50
 
 

@@ -112,7 +112,7 @@ def test_a_rule_can_be_switched_off_or_muted() -> None:
     for step, value in enumerate(values, start=1):
         for checklist in (off, muted, later):
             checklist.step(step, {KL: value})
-    assert [row.message for row in off.checks() if row.rule == "KL-1"] == ["switched off"]
+    assert [row.message for row in off.checks() if row.rule == "KL-1"] == ["disabled in the settings"]
     assert [(row.level, row.muted) for row in muted.checks() if row.rule == "KL-1"] == [(Level.CRITICAL, True)]
     assert (off.verdict, muted.verdict, later.verdict) == (Level.WARM, Level.WARM, Level.CRITICAL)
     later.mute("KL-1")
@@ -129,14 +129,14 @@ def test_the_supervisors_own_options_are_let_through() -> None:
     ("settings", "words"),
     [
         ({"preset": "sensitiv"}, "health.preset is 'sensitiv', .*did you mean 'sensitive'"),
-        ({"KL_1": {"warn": 1}}, "health.KL_1 is no rule .*did you mean 'KL-1'"),
+        ({"KL_1": {"warn": 1}}, "health.KL_1 is not a rule .*did you mean 'KL-1'"),
         ({"stop_onn": []}, "did you mean 'stop_on'"),
         ({"KL-1": {"warning": 1}}, "health.KL-1 has no setting 'warning'"),
         ({"KL-1": {"warn": {"rato": 2}}}, "'warn.rato'.*did you mean 'warn.ratio'"),
         ({"KL-1": {"warn": {"ratio": "3"}}}, "health.KL-1.warn.ratio is '3', but must be a number"),
         ({"KL-1": {"warn": {"ratio": True}}}, "must be a number"),
         ({"KL-1": {"warn": {"ratio": float("nan")}}}, "must be a number"),
-        ({"KL-1": 3}, "health.KL-1 is 3, but must hold settings"),
+        ({"KL-1": 3}, "health.KL-1 is 3, but must be a mapping of settings"),
         ({"KL-1": {"warn": {"value": 0.4}}}, "health.KL-1.warn.value is 0.4, .* at least health.KL-1.notice.value"),
         ({"KL-1": {"warn": {"value": 4}}}, "health.KL-1.critical.value is 3, .* at least health.KL-1.warn.value"),
         ({"LEN-1": {"critical": {"shorter": 0.6}}}, "LEN-1.critical.shorter is 0.6, but must be at most"),

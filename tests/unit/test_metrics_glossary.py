@@ -23,7 +23,7 @@ def test_every_key_of_a_real_run_is_described(log: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "unit", "part"),
     [
-        ("critic/score/max", "", "without a critic, too; highest of the batch"),
+        ("critic/score/max", "", "also logged without a critic; highest of the batch"),
         ("actor/entropy", "nats", "per token"),
         ("critic/grad_norm", "", "before clipping"),
         ("actor/perf/max_memory_reserved_gb", "GiB", "reserved"),
@@ -34,10 +34,10 @@ def test_every_key_of_a_real_run_is_described(log: Path) -> None:
         ("timing_s/agent_loop/num_preempted/mean", "", "restart"),
         ("timing_s/agent_loop/tool_calls/max", "s", "agent loop"),
         ("timing_s/my_own_part", "s", "this part"),
-        ("val-core/openai/gsm8k/acc/mean@1", "", "headline figure of this data source; one answer a prompt"),
-        ("val-core/openai/gsm8k/acc/best@4/std", "", "best of 4 answers (its spread)"),
-        ("val-aux/openai/gsm8k/acc_success_only/mean@4", "", "mean of 4 answers a prompt"),
-        ("val-aux/num_turns/max", "turns", "messages in a chat; 2 is one question and one answer; highest"),
+        ("val-core/openai/gsm8k/acc/mean@1", "", "main validation metric of this data source; one response per prompt"),
+        ("val-core/openai/gsm8k/acc/best@4/std", "", "best of 4 responses (standard deviation)"),
+        ("val-aux/openai/gsm8k/acc_success_only/mean@4", "", "mean of 4 responses per prompt"),
+        ("val-aux/num_turns/max", "turns", "messages in a chat; 2 is one prompt and one response; highest"),
         ("val/test_score/openai/gsm8k", "", "up to 0.3"),
     ],
 )

@@ -75,7 +75,7 @@ import launcher.verl_plugin
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "launcher.verl_plugin.version.UnsupportedVerl: ppo-tui's CPU platform (VERL_PLATFORM=cpu) works with "
-        "veRL 0.9.1 only and this is veRL 0.8.0: install verl==0.9.1, or choose a preset for GPUs."
+        "veRL 0.9.1 only, but veRL 0.8.0 is installed; install verl==0.9.1 or choose a preset for GPUs"
     )
 
 
@@ -96,7 +96,7 @@ def test_verls_critic_loads_without_flash_attention(verl: Parent, model: str) ->
     assert "is not a value head model" in without.stderr, "veRL can do without the fallback: drop it"
     done = verl.python(CRITIC.format(folder=model))
     assert done.stdout.split()[-2:] == ["attention", "sdpa"], done.stderr
-    assert done.stderr.count("ppo-tui: flash-attn cannot be used here") == 1
+    assert done.stderr.count("ppo-tui: flash-attn is not usable here") == 1
 
 
 @without_flash_attention
@@ -114,7 +114,7 @@ def test_an_actor_gets_the_attention_it_asks_for_but_flash_attention(verl: Paren
 def test_on_another_verl_the_fallback_warns_and_steps_aside(verl: Parent, model: str) -> None:
     script = "import verl; verl.__version__ = '0.8.0'\nimport launcher.verl_plugin\n"
     done = verl.python(script + CRITIC.format(folder=model), VERL_USE_EXTERNAL_MODULES="")
-    assert "ppo-tui: flash-attn cannot be used here and veRL 0.8.0 is not 0.9.1" in done.stderr
+    assert "ppo-tui: flash-attn is not usable here, but veRL 0.8.0 is not 0.9.1" in done.stderr
     assert "is not a value head model" in done.stderr
 
 

@@ -194,7 +194,7 @@ def test_patterns_folders_and_commas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("nothing", ["[]", "''"])
 def test_no_file_at_all(tmp_path: Path, nothing: str) -> None:
-    with pytest.raises(UserError, match=r"does not say data\.train"):
+    with pytest.raises(UserError, match=r"does not set data\.train"):
         what(tmp_path, f"data.train={nothing}")
 
 

@@ -161,7 +161,7 @@ def test_the_folder_of_a_script_is_known():
     preset, _ = imported("python -m verl.trainer.main_ppo data.val_files=$(dirname $0)/b.parquet")
     assert preset.data.val == "/data/project/b.parquet"
     assert [note for note in notes if "left out" in note] == [
-        "$(touch /tmp/never) is left out: a script is read, not run"
+        "$(touch /tmp/never) is left out; the script is read, not run"
     ]
 
 
@@ -290,15 +290,15 @@ def test_a_line_goes_on_though_something_stands_behind_its_backslash(torn):
     )
     assert (preset.data.train_batch_size, preset.data.max_prompt_length) == (8, 64)
     assert preset.data.max_response_length == 32
-    assert [note for note in notes if "behind a backslash" in note]
+    assert [note for note in notes if "a backslash is followed by" in note]
 
 
 def test_another_trainer_and_another_configuration_are_named():
-    with pytest.raises(UserError, match=r"not taken over: python3 -m recipe\.dapo\.main_dapo"):
+    with pytest.raises(UserError, match=r"not imported: python3 -m recipe\.dapo\.main_dapo"):
         imported("pip install x\npython3 -m recipe.dapo.main_dapo data.train_batch_size=8")
     command = "python -m verl.trainer.main_ppo data.train_batch_size=8 --config-name="
-    assert not [note for note in imported(command + "ppo_trainer")[1] if "another configuration" in note]
-    assert [note for note in imported(command + "ppo_megatron_trainer")[1] if "another configuration" in note]
+    assert not [note for note in imported(command + "ppo_trainer")[1] if "a different configuration" in note]
+    assert [note for note in imported(command + "ppo_megatron_trainer")[1] if "a different configuration" in note]
 
 
 def test_the_settings_given_to_a_function_are_told():

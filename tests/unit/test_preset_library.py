@@ -58,10 +58,10 @@ def test_relative_paths_keep_their_meaning(tmp_path):
 @pytest.mark.parametrize(
     ("name", "new", "complaint"),
     [
-        ("gsm8k-0.5b-24gb", "taken", "is there already"),
-        ("gsm8k-0.5b-24gb", "with space", "is no name for a preset"),
-        ("gsm8k-0.5b-24gb", "", "is no name for a preset"),
-        ("gsm8k-0.5b-24gb", ".hidden", "is no name for a preset"),
+        ("gsm8k-0.5b-24gb", "taken", "already exists"),
+        ("gsm8k-0.5b-24gb", "with space", "is not a valid preset name"),
+        ("gsm8k-0.5b-24gb", "", "is not a valid preset name"),
+        ("gsm8k-0.5b-24gb", ".hidden", "is not a valid preset name"),
         ("gsm8k-0.5b-25gb", "new", "did you mean 'gsm8k-0.5b-24gb'"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_script_is_added_with_a_new_name_only(presets, tmp_path):
     assert path == presets / "mine.yaml"
     assert len(found.notes) == 2  # veRL's own defaults for GPUs and tensor parallelism
     assert load("mine").preset.data.train == str(tmp_path / "train.parquet")
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         library.add_script(command, "mine", tmp_path)
     with pytest.raises(UserError, match="no veRL overrides"):
         library.add_script("echo hello", "other", tmp_path)
@@ -212,16 +212,14 @@ def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):
     assert found[-1] == "trainer.nnodes=2"
 
 
-def test_a_script_tells_what_its_verl_takes_no_notice_of(write):
+def test_a_script_names_what_its_verl_ignores(write):
     write("mine", "extends: gsm8k-0.5b-24gb\ndescription: |\n  one\n  exit 3\ndata: {return_raw_chat: true}\n")
     told = {
         version: [line for line in script("mine", version, Path("/out")).splitlines() if line.startswith("# ")]
         for version in ("0.6.1", "0.9.1")
     }
     assert told["0.6.1"] == ["# mine, for veRL 0.6.1; written by ppo-tui.", "# one exit 3"]
-    assert told["0.9.1"][2:] == [
-        "# veRL 0.9.1 takes no notice of data.return_raw_chat: the messages are always handed on."
-    ]
+    assert told["0.9.1"][2:] == ["# veRL 0.9.1 ignores data.return_raw_chat: messages are always passed on."]
 
 
 def test_presets_says_which_one_to_start_with(ppo_tui):

@@ -68,7 +68,9 @@ def test_the_preset_of_a_log_resolves_to_its_configuration(name: str, home: Path
 def test_the_preset_holds_what_differs_from_the_defaults_and_says_where_it_is_from(home: Path) -> None:
     (run,) = import_logs([str(DATA / "logs" / "grpo.log.gz")])
     text = draft_of_run(run.read_info()).text
-    assert text.startswith(f"# The settings of run {run.id}, read from its log: what differs from the defaults.\n")
+    assert text.startswith(
+        f"# Settings of run {run.id}, read from its log: only values that differ from the defaults.\n"
+    )
     settings = [line for line in text.splitlines() if line.startswith("  ")]
     assert "  n: 4" in settings and len(settings) < 30
     assert "overrides" not in text and "experiment" not in text and "\ncritic" not in text

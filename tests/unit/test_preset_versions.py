@@ -48,12 +48,12 @@ def test_a_key_in_each_version_and_back(newest, version, name):
 @pytest.mark.parametrize(
     ("key", "version", "said"),
     [
-        ("trainer.v1.trainer_mode", "0.8.0", "came with 0.9.0"),
-        ("data.seed", "0.6.0", "came with 0.6.1"),
-        ("data.sampler.class_path", "0.8.0", "went with 0.8.0"),
-        ("trainer.v1.sampler.sampler_kwargs.x", "0.8.0", "came with 0.9.0"),
-        ("ray_kwargs.ray_init.runtime_env.py_executable", "0.5.0", "came with 0.9.1"),
-        ("skip.rollout.enable", "0.7.1", "came with 0.9.0"),
+        ("trainer.v1.trainer_mode", "0.8.0", "added in 0.9.0"),
+        ("data.seed", "0.6.0", "added in 0.6.1"),
+        ("data.sampler.class_path", "0.8.0", "removed in 0.8.0"),
+        ("trainer.v1.sampler.sampler_kwargs.x", "0.8.0", "added in 0.9.0"),
+        ("ray_kwargs.ray_init.runtime_env.py_executable", "0.5.0", "added in 0.9.1"),
+        ("skip.rollout.enable", "0.7.1", "added in 0.9.0"),
     ],
 )
 def test_a_key_that_a_version_does_not_have(key, version, said):
@@ -107,5 +107,5 @@ def test_versions_that_can_be_launched(version):
 
 @pytest.mark.parametrize("version", ["0.4.1", "0.1", ""])
 def test_versions_that_are_too_old(version):
-    with pytest.raises(UserError, match=r"0\.5\.0 and newer"):
+    with pytest.raises(UserError, match=r"0\.5\.0 or newer"):
         versions.check(version)

@@ -57,7 +57,7 @@ def test_every_field_is_accepted_or_refused_by_name(version):
             name = versions.at(spec.key, version)
         except UserError as error:
             refused.append(spec.key)
-            assert "it came with" in str(error)
+            assert "it was added in" in str(error)
             continue
         prefix = "+" if versions.unlisted(spec.key, version) else spec.plus
         value = EffectiveConfig(version=version).get(spec.key)

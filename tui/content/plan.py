@@ -26,13 +26,13 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
         *_update_rows("actor", flow.actor, flow, bar),
     ]
     if flow.critic == flow.actor:
-        rows.append(_line("critic", "", "the same"))
+        rows.append(_line("critic", "", "same as the actor"))
     elif flow.critic is not None:
         rows += _update_rows("critic", flow.critic, flow, bar)
     if flow.padding:
-        rows.append(_said(WARN, "warn", f"{_n(flow.padding)} responses are made up to fill the last mini-batch"))
+        rows.append(_said(WARN, "warn", f"{_n(flow.padding)} padding responses fill the last mini-batch"))
     if flow.actor.per_gpu % 1:
-        rows.append(_said(CRITICAL, "critical", f"{flow.ranks} GPUs cannot share a mini-batch evenly"))
+        rows.append(_said(CRITICAL, "critical", f"a mini-batch does not divide evenly across {flow.ranks} GPUs"))
     return [crop(row, columns) for row in [*rows, *_course(flow)]]
 
 
@@ -45,7 +45,7 @@ def _update_rows(model: str, updates: Updates, flow: Flow, bar: int) -> list[Row
             f"{_n(updates.mini_batches)} mini-batch{_es(updates.mini_batches)} of {_n(updates.mini)} prompts{passes}",
         )
     ]
-    on = f"on {'its GPU' if flow.ranks == 1 else f'each of {flow.ranks}'}"
+    on = f"on {'its GPU' if flow.ranks == 1 else f'each of {flow.ranks} GPUs'}"
     if updates.tokens:
         size = f"of up to {_n(updates.tokens)} tokens"
     elif updates.micro:
@@ -55,7 +55,7 @@ def _update_rows(model: str, updates: Updates, flow: Flow, bar: int) -> list[Row
     part = bar // updates.mini_batches or 1
     count = updates.micro_batches or 1
     rows.append(_line("", _cut(part, count), f"{_n(count)} micro-batch{_es(count)} {size} {on}"))
-    rows.append(_line("", "", f"= {_n(updates.steps)} optimizer step{_s(updates.steps)} a step"))
+    rows.append(_line("", "", f"= {_n(updates.steps)} optimizer step{_s(updates.steps)} per step"))
     return rows
 
 
@@ -63,9 +63,9 @@ def _course(flow: Flow) -> list[Row]:
     """The run: steps, updates, validations, checkpoints."""
     rows: list[Row] = []
     if flow.rows is None or flow.steps_an_epoch is None:
-        rows.append(_line("epoch", "", "the training file is not there yet: its rows give the steps"))
+        rows.append(_line("epoch", "", "training file not found; the steps depend on its rows"))
     else:
-        left = f", {_n(flow.unused_rows or 0)} left over" if flow.unused_rows else ""
+        left = f", {_n(flow.unused_rows or 0)} unused" if flow.unused_rows else ""
         rows.append(
             _line("epoch", "", f"{_n(flow.rows)} rows / {_n(flow.prompts)} = {_n(flow.steps_an_epoch)} steps{left}")
         )
@@ -76,20 +76,18 @@ def _course(flow: Flow) -> list[Row]:
             or (flow.rows is not None and flow.steps_an_epoch and (flow.steps == flow.steps_an_epoch * flow.epochs))
             else "trainer.steps"
         )
-        rows.append(
-            _line("run", "", f"{_n(flow.steps)} steps by {ends}, {_n(flow.actor_updates or 0)} updates of the actor")
-        )
+        rows.append(_line("run", "", f"{_n(flow.steps)} steps ({ends}), {_n(flow.actor_updates or 0)} actor updates"))
         kept = f", the last {flow.kept} kept" if flow.kept != flow.checkpoints else ""
         many = (
-            "no checkpoint"
+            "no checkpoints"
             if not flow.checkpoints
             else f"{_n(flow.checkpoints)} checkpoint{_s(flow.checkpoints)}{kept}"
         )
         rows.append(_line("", "", f"{_n(flow.validations or 0)} validations, {many}"))
     if flow.steps == 0:
-        rows.append(_said(CRITICAL, "critical", "fewer rows than one step takes: veRL would stop"))
+        rows.append(_said(CRITICAL, "critical", "fewer rows than one step requires; veRL fails"))
     if flow.early:
-        rows.append(_said(WARN, "warn", "the epochs end before trainer.steps, without a last validation or save"))
+        rows.append(_said(WARN, "warn", "the epochs end before trainer.steps; no final validation or checkpoint"))
     return rows
 
 
@@ -113,7 +111,7 @@ def _cut(width: int, parts: int) -> str:
 def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) -> list[Row]:
     """A bar for each phase: what is certain, what is likely on top, against one GPU."""
     if memory is None:
-        return [[(" nothing is known about the model's size", "dim")]]
+        return [[(" model size unknown", "dim")]]
     phases: Sequence[Mapping[str, Any]] = memory.get("phases") or []
     total = memory.get("gpu_total")
     rows: list[Row] = [crop([(f" {clean(machine)}", "dim")], columns)] if machine else []
@@ -132,7 +130,7 @@ def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) ->
         rows.append(row)
     host = f" host {gib(memory.get('host'))} to {gib(memory.get('host_high'))} GiB"
     size = f" of {gib(total)}" if total else ""
-    of = f"GiB{size} a GPU {DOT}" if phases else ""
+    of = f"GiB{size} per GPU {DOT}" if phases else ""
     legend = f" {FILL} certain {FILL_REST} likely {DOT} " if phases else ""
     return [*rows, crop([(f"{legend}{of}{host}", "dim")], columns)]
 
@@ -146,8 +144,8 @@ def _fit(certain: int, high: int, total: int | None) -> tuple[str, str]:
 def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns: int) -> list[Row]:
     """Each setting that differs: its name, what it was, what it is."""
     if not found:
-        return [[(f" {OK} ", "ok"), (f"as {against}", "dim")]]
-    rows: list[Row] = [[(f" against {clean(against)}", "dim")]]
+        return [[(f" {OK} ", "ok"), (f"same as {against}", "dim")]]
+    rows: list[Row] = [[(f" compared with {clean(against)}", "dim")]]
     for name, then, now in found:
         row: Row = [(f" {NOTICE} ", "notice"), (clean(name), "text")]
         change = f"{clean(shown(then))} to {clean(shown(now))}"

@@ -43,7 +43,7 @@ class Form:
         Without `everything` only the essential ones and those that are set in the file.
         """
         if self.reading.problem is not None:
-            return [HEADING + "The file cannot be read; o opens it in your editor", *self._excerpt()]
+            return [HEADING + "Cannot read the file; press o to open it in your editor", *self._excerpt()]
         found: list[str] = []
         for group, title in TITLES.items():
             specs = [spec for spec in fields_of(group) if spec.name not in FREE]
@@ -52,7 +52,7 @@ class Form:
             known = dict.fromkeys((*self.reading.places, *self.reading.base, *self.reading.errors))
             found += self._block(title, [where for where in known if where[0] == group], query)
         strange = [where for where in self.reading.errors if where[0] not in FREE and not _is_field(where)]
-        return found + self._block("Not known", strange, query)
+        return found + self._block("Unknown", strange, query)
 
     def _block(self, title: str, places: Sequence[Where], query: str) -> list[str]:
         lines: list[str] = []
@@ -135,7 +135,7 @@ class Form:
     def _state(self, where: Where) -> tuple[str, str, str]:
         """Sign, role and words: where the value comes from."""
         if where in self.reading.errors:
-            return CRITICAL, "critical", "cannot be"
+            return CRITICAL, "critical", "not allowed"
         if where in self.changed:
             return NOTICE, "notice", "changed"
         if where in self.reading.places:
@@ -149,14 +149,14 @@ class Form:
         where, spec = self.where(name), FIELDS.get(name)
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
-        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "del takes it out, o opens the file.")]
+        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
         found: list[Row] = [crop(head, columns)]
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:
-            limits.append(f"{self._parent} has {shown(_from_home(self.reading.base[where].value))}")
+            limits.append(f"{self._parent}: {shown(_from_home(self.reading.base[where].value))}")
         verl = EffectiveConfig(version=self.config.version, verl=self.config.verl)
         if spec and spec.key and (default := spec.from_verl(verl.get(spec.key))) is not None:
-            limits.append(f"veRL's default {shown(default)}")
+            limits.append(f"veRL's default: {shown(default)}")
         text = [(line, "critical") for line in wrap(clean(self._wrong(where)), columns - 2)]
         text += [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
         text += [(line.removesuffix(" ·"), "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
@@ -166,9 +166,9 @@ class Form:
 
 
 _FREE_ABOUT = {
-    "env": "An environment variable for veRL; secrets belong in the shell.",
-    "health": "A threshold of a health rule, or what to do on an alert.",
-    "overrides": "A veRL key that has no field here, passed as it is.",
+    "env": "An environment variable for veRL; export secrets in the shell instead.",
+    "health": "A limit of a health rule or an action on alerts.",
+    "overrides": "A veRL key without a preset field, passed unchanged.",
 }
 
 

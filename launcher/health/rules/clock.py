@@ -29,14 +29,14 @@ class Stall(Rule):
         self._live = False
 
     def not_applicable(self) -> str | None:
-        return None if self._clock else "a file does not tell whether its run still moves"
+        return None if self._clock else "a log file does not show whether its run is still progressing"
 
     def judge(self, frame: Frame) -> Reading:
         if frame.t is not None:
             if self._last_step is not None:
                 self._gaps.append(frame.t - self._last_step)
             self._last_step = self._waiting_since = frame.t
-        return self.compare(f"step {frame.step} is done", lambda limits: self._silence(limits, 0.0))
+        return self.compare(f"step {frame.step} finished", lambda limits: self._silence(limits, 0.0))
 
     def tick(self, now: float, memory: Memory) -> Reading:
         if not self._live:  # steps before this are of an earlier attempt: the pause since then is no gap

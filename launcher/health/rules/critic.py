@@ -65,7 +65,7 @@ class CriticFit(Rule):
         if both.raw == loss.raw:
             return both
         fresh = learns and middle < self.limits.raising["warn.explained"]
-        still = ", but the value loss still falls" if fresh else ""
+        still = ", but the value loss is still falling" if fresh else ""
         return replace(both, message=f"explained variance {number(middle)}{still}")
 
     @staticmethod

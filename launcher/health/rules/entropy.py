@@ -128,9 +128,9 @@ class LowEntropy(Rule):
         start = entropy.start or 0.0
         share = entropy.ema / start if start else 1.0
         waited, most = reward.steps_since_best, self.limits.raising["notice.steps"]
-        said = f"share of its start after {number(most)} steps without a better reward"
+        said = f"share of its initial value after {number(most)} steps without a better reward"
         reading = self.compare(
-            f"entropy is {number(100 * share)} % of its start",
+            f"entropy is {number(100 * share)} % of its initial value",
             lambda limits: [Clause(share if waited > most else math.nan, ladder(limits, "start", "<"), said)],
         )
         ending = f" and the reward has not improved for {waited} steps" if reading.raw else ""

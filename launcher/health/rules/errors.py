@@ -88,7 +88,7 @@ class LogErrors(Rule):
         for level in self._steps_since:
             self._steps_since[level] += 1
         reading = self.compare(self._message, self._since)
-        return reading if reading.raw else replace(reading, message="no error in the last steps")
+        return reading if reading.raw else replace(reading, message="no errors in the last steps")
 
     def _since(self, limits: Mapping[str, float]) -> Sequence[Clause]:
         """The level that is left of the errors seen, by the steps that the run made after them."""
@@ -100,7 +100,7 @@ class LogErrors(Rule):
                 f"steps since {what}",
                 span=POSITIVE,
             )
-            for level, what in ((Level.WARN, "a suspect line"), (Level.CRITICAL, "an error"))
+            for level, what in ((Level.WARN, "a suspicious line"), (Level.CRITICAL, "an error"))
             if level in self._steps_since
         ]
 

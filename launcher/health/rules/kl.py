@@ -29,7 +29,7 @@ class _ReferenceRule(Rule):
         if self.config.kl_in_reward is False and self.config.kl_in_loss is False:
             return (
                 "no KL in this run: set algorithm.use_kl_in_reward=True or "
-                "actor_rollout_ref.actor.use_kl_loss=True to watch the drift"
+                "actor_rollout_ref.actor.use_kl_loss=True to measure the drift"
             )
         return None
 
@@ -111,13 +111,13 @@ class UpdateSize(Rule):
         if x is None:
             return None
         size = abs(x)
-        # A printed 0.000 may be anything below 0.0005, so it cannot prove that there is one minibatch only.
+        # A printed 0.000 may be anything below 0.0005, so it cannot prove that there is one mini-batch only.
         self._last.append(_THREE_DECIMALS if size == 0 and frame.three_decimals else size)
         if len(self._last) >= 5 and not any(self._last):
-            return not_judged("always 0: one minibatch and one epoch a step")
+            return not_judged("always 0: one mini-batch and one epoch per step")
         figure = "" if x >= 0 else "size"
         return self.compare(
-            f"one step moves the policy by {number(size)} (ppo_kl)",
+            f"each step moves the policy by {number(size)} (ppo_kl)",
             lambda limits: [Clause(size, ladder(limits, "value"), figure, keys.PPO_KL, POSITIVE, fixed=True)],
         )
 
@@ -175,7 +175,7 @@ class UnrewardedDrift(_ReferenceRule):
         steps = len(self._past) - 1 - lowest
         message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
         if rise < self.limits.raising["warn.rise"]:
-            message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL does not rise"
+            message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, frame.signals.reward))
 
     @staticmethod

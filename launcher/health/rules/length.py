@@ -72,7 +72,7 @@ class TruncatedResponses(Rule):
             self._usual.add(x)
             return warming(9 - len(self._usual))
         usual = self._usual.median
-        message = f"{number(100 * x)} % of responses hit the limit (usual {number(100 * usual)} %)"
+        message = f"{number(100 * x)} % of responses reach the length limit (usual {number(100 * usual)} %)"
         noise = sigma(self._usual.values)
         reading = self.compare(message, lambda limits: [self._rising(limits, x, usual, noise), self._lasting(limits)])
         rising = self._rising(self.limits.raising, x, usual, noise).level

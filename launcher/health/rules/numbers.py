@@ -30,7 +30,7 @@ class FiniteNumbers(Rule):
         bad = [key for key, value in frame.data.items() if not isfinite(value)]
         bad = [key for key in bad if not keys.is_validation(key) and not _by_design(key, frame)]
         if not bad:
-            return self.compare("all figures are finite", lambda limits: _counts())
+            return self.compare("all metrics are finite", lambda limits: _counts())
         training = [key for key in bad if keys.is_training(key)]
         skipped = 0
         if training and all(key.endswith("/grad_norm") for key in training):
@@ -48,9 +48,9 @@ class FiniteNumbers(Rule):
 def _counts(training: int = 0, skipped: int = 0, others: int = 0) -> Sequence[Clause]:
     """How many figures are none. `skipped`: bad gradient norms alone, now and within the steps before."""
     counts = (
-        (training, "non-finite training figures", (Level.CRITICAL,)),
-        (skipped, "non-finite gradient norms of late", (Level.WARN, Level.CRITICAL)),
-        (others, "other non-finite figures", (Level.WARN,)),
+        (training, "non-finite training metrics", (Level.CRITICAL,)),
+        (skipped, "recent non-finite gradient norms", (Level.WARN, Level.CRITICAL)),
+        (others, "other non-finite metrics", (Level.WARN,)),
     )
     return [
         Clause(float(count), [Rung(level, ">=", float(n)) for n, level in enumerate(levels, 1)], figure, span=POSITIVE)

@@ -130,24 +130,24 @@ class Signal(Rule):
         self._run = self._run + 1 if flat else 0
         self._had += not flat
         steps = f"{self._run} step{'s' if self._run != 1 else ''}"
-        message = f"all advantages are 0 (each group has equal rewards) for {steps}"
+        message = f"all advantages are 0 (equal rewards within each group) for {steps}"
         if same_score:
             shown = number(frame.get(keys.SCORE_MAX))
-            message = f"every sample got the same reward ({shown}) for {steps}"
+            message = f"all samples have the same reward ({shown}) for {steps}"
         solved = same_score and _solved(frame.signals.reward)
         case = "solved" if solved else "had" if self._had >= _HAD else "never"
         among = math.nan if flat else sum(self._last)
         reading = self.compare(message, lambda limits: self._missing(limits, case, among))
         if flat:
             return lasting(reading)
-        scattered = f"{among} of the last {len(self._last)} steps had nothing to learn from"
+        scattered = f"{among} of the last {len(self._last)} steps had no learning signal"
         return replace(reading, message=scattered if reading.raw else "rewards differ")
 
     def _missing(self, limits: Mapping[str, float], case: str, among: float) -> Sequence[Clause]:
         """Steps without signal in a row, and at a step with signal those before it."""
         return [
-            Clause(self._run, ladder(limits, case), "steps in a row without signal", span=POSITIVE),
-            Clause(among, ladder(limits, "mostly"), "steps of 10 without signal", span=(0, 10)),
+            Clause(self._run, ladder(limits, case), "consecutive steps without a signal", span=POSITIVE),
+            Clause(among, ladder(limits, "mostly"), "steps without a signal, of the last 10", span=(0, 10)),
         ]
 
 

@@ -101,9 +101,9 @@ class _MemoryRule(Rule):
         message = reading.message
         if left is not None:
             message += f", growing; full in about {number(max(0, round(left)))} steps"
-            message += ", after the last one" if outlived else ""
+            message += ", after the last step" if outlived else ""
         elif self._full_for >= _FULL_FOR and reading.raising[0].level == Level.OK:
-            message += ", but nearly all of it was in use between the steps"
+            message += ", but nearly full between steps"
         self._full_for = 0.0
         return replace(reading, message=message)
 
@@ -116,7 +116,7 @@ class _MemoryRule(Rule):
             Clause(self._full_for, [Rung(Level.NOTICE, ">=", _FULL_FOR)], between, span=POSITIVE),
         ]
         if math.isfinite(growth):
-            found.append(Clause(growth, [creep], f"least growth in {_THIRD} steps"))
+            found.append(Clause(growth, [creep], f"smallest growth in {_THIRD} steps"))
             found.append(Clause(left, ladder(limits, "steps", "<"), "steps until full"))
         return found
 
@@ -165,7 +165,7 @@ class GpuMemory(_MemoryRule):
         self._total = setup.gpu_total_gb
 
     def not_applicable(self) -> str | None:
-        return None if self._total else "the size of the GPU is not known"
+        return None if self._total else "GPU memory size is unknown"
 
     def tick(self, now: float, memory: Memory) -> None:
         self._sampled(now, memory.gpu)
@@ -192,7 +192,7 @@ class HostMemory(_MemoryRule):
         self._total = setup.host_total_gb
 
     def not_applicable(self) -> str | None:
-        return None if self._total else "the size of the host's memory is not known"
+        return None if self._total else "host memory size is unknown"
 
     def tick(self, now: float, memory: Memory) -> None:
         self._sampled(now, memory.host)

@@ -42,7 +42,9 @@ class ValidationDrop(Rule):
             ]
             return [
                 Clause(drop, [rung for rung in rungs if rung.level == Level.NOTICE], "drop below the best"),
-                Clause(twice, [rung for rung in rungs if rung.level > Level.NOTICE], "drop below the best, twice"),
+                Clause(
+                    twice, [rung for rung in rungs if rung.level > Level.NOTICE], "drop below the best, two in a row"
+                ),
             ]
 
         mean = " mean of two" if validation.count > 1 else ""
@@ -83,7 +85,7 @@ class RewardHacking(Rule):
         grew = f"while length grew {number(ratio)}×" if gamed else f"at {number(ratio)}× the usual length"
         message = f"reward {number(usual)} → {number(now)} {grew}"
         if self._apart.level and gamed <= Level.WARN:
-            message = "training reward rises, validation falls"
+            message = "training reward rises while validation falls"
         return self.compare(message, lambda limits: [*self._gamed(limits, reward, now - usual, ratio), self._apart])
 
     def _add(self, score: float, length: float, refused: bool = False) -> None:
