@@ -144,7 +144,7 @@ async def test_the_page_has_all_of_it(make: SimpleNamespace, failed: Path, size:
     async with app.run_test(size=size) as pilot:
         await opened(pilot, "d")
         said = " ".join(drawn(app, DiagnosisList).split())
-        assert OOM in said and "Beside it on the GPU" in said and "the run had this already" in said
+        assert OOM in said and "Beside it on the GPU" in said and "already set in this run" in said
         await opened(pilot, "d")
         assert not isinstance(app.screen, DiagnosisScreen)
 
