@@ -93,8 +93,8 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     assert said("imported", outcome="failed", error="no GPU") == (
         "imported run, failed at step 62 of 80: no GPU"
     )
-    assert "x stops it" in said("lost", driver_alive=True)
-    assert "x stops it" not in said("lost", driver_alive=False)
+    assert "press x to stop it" in said("lost", driver_alive=True)
+    assert "press x to stop it" not in said("lost", driver_alive=False)
     assert said("lost", error="its folder was removed") == "lost: its folder was removed"
 
 
