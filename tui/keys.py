@@ -71,8 +71,8 @@ def _named(keys: str) -> str:
 _MOVES = {
     "up": ("up,k", "↑↓", "Up, down"),
     "down": ("down,j", "↑↓", "Up, down"),
-    "page_up": ("pageup,ctrl+u", "pgup pgdn", "A page up, a page down (ctrl+u, ctrl+d)"),
-    "page_down": ("pagedown,ctrl+d", "pgup pgdn", "A page up, a page down (ctrl+u, ctrl+d)"),
+    "page_up": ("pageup,ctrl+u", "pgup pgdn", "Page up, page down (ctrl+u, ctrl+d)"),
+    "page_down": ("pagedown,ctrl+d", "pgup pgdn", "Page up, page down (ctrl+u, ctrl+d)"),
     "first": ("home,g", "g G", "First line, last line"),
     "last": ("end,G", "g G", "First line, last line"),
 }

@@ -90,9 +90,7 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     assert said("failed", step=None) == "failed before the first step; press l for the log"
     assert said("stopped", exit=Exit(requested_by="screen")) == "stopped at step 62 of 80 from the screen"
     assert said("finished", step=80) == "finished at step 80 of 80"
-    assert said("imported", outcome="failed", error="no GPU") == (
-        "imported run, failed at step 62 of 80: no GPU"
-    )
+    assert said("imported", outcome="failed", error="no GPU") == ("imported run, failed at step 62 of 80: no GPU")
     assert "press x to stop it" in said("lost", driver_alive=True)
     assert "press x to stop it" not in said("lost", driver_alive=False)
     assert said("lost", error="its folder was removed") == "lost: its folder was removed"

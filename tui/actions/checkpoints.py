@@ -37,7 +37,7 @@ async def evaluate_run(app: App[Any], run: RunDir) -> None:
     def act(step: int, force: bool) -> RunDir:
         return evaluate(run, (), step, narrator(app), force=force)
 
-    begun = await _from_checkpoint(app, run, f"Evaluate {run.id} at the checkpoint of step", act)
+    begun = await _from_checkpoint(app, run, f"Evaluate {run.id} from the checkpoint at step", act)
     if begun is not None:
         navigation(app).show_run(begun.path, read_only=False)
 
@@ -46,7 +46,7 @@ async def merge_run(app: App[Any], run: RunDir) -> None:
     """Asks for the checkpoint and writes it as a Hugging Face model. Runs in a worker."""
     from launcher.run.actions.merge import MergeError, merge
 
-    step = await _ask_step(app, run, f"Merge into a Hugging Face model: {run.id}, checkpoint at step", int)
+    step = await _ask_step(app, run, f"Merge {run.id} into a Hugging Face model from the checkpoint at step", int)
     if step is None:
         return
     try:

@@ -72,7 +72,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
 
     run, step = reader.dir, reader.state.step
     kept = latest_checkpoint(run.checkpoints)
-    trained = "No step is finished yet." if step is None else f"Trained {step} step{'s' * (step != 1)}."
+    trained = "No step finished yet." if step is None else f"Trained {step} step{'s' * (step != 1)}."
     lost = f"The last checkpoint is at step {kept[0]}." if kept else "No checkpoint to resume from."
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
     question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop", "n  cancel")

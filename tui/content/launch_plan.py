@@ -95,7 +95,7 @@ def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list
     responses_each = f" x {batches.n} responses" if batches.n > 1 else ""
     updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
     batch = (
-        f"{batches.prompts} prompts{responses_each} a step, {updates} of {batches.actor.mini}; "
+        f"{batches.prompts} prompts{responses_each} per step, {updates} of {batches.actor.mini}; "
         f"prompt {prompts}, response {responses} tokens"
     )
     rows: list[Row] = [[(" · ".join(about), "text")], [(batch, "text")], [(_length(batches, what), "text")]]

@@ -21,7 +21,7 @@ _LEVELS = {
     "OK": "within limits",
     "NOTICE": "worth a look, often harmless",
     "WARN": "likely a problem; training continues",
-    "CRITICAL": "training has very likely failed",
+    "CRITICAL": "training has very likely gone wrong",
 }
 
 
