@@ -135,7 +135,7 @@ async def test_what_no_preset_can_do_is_said(make: SimpleNamespace, failed: Path
     app = make.app(failed)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "d", "end", "e")
-        assert isinstance(app.screen, DiagnosisScreen) and "outside of ppo-tui" in toasts(app)
+        assert isinstance(app.screen, DiagnosisScreen) and "outside ppo-tui" in toasts(app)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5)])

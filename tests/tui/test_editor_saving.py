@@ -55,7 +55,7 @@ async def test_what_was_not_saved_comes_back_after_a_broken_connection(mine: Pat
         await until(pilot, lambda: "not saved" in head(pilot))
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         await pilot.pause()
-        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "are back" in message(pilot.app)
+        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "restored" in message(pilot.app)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("d")

@@ -236,7 +236,7 @@ async def test_watching_changes_nothing(mine: Path) -> None:
     async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
         await pilot.press("right", "delete", "w", "enter")
         await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and "Watching only" in message(pilot.app)
+        assert pilot.app.screen.draft.text == MINE and "Read-only" in message(pilot.app)
 
 
 async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> None:

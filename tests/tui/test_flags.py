@@ -158,9 +158,9 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
 @pytest.mark.parametrize(
     ("key", "kind", "sentence"),
     [
-        ("m", "watched", "mutes nothing"),
+        ("m", "watched", "to mute checks"),
         ("m", "ended", "has ended"),
-        ("e", "watched", "changes no preset"),
+        ("e", "watched", "to edit presets"),
         ("e", "unknown", "made elsewhere"),
     ],
 )

@@ -227,7 +227,7 @@ async def test_a_run_without_samples_shows_what_verl_logged(make: SimpleNamespac
         await shown(pilot)
         plot = app.screen.query_one("#memory-chart", MetricChart).plot
         assert [curve.label for curve in plot.curves] == ["trainer peak", "host"]
-        assert "takes one each second" in " ".join(texts(app.screen.query_one(DeviceDetail).draw(80, 5)))
+        assert "records one per second" in " ".join(texts(app.screen.query_one(DeviceDetail).draw(80, 5)))
 
 
 @pytest.mark.parametrize("size", [(250, 80), (79, 20), (50, 12), (30, 9), (20, 5), (10, 3)])

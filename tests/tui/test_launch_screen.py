@@ -162,7 +162,7 @@ async def test_errors_refuse_and_force_asks_first(
         assert screen.errors and "error" in said(screen, "#launch-title")
         await pilot.press("S")
         await pilot.pause()
-        assert "It would fail" in message(app) and not started
+        assert "The checks found errors" in message(app) and not started
         for key, forced in (("n", False), ("y", True)):
             await pilot.press("exclamation_mark")
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
@@ -190,7 +190,9 @@ async def test_f_makes_the_fix_a_setting_of_this_launch(make: SimpleNamespace, h
         await until(pilot, lambda: screen.plan.command != before and not screen.doing)
         assert screen.settings and fixable[0] not in screen.findings
         assert screen.settings[0] in said(screen, "#essentials")
-        assert Path(file).read_text() == BROKEN and "e takes it along" in said(screen, "#essentials")
+        assert Path(file).read_text() == BROKEN and "press e to edit the preset with them" in said(
+            screen, "#essentials"
+        )
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditorScreen))
         editor: Any = app.screen

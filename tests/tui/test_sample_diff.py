@@ -103,7 +103,7 @@ async def test_a_prompt_that_was_asked_once_says_so(make: SimpleNamespace, run: 
             await pilot.pause()
             screen = await settle(pilot, "s", "c", "left", "pagedown", "right")
             assert len(screen.responses) == 1
-            assert size != HOME or "No other step asked this prompt" in seen(pilot.app)
+            assert size != HOME or "No other step used this prompt" in seen(pilot.app)
 
 
 @given(st.text(), st.text())
