@@ -104,7 +104,7 @@ async def test_the_essentials_and_the_exact_command_are_shown(make: SimpleNamesp
         screen = await opened(pilot, written(home, GOOD))
         await until(pilot, lambda: not screen.doing)
         assert "PPO · CPU · veRL 0.9.1 · /models/tiny" in said(screen, "#essentials")
-        assert "64 prompts a step, 2 updates of 32" in said(screen, "#essentials")
+        assert "64 prompts per step, 2 updates of 32" in said(screen, "#essentials")
         command = screen.query_one(CommandText)
         assert "data.train_batch_size=64" in command.text and "/RUN/" in command.text
         before = command.draw(*command.size)
@@ -327,7 +327,7 @@ def test_looks(
     mini = Finding("V3", "config", "error", keys, message, "use 32 or 64", change)
     lines = [
         "PPO · 1 GPU · veRL 0.9.1 · Qwen/Qwen2.5-0.5B-Instruct",
-        "128 prompts a step, 3 updates of 48",
+        "128 prompts per step, 3 updates of 48",
         "20 epochs",
     ]
     command = "env -u RAY_ADDRESS \\\n  python -u -m verl.trainer.main_ppo" + "".join(
