@@ -1,10 +1,10 @@
-# make setup   one .venv in this folder with ppo-tui, its tools and veRL
-# make run     a real PPO run on this machine without a GPU; PRESET=gsm8k-0.5b-24gb for one with
-# make check   what a change is checked with while it is made: lint, types and the fast tests
-# make test    everything that .ci/run checks
+# make setup   create .venv in this folder with ppo-tui, its tools and veRL
+# make run     start a real PPO run on this machine's CPU; PRESET=gsm8k-0.5b-24gb for a GPU
+# make check   run the quick checks while you work: lint, types and the fast tests
+# make test    run everything that .ci/run checks
 #
-# veRL for the CPU and veRL for GPUs want different builds of torch, and one .venv holds one of them: PRESET
-# chooses, or EXTRA=cpu|gpu. A .venv that has the GPU build keeps it; toy-cpu runs with that one, too.
+# veRL for the CPU and veRL for GPUs need different builds of torch; one .venv holds one of them. PRESET selects
+# it, or EXTRA=cpu|gpu. A .venv with the GPU build keeps it; toy-cpu runs with it, too.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -25,11 +25,11 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)
-# Bytecode is kept whatever the environment says: without it, each test process compiles ppo-tui and rewrites
-# the assertions of all tests again
+# Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
+# tests again
 export PYTHONDONTWRITEBYTECODE :=
 ifeq ($(shell uname),Linux)
-# 190 MB instead of several GB with CUDA; pip goes on without this index where it cannot be reached
+# 190 MB instead of several GB with CUDA; pip continues without this index if it is unreachable
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
@@ -66,7 +66,7 @@ $(PYTHON):
 run: setup $(DATA:%=$(HOME)/data/%/train.parquet)
 	@.venv/bin/ppo-tui run $(PRESET) $(ARGS)
 
-$(HOME)/data/%/train.parquet: | setup  # where the shipped presets look for them
+$(HOME)/data/%/train.parquet: | setup  # where the shipped presets expect the data
 	@.venv/bin/ppo-tui data $*
 
 test: lint types pytest
@@ -83,7 +83,7 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # the real runs come first, the others fill their waits
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # real runs first; the other tests run while these wait
 
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
@@ -94,18 +94,18 @@ bench-health: setup
 bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)
 
-corpus: setup  # broken presets that only a real run can judge: an hour; ARGS="storage_units" for some
+corpus: setup  # broken presets that need a real run; an hour; ARGS="storage_units" selects some
 	@$(PYTHON) tests/support/corpus_run.py $(ARGS)
 
-pictures: setup  # those of the README, from recorded runs
+pictures: setup  # draw the README pictures from recorded runs
 	@PPO_TUI_HOME=$$(mktemp -d) bench/pictures.sh
 
-strings: setup  # every sentence that a user can read, file by file
+strings: setup  # print every string that users read, file by file
 	@$(PYTHON) tests/support/strings.py
 
 fuzz: setup
 	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)
 
-clean:  # all that was made here but .venv
+clean:  # everything generated here except .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

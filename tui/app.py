@@ -177,7 +177,7 @@ class PpoTui(App[None]):
             if (asks := getattr(screen, "asks_to_quit", None)) is not None and asks():
                 return
         run = next(filter(None, (getattr(screen, "live_run", "") for screen in self.screen_stack)), "")
-        farewell = f"{run} goes on; 'ppo-tui attach {run}' shows it again, 'ppo-tui stop {run}' ends it"
+        farewell = f"{run} continues; show it with `ppo-tui attach {run}`, stop it with `ppo-tui stop {run}`"
         self.exit(message=farewell if run else None)
 
     def action_help(self) -> None:

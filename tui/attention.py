@@ -55,7 +55,7 @@ class Notices:
         rises.sort(key=lambda change: -change.after)
         found = [_flag(change) for change in rises[:_MOST]]
         if len(rises) > _MOST:
-            found.append(Notice(f"and {len(rises) - _MOST} more flags: v lists them", "warning", False))
+            found.append(Notice(f"and {len(rises) - _MOST} more flags; press v to list them", "warning", False))
         was_live, self._live = self._live, reader.state.live
         if was_live and not self._live:
             found.append(_end(reader.name, reader.state))

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-_DIED = {"error": "the checks ended unexpectedly", "command": None}
+_DIED = {"error": "the check process exited unexpectedly", "command": None}
 
 
 class DraftChecks:

@@ -61,17 +61,17 @@ def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
         keys = [_name(each) for each in key.keys.replace(" ", "").split(",") if each] or [key.keys]
         bad = next((each for each in keys if not _exists(each)), None)
         if name not in known:
-            wrong.append(f"{key.place}: no such key id{did_you_mean(name, known)}; `ppo-tui keys` lists them")
+            wrong.append(f"{key.place}: unknown key id{did_you_mean(name, known)}; list the ids with `ppo-tui keys`")
         elif bad is not None:
             near = did_you_mean(bad, _NAMED)
-            wrong.append(f"{key.place}: {clean(bad)!r} is no key{near}; a, A, f5, ctrl+f, slash are keys")
+            wrong.append(f"{key.place}: {clean(bad)!r} is not a key{near}; use a name such as a, f5, ctrl+f or slash")
         else:
             good[name] = ",".join(keys)
     while clash := _clash(good):
         name, key_name, other = clash
         del good[name]
         place = asked[name].place
-        wrong.append(f"{place}: {key_name} is taken by {other}; move that one, or take another key")
+        wrong.append(f"{place}: {key_name} is already used by {other}; use another key or move {other}")
     return good, wrong
 
 

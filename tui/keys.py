@@ -71,8 +71,8 @@ def _named(keys: str) -> str:
 _MOVES = {
     "up": ("up,k", "↑↓", "Up, down"),
     "down": ("down,j", "↑↓", "Up, down"),
-    "page_up": ("pageup,ctrl+u", "pgup pgdn", "A page up, a page down (ctrl+u, ctrl+d)"),
-    "page_down": ("pagedown,ctrl+d", "pgup pgdn", "A page up, a page down (ctrl+u, ctrl+d)"),
+    "page_up": ("pageup,ctrl+u", "pgup pgdn", "Page up, page down (ctrl+u, ctrl+d)"),
+    "page_down": ("pagedown,ctrl+d", "pgup pgdn", "Page up, page down (ctrl+u, ctrl+d)"),
     "first": ("home,g", "g G", "First line, last line"),
     "last": ("end,G", "g G", "First line, last line"),
 }
@@ -113,7 +113,7 @@ _LIST = _moves(
 def _charts(*, footer: bool = False) -> list[Binding]:
     """The keys of a `ChartScreen`; `footer`: it has room for the most important ones."""
     shown = _shown if footer else _hidden
-    point, zoom, pan = "Read the values at a step; esc ends it", "Show fewer steps, more steps", "Earlier, later steps"
+    point, zoom, pan = "Read the values at a step; esc closes", "Show fewer steps, more steps", "Earlier, later steps"
     return [
         shown("chart.cursor-left", "left", "point(-1)", "values", point, "←→"),
         _hidden("chart.cursor-right", "right", "point(1)", "", point, "←→"),
@@ -124,7 +124,7 @@ def _charts(*, footer: bool = False) -> list[Binding]:
         shown("chart.smooth", "smooth", "smooth", "smooth", "Smooth the curves: off, 0.6, 0.9, 0.97"),
         _hidden("chart.log", "log scale", "log_scale", "log scale", "Logarithmic value axis"),
         _hidden("chart.x-axis", "x axis", "across", "x axis", "Steps, training time or tokens on the x axis"),
-        _hidden("chart.fit", "newest", "fit", "newest", "Up to the newest step, or with room for the next ones"),
+        _hidden("chart.fit", "newest", "fit", "newest", "End at the newest step, or leave room for the next ones"),
         _hidden("chart.usual", "0,home", "usual_view", "reset charts", "Reset the view of the charts", "0"),
     ]
 
@@ -156,7 +156,9 @@ KEYS: dict[str, list[Binding]] = {
         _shown("runs.compare", "compare", "compare", "compare", "Compare the marked runs"),
         _shown("runs.edit", "edit", "edit", "edit", "Edit the preset, or a new preset from the run's settings"),
         _shown("runs.filter", "slash", "find", "filter", "Filter by name, state, verdict or tag", "/", priority=True),
-        _hidden("runs.order", "order", "order", "order", "Newest, best score, longest first, by name, by preset"),
+        _hidden(
+            "runs.order", "order", "order", "order", "Order: newest, best or longest first, by name, preset or tag"
+        ),
         _hidden("runs.stop", "stop", "stop", "stop", "Stop the run, or the marked runs; asks first"),
         _hidden(
             "runs.delete", "remove", "delete", "delete", "Delete the run, the marked runs or the preset; asks first"
@@ -164,9 +166,9 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("runs.export", "export", "export", "export", "Export a run: csv, jsonl, parquet, TensorBoard, svg"),
         _hidden("runs.note", "note", "note", "note", "Edit the note and the tags of a run"),
         _hidden("runs.copy", "copy", "preset('copy')", "copy", "Copy a preset"),
-        _hidden("runs.rename", "f2", "preset('rename')", "rename", "Rename a preset of yours"),
+        _hidden("runs.rename", "f2", "preset('rename')", "rename", "Rename one of your presets"),
         _hidden("runs.import", "import", "import", "import", "Import a veRL command, a script or a log"),
-        _hidden("runs.data", "prepare data", "prepare_data", "prepare data", "Prepare the data that presets train on"),
+        _hidden("runs.data", "prepare data", "prepare_data", "prepare data", "Prepare training data for the presets"),
         _hidden("runs.leave", "escape,backspace", "leave", "back", "Clear the filter, or go back to the run"),
         _shown("runs.quit", "q", "app.quit", "quit", "Quit; runs continue"),
     ],
@@ -174,11 +176,11 @@ KEYS: dict[str, list[Binding]] = {
     "run table": [_shown("runs.open", "enter", "choose", "open", "Open the run, or start the preset", "enter")],
     "dashboard": [
         _hidden(
-            "dashboard.explain", "enter", "explain", "open check", "Open the selected check, or the worst", "enter"
+            "dashboard.explain", "enter", "explain", "open check", "Open the selected check, or the worst one", "enter"
         ),
         _hidden("dashboard.next-check", "down,j", "choose(1)", "select check", "Select a check", "↑↓"),
         _hidden("dashboard.previous-check", "up,k", "choose(-1)", "", "Select a check", "↑↓"),
-        _hidden("dashboard.page", "tab", "page", "pinned", "Pinned charts, or the four of every run"),
+        _hidden("dashboard.page", "tab", "page", "pinned", "Pinned charts, or the standard four"),
         _shown(
             "dashboard.diagnosis", "diagnosis", "diagnosis", "diagnosis", "Why the run failed, or what its errors mean"
         ),
@@ -195,9 +197,9 @@ KEYS: dict[str, list[Binding]] = {
         _hidden(
             "dashboard.compare", "compare", "compare", "compare", "Compare with the marked runs, or the previous run"
         ),
-        _hidden("dashboard.samples", "samples", "samples", "samples", "Responses of the model, step by step"),
+        _hidden("dashboard.samples", "samples", "samples", "samples", "Samples: responses of the model at each step"),
         _shown("dashboard.log", "log", "log", "log", "Console log"),
-        _hidden("dashboard.gpu", "devices", "gpu", "devices", "GPUs and host: memory, utilization, processes"),
+        _hidden("dashboard.gpu", "devices", "gpu", "devices", "GPUs and host: memory, utilisation, processes"),
         _hidden("dashboard.edit", "edit", "edit", "edit", "Edit the run's settings as a new preset"),
         _hidden("dashboard.export", "export", "export", "export", "Export: csv, jsonl, parquet, TensorBoard, svg"),
         _hidden("dashboard.note", "note", "note", "note", "Edit the note and the tags of the run"),
@@ -260,10 +262,10 @@ KEYS: dict[str, list[Binding]] = {
         _back("samples.back", "leave", also="samples"),
         _shown("samples.earlier", "left", "step(-1)", "step", "Previous step, next step", "←→"),
         _hidden("samples.later", "right", "step(1)", "", "Previous step, next step", "←→"),
-        _shown("samples.kind", "tab", "kind", "rollout/validation", "Responses of the rollout, or of the validation"),
-        _shown("samples.order", "order", "order", "order", "As dumped, best, worst, longest first"),
+        _shown("samples.kind", "tab", "kind", "rollout/validation", "Rollout or validation samples"),
+        _shown("samples.order", "order", "order", "order", "Order: as in the file, best, worst or longest first"),
         _shown("samples.diff", "compare", "diff", "other steps", "Compare with the responses of other steps"),
-        _shown("samples.find", "slash", "find", "find", "Only responses that contain a text", "/", priority=True),
+        _shown("samples.find", "slash", "find", "find", "Only samples that contain a text", "/", priority=True),
         *_moves(page_up="read(-1)", page_down="read(1)"),
     ],
     "diff": [
@@ -280,10 +282,10 @@ KEYS: dict[str, list[Binding]] = {
         _shown("log.next", "next match", "again(True)", "next", "Next match"),
         _hidden("log.previous", "previous match", "again(False)", "", "Previous match"),
         _shown("log.cause", "e", "cause", "cause", "Cause of the failure; n and N then step through the errors"),
-        _shown("log.only", "ampersand", "only", "matches only", "Show only the lines that match", "&"),
+        _shown("log.only", "ampersand", "only", "matches only", "Show only matching lines", "&"),
         _hidden("log.wrap", "wrap", "wrap", "wrap", "Wrap long lines"),
-        _hidden("log.go", "number_sign", "ask('go')", "go to", "Go to a step, or with : to a line", "#"),
-        _hidden("log.source", "tab", "source", "source", "Lines of all, the driver, workers, or the engine"),
+        _hidden("log.go", "number_sign", "ask('go')", "go to", "Go to a step, or to a line (:812)", "#"),
+        _hidden("log.source", "tab", "source", "source", "Source: all, driver, workers or engine"),
         _hidden("log.mark", "space", "mark", "mark", "Start a selection to copy"),
         _shown("log.copy", "copy", "copy", "copy", "Copy the selected lines"),
         _hidden("log.older", "left_square_bracket", "attempt(-1)", "older", "Log of the previous attempt", "["),
@@ -301,12 +303,12 @@ KEYS: dict[str, list[Binding]] = {
     ],
     "devices": [*_moves(up="move(-1)", down="move(1)", first="move(-1000)", last="move(1000)")],
     "editor": [
-        _shown("editor.pages", "tab", "page(1)", "pages", "Form, plan, findings, changes, command"),
+        _shown("editor.pages", "tab", "page(1)", "pages", "Next page: form, plan, findings, changes, command"),
         _hidden("editor.page-back", "shift+tab", "page(-1)", "", "Previous page"),
         _shown("editor.find", "slash", "find", "find", "Find a field by name, veRL key or meaning", "/", priority=True),
         _hidden("editor.undo", "undo", "undo", "undo", "Undo the last change"),
         _hidden("editor.redo", "redo,ctrl+r", "redo", "redo", "Redo the change", "U"),
-        _hidden("editor.against", "compare", "against", "compare", "Changes against the parent, or the last run"),
+        _hidden("editor.against", "compare", "against", "compare", "Compare with the parent, or with the last run"),
         _hidden("editor.outside", "editor", "outside", "$EDITOR", "Edit the file in $EDITOR"),
         _shown("editor.save", "save", "save", "save", "Save the preset"),
         _hidden("editor.save-as", "save as", "save_as", "save as", "Save as another preset"),
@@ -318,7 +320,7 @@ KEYS: dict[str, list[Binding]] = {
         _hidden(
             "editor.reset", "backspace,delete", "reset", "reset", "Reset to the parent's value or the default", "del"
         ),
-        _hidden("editor.add", "add", "add", "add", "Add a veRL key that has no field, or env.NAME"),
+        _hidden("editor.add", "add", "add", "add", "Add a veRL key without a field, or env.NAME"),
         _shown("editor.everything", "fields", "everything", "all fields", "All fields, or the essential ones"),
     ],
     "form lines": [
@@ -328,7 +330,7 @@ KEYS: dict[str, list[Binding]] = {
     ],
     "value box": [
         _shown("editor.cancel", "escape", "close", "cancel", "Keep the old value"),
-        _shown("editor.take", "enter", "take", "accept", "Accept the choice, else the text", priority=True),
+        _shown("editor.take", "enter", "take", "accept", "Accept the choice, or the typed text", priority=True),
         _shown("editor.complete", "tab", "complete", "complete", "Fill in the choice", priority=True),
         _shown("editor.choose", "down", "choose(1)", "choose", "Select one of the choices", "↑↓"),
         _hidden("editor.choose", "up", "choose(-1)", "", "Select one of the choices", "↑↓"),

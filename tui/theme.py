@@ -135,5 +135,5 @@ def theme_name(asked: str | None, place: str = "--theme") -> str:
     if asked is not None and asked not in known:
         ours = ", ".join(theme.name for theme in OWN)
         near = did_you_mean(asked, known)
-        raise UserError(f"{place}: {clean(asked)}: no such theme{near}; try {ours}, or one of Textual")
+        raise UserError(f"{place}: unknown theme {clean(asked)!r}{near}; use {ours} or a Textual theme")
     return asked or DEFAULT

@@ -65,7 +65,7 @@ def test_warnings_are_quiet_and_a_flood_is_short(make: SimpleNamespace, warned: 
     reader.poll()
     found = told.fresh()
     assert [notice.loud for notice in found] == [True, False, False, False]
-    assert "NUM-1" in found[0].text and found[-1].text == "and 2 more flags: v lists them"
+    assert "NUM-1" in found[0].text and found[-1].text == "and 2 more flags; press v to list them"
 
 
 def test_muted_rules_are_not_told(make: SimpleNamespace, warned: Path) -> None:

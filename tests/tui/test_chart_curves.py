@@ -138,7 +138,7 @@ def test_a_window_shows_its_steps_alone() -> None:
     assert not any(line.strip().startswith("9") for line in lines)
     assert lines[-1].strip().startswith("101─") and lines[-1].endswith("─200")
     empty = Plot("loss", curves=[Curve(series([1.0]))], first=50, last=90)
-    assert "no value in this stretch" in " ".join(picture(empty))
+    assert "no value in this range" in " ".join(picture(empty))
 
 
 def test_the_cursor_is_an_upright_line_that_covers_no_curve() -> None:

@@ -74,7 +74,7 @@ async def test_each_run_has_its_sign_its_facts_and_its_curve(make: SimpleNamespa
             ["1", "2", "3"],
         ]
         assert [curve.role for curve in charts[0].curves] == ["curve", "curve-2", "curve-3"]
-        assert charts[0].last == 80 and "different kinds" in charts[1].title
+        assert charts[0].last == 80 and "different metrics" in charts[1].title
         text = seen(app)
         assert "━1" in text and "━3" in text and "CRITICAL" in text and "0.500" in text
 
@@ -153,7 +153,7 @@ async def test_alone_there_is_nothing_to_compare_with(make: SimpleNamespace) -> 
         await pilot.press("c")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
-        assert "no older run" in message(app)
+        assert "No older run" in message(app)
 
 
 async def test_a_live_run_goes_on(make: SimpleNamespace, runs: list[Path]) -> None:

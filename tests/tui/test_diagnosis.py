@@ -135,7 +135,7 @@ async def test_what_no_preset_can_do_is_said(make: SimpleNamespace, failed: Path
     app = make.app(failed)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "d", "end", "e")
-        assert isinstance(app.screen, DiagnosisScreen) and "outside of ppo-tui" in toasts(app)
+        assert isinstance(app.screen, DiagnosisScreen) and "outside ppo-tui" in toasts(app)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5)])
@@ -144,7 +144,7 @@ async def test_the_page_has_all_of_it(make: SimpleNamespace, failed: Path, size:
     async with app.run_test(size=size) as pilot:
         await opened(pilot, "d")
         said = " ".join(drawn(app, DiagnosisList).split())
-        assert OOM in said and "Also on the GPU" in said and "the run had this already" in said
+        assert OOM in said and "Also on the GPU" in said and "already set in this run" in said
         await opened(pilot, "d")
         assert not isinstance(app.screen, DiagnosisScreen)
 

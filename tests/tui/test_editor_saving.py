@@ -55,7 +55,7 @@ async def test_what_was_not_saved_comes_back_after_a_broken_connection(mine: Pat
         await until(pilot, lambda: "not saved" in head(pilot))
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         await pilot.pause()
-        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "are back" in message(pilot.app)
+        assert pilot.app.screen.draft.value(("actor", "lr")) == 5e-4 and "restored" in message(pilot.app)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("d")
@@ -105,9 +105,9 @@ async def test_a_change_by_another_program_is_noticed(mine: Path) -> None:
         await pilot.press("u")
         await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 5e-4)
         mine.write_text("description: theirs again\n")
-        await until(pilot, lambda: "changed on the disk" in head(pilot))
+        await until(pilot, lambda: "changed on disk" in head(pilot))
         mine.unlink()
-        await until(pilot, lambda: "removed on the disk" in head(pilot))
+        await until(pilot, lambda: "removed on disk" in head(pilot))
         await pilot.press("w")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChooseScreen))
         await pilot.press("o")
@@ -121,7 +121,7 @@ async def test_a_broken_file_shows_its_line_and_is_not_touched(mine: Path) -> No
         lines = pilot.app.screen.query_one(FormLines)
         assert any(key.startswith("|") and "actor: [1," in key for key in lines.keys)
         await pilot.press("delete", "right", "I", "enter")
-        assert "cannot be run" in head(pilot) and pilot.app.screen.draft.text == "actor: [1,\nlr: 2\n"
+        assert "has errors" in head(pilot) and pilot.app.screen.draft.text == "actor: [1,\nlr: 2\n"
 
 
 async def test_a_fix_made_before_the_start_comes_back_into_the_draft(mine: Path) -> None:

@@ -169,7 +169,7 @@ async def test_a_wrong_value_says_so_below_its_field(mine: Path) -> None:
     async with editor(field="actor.lr").run_test(size=HOME) as pilot:
         await pilot.pause()
         keys = list(pilot.app.screen.query_one(FormLines).keys)
-        assert keys[keys.index("actor.lr") + 1] == "!actor.lr" and "cannot be run" in head(pilot)
+        assert keys[keys.index("actor.lr") + 1] == "!actor.lr" and "has errors" in head(pilot)
         await pilot.press("enter", *"1e-4", "enter")
         await until(pilot, lambda: pilot.app.screen.draft.value(("actor", "lr")) == 1e-4)
 
@@ -236,7 +236,7 @@ async def test_watching_changes_nothing(mine: Path) -> None:
     async with editor(field="actor.lr", read_only=True).run_test(size=HOME) as pilot:
         await pilot.press("right", "delete", "w", "enter")
         await pilot.pause()
-        assert pilot.app.screen.draft.text == MINE and "Watching only" in message(pilot.app)
+        assert pilot.app.screen.draft.text == MINE and "Read-only" in message(pilot.app)
 
 
 async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> None:

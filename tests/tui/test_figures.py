@@ -61,7 +61,7 @@ def test_a_run_without_kl_says_which_keys_would_show_it(make: SimpleNamespace) -
 
 def test_before_the_first_step_no_figure_is_called_missing(make: SimpleNamespace) -> None:
     assert plot(KL, store([]), make.running(state="starting"), []).note == "no step yet"
-    assert plot(KL, store([]), make.ended("failed"), []).note == "no step was reached"
+    assert plot(KL, store([]), make.ended("failed"), []).note == "no step finished"
 
 
 def test_a_limit_says_which_side_of_it_is_bad(make: SimpleNamespace) -> None:

@@ -152,15 +152,15 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("enter", "M")
-        await until(pilot, lambda: "not told to the run" in message(app))
+        await until(pilot, lambda: "Cannot send the request" in message(app))
 
 
 @pytest.mark.parametrize(
     ("key", "kind", "sentence"),
     [
-        ("m", "watched", "mutes nothing"),
+        ("m", "watched", "to mute checks"),
         ("m", "ended", "has ended"),
-        ("e", "watched", "changes no preset"),
+        ("e", "watched", "to edit presets"),
         ("e", "unknown", "made elsewhere"),
     ],
 )
@@ -256,7 +256,7 @@ async def test_events_are_told_newest_first_with_times_and_days(make: SimpleName
         assert lines[0].strip() == "Sunday 22 November 2026" and "■ stopped" in lines[1]
         assert any("70  ✖ CRITICAL" in line and "KL rose by 0.3 (was WARN)" in line for line in lines)
         words = " ".join(" ".join(lines).split())
-        assert "■ exit the driver left with code 143 (SIGTERM), asked from the screen" in words
+        assert "■ exit the driver exited with code 143 (SIGTERM), requested from the screen" in words
         assert any("mute" in line and "LEN-1 from the screen" in line for line in lines)
         assert "\x1b" not in "".join(lines)
         days = [line.strip() for line in lines if "November" in line]
@@ -297,7 +297,7 @@ async def test_a_thousand_events_are_bounded(make: SimpleNamespace, eventful: Pa
         await opened(pilot)
         await pilot.press("v", "end")
         await pilot.pause()
-        assert "512 older ones are in events.jsonl" in text(app.screen.query_one(Items))
+        assert "512 older events are in events.jsonl" in text(app.screen.query_one(Items))
 
 
 Compare = Any

@@ -129,7 +129,7 @@ def test_what_is_not_known_is_said_so() -> None:
 def test_many_holders_are_counted_and_their_names_are_harmless() -> None:
     holders = tuple(Holder(n, "others", f"\x1b[31mp{n}", "x", n * GIB) for n in range(9))
     rows = texts(holder_rows(GpuSample(0, used=40 * GIB, holders=holders), 80, 4))
-    assert "8.0 GiB" in rows[0] and rows[-1].strip() == "6 more, together 15.0 GiB" and len(rows) == 4
+    assert "8.0 GiB" in rows[0] and rows[-1].strip() == "6 more, 15.0 GiB in total" and len(rows) == 4
     assert "\x1b" not in "".join(rows)
 
 
@@ -226,8 +226,8 @@ async def test_a_run_without_samples_shows_what_verl_logged(make: SimpleNamespac
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot)
         plot = app.screen.query_one("#memory-chart", MetricChart).plot
-        assert [curve.label for curve in plot.curves] == ["trainer's peak", "host"]
-        assert "takes one each second" in " ".join(texts(app.screen.query_one(DeviceDetail).draw(80, 5)))
+        assert [curve.label for curve in plot.curves] == ["trainer peak", "host"]
+        assert "records one per second" in " ".join(texts(app.screen.query_one(DeviceDetail).draw(80, 5)))
 
 
 @pytest.mark.parametrize("size", [(250, 80), (79, 20), (50, 12), (30, 9), (20, 5), (10, 3)])

@@ -87,7 +87,7 @@ async def test_a_refusal_stays_until_the_text_is_another(make: SimpleNamespace, 
         await pilot.pause()
         assert "no veRL overrides" in str(said.content)
         area.insert("x")
-        await until(pilot, lambda: "go on" in str(said.content))
+        await until(pilot, lambda: "continue" in str(said.content))
 
 
 async def test_going_on_waits_for_what_was_typed_before(make: SimpleNamespace, home: Path) -> None:

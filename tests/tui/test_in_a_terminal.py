@@ -68,7 +68,7 @@ def test_leaving_a_run_that_goes_on_tells_how_to_come_back(
     terminal = attach(terminals, warned, env)
     terminal.wait_for(lambda text: "leave running" in text)
     terminal.send("q")
-    terminal.wait_for(lambda text: f"goes on; 'ppo-tui attach {warned.name}'" in text)
+    terminal.wait_for(lambda text: f"continues; show it with `ppo-tui attach {warned.name}`" in text)
 
 
 def test_no_color_means_none_and_the_states_can_still_be_read(

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from keys_table import FILE, text
 from owners import owners, page_of, pages_beside
 from pilots import message
 from textual.binding import Binding
@@ -77,14 +78,14 @@ def test_good_keys_are_taken_as_textual_names_them() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"dashboard__lgo": "o"}, "no such key id (did you mean 'dashboard.log'?)"),
-        ({"dashboard__log": "ctlr+o"}, "'ctlr+o' is no key"),
-        ({"dashboard__log": "pagedwon"}, "'pagedwon' is no key (did you mean 'pagedown'?)"),
-        ({"dashboard__log": ""}, "'' is no key"),
-        ({"dashboard__log": "h"}, "h is taken by dashboard.checks"),
-        ({"dashboard__log": "question_mark"}, "question_mark is taken by app.help"),
-        ({"log__search": "down"}, "down is taken by move.down"),
-        ({"dashboard__log": "o", "dashboard__checks": "o"}, "o is taken by dashboard.checks"),
+        ({"dashboard__lgo": "o"}, "unknown key id (did you mean 'dashboard.log'?)"),
+        ({"dashboard__log": "ctlr+o"}, "'ctlr+o' is not a key"),
+        ({"dashboard__log": "pagedwon"}, "'pagedwon' is not a key (did you mean 'pagedown'?)"),
+        ({"dashboard__log": ""}, "'' is not a key"),
+        ({"dashboard__log": "h"}, "h is already used by dashboard.checks"),
+        ({"dashboard__log": "question_mark"}, "question_mark is already used by app.help"),
+        ({"log__search": "down"}, "down is already used by move.down"),
+        ({"dashboard__log": "o", "dashboard__checks": "o"}, "o is already used by dashboard.checks"),
     ],
 )
 def test_a_bad_key_is_a_sentence_and_changes_nothing(keys: dict[str, str], said: str) -> None:
@@ -137,7 +138,7 @@ async def test_what_is_wrong_is_told_when_the_screen_opens(make: SimpleNamespace
     app = make.app(warned, keys=asked(dashboard__log="h"))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert "h is taken by dashboard.checks" in message(app)
+        assert "h is already used by dashboard.checks" in message(app)
 
 
 def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
@@ -153,7 +154,7 @@ def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
     assert found.keys() == commands().keys()
     log = found["dashboard.log"]
     assert (log["keys"], log["default"]) == (["o"], ["l"])
-    assert "line 3: keys: dashboard.nothing: no such key id" in told.stderr
+    assert "line 3: keys: dashboard.nothing: unknown key id" in told.stderr
 
 
 def test_a_letter_has_one_meaning_on_all_pages() -> None:
@@ -176,3 +177,9 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
     several = {key: said for key, said in actions.items() if len(said) > 1}
     # the page of responses compares them, the log has nothing to edit
     assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}, "x": {"stop", "read-only"}}
+
+
+def test_the_page_about_the_screen_has_the_letters_as_they_are() -> None:
+    page = FILE.read_text("utf-8")
+    assert page == text(page), "python tests/support/keys_table.py"
+    assert "| `m` | metrics | dashboard |" in page

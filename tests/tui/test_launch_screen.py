@@ -104,7 +104,7 @@ async def test_the_essentials_and_the_exact_command_are_shown(make: SimpleNamesp
         screen = await opened(pilot, written(home, GOOD))
         await until(pilot, lambda: not screen.doing)
         assert "PPO · CPU · veRL 0.9.1 · /models/tiny" in said(screen, "#essentials")
-        assert "64 prompts a step, 2 updates of 32" in said(screen, "#essentials")
+        assert "64 prompts per step, 2 updates of 32" in said(screen, "#essentials")
         command = screen.query_one(CommandText)
         assert "data.train_batch_size=64" in command.text and "/RUN/" in command.text
         before = command.draw(*command.size)
@@ -162,7 +162,7 @@ async def test_errors_refuse_and_force_asks_first(
         assert screen.errors and "error" in said(screen, "#launch-title")
         await pilot.press("S")
         await pilot.pause()
-        assert "It would fail" in message(app) and not started
+        assert "The checks found errors" in message(app) and not started
         for key, forced in (("n", False), ("y", True)):
             await pilot.press("exclamation_mark")
             await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
@@ -190,7 +190,9 @@ async def test_f_makes_the_fix_a_setting_of_this_launch(make: SimpleNamespace, h
         await until(pilot, lambda: screen.plan.command != before and not screen.doing)
         assert screen.settings and fixable[0] not in screen.findings
         assert screen.settings[0] in said(screen, "#essentials")
-        assert Path(file).read_text() == BROKEN and "e takes it along" in said(screen, "#essentials")
+        assert Path(file).read_text() == BROKEN and "press e to edit the preset with them" in said(
+            screen, "#essentials"
+        )
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditorScreen))
         editor: Any = app.screen
@@ -325,7 +327,7 @@ def test_looks(
     mini = Finding("V3", "config", "error", keys, message, "use 32 or 64", change)
     lines = [
         "PPO · 1 GPU · veRL 0.9.1 · Qwen/Qwen2.5-0.5B-Instruct",
-        "128 prompts a step, 3 updates of 48",
+        "128 prompts per step, 3 updates of 48",
         "20 epochs",
     ]
     command = "env -u RAY_ADDRESS \\\n  python -u -m verl.trainer.main_ppo" + "".join(

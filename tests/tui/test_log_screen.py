@@ -171,7 +171,7 @@ async def test_errors_steps_and_lines(make: SimpleNamespace, run: Path) -> None:
         assert chosen(view).text.startswith("step:12 - ")
         await pressed(pilot, "number_sign", *":812", "enter")
         assert chosen(view).text == "word 812" and "line 812" in state_line(pilot)
-        for asked, told in (("5", "no step 5"), (":9999", "no line 9999"), ("x", "a step is a number")):
+        for asked, told in (("5", "no step 5"), (":9999", "no line 9999"), ("x", "enter a step number")):
             await pressed(pilot, "number_sign", *asked, "enter")
             assert told in state_line(pilot) and chosen(view).text == "word 812"
 

@@ -104,7 +104,7 @@ async def test_units_and_meanings_are_searched_and_nothing_found_is_said(make: S
         assert table(app).cursor == "perf/throughput"
         await pilot.press(*" qqqq")
         await pilot.pause()
-        assert "escape takes the filter away" in text(table(app))
+        assert "press esc to clear the filter" in text(table(app))
         await pilot.press("enter", "p", "enter")  # nothing is chosen: nothing happens
         assert isinstance(app.screen, MetricsScreen) and pinned() == []
 
@@ -201,7 +201,7 @@ async def test_a_layout_that_cannot_be_written_is_told(make: SimpleNamespace, wa
     app = make.app(warned)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "m", "p")
-        assert "The layout cannot be written" in message(app)
+        assert "Cannot save the layout" in message(app)
 
 
 async def test_a_name_from_a_log_cannot_draw_on_the_terminal(make: SimpleNamespace) -> None:

@@ -87,14 +87,12 @@ def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:
     assert notice(make.running(stalled=True, stall="No output for 5m")) == ("warn", "No output for 5m")
     told = "failed at step 30 of 80: out of memory"
     assert said("failed", step=30, error="out of memory", cause="gpu-oom") == told
-    assert said("failed", step=None) == "failed before its first step; l shows the log"
+    assert said("failed", step=None) == "failed before the first step; press l for the log"
     assert said("stopped", exit=Exit(requested_by="screen")) == "stopped at step 62 of 80 from the screen"
     assert said("finished", step=80) == "finished at step 80 of 80"
-    assert said("imported", outcome="failed", error="no GPU") == (
-        "imported: a run made elsewhere, failed at step 62 of 80: no GPU"
-    )
-    assert "x stops it" in said("lost", driver_alive=True)
-    assert "x stops it" not in said("lost", driver_alive=False)
+    assert said("imported", outcome="failed", error="no GPU") == ("imported run, failed at step 62 of 80: no GPU")
+    assert "press x to stop it" in said("lost", driver_alive=True)
+    assert "press x to stop it" not in said("lost", driver_alive=False)
     assert said("lost", error="its folder was removed") == "lost: its folder was removed"
 
 

@@ -125,7 +125,7 @@ async def test_watching_starts_nothing(make: SimpleNamespace, home: Path) -> Non
         await pilot.press("end", "enter")
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
-        assert "starts nothing" in message(app)
+        assert "to start runs" in message(app)
 
 
 async def test_a_change_of_a_run_shows_and_the_choice_stays(make: SimpleNamespace) -> None:

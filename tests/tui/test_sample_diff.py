@@ -72,7 +72,7 @@ async def test_the_answers_of_all_steps_come_newest_first_and_differ_word_by_wor
         where = [(each.dump.kind, each.dump.step) for each in screen.responses]
         assert where == [("validation", 30), ("rollout", 25), ("validation", 20), ("validation", 10)]
         assert screen.query_one(ResponseTable).cursor == "1"
-        assert "4 answers to this prompt at 4 steps" in seen(pilot.app)
+        assert "4 responses to this prompt at 4 steps" in seen(pilot.app)
         assert "{+#### 6 #### 6+}" in seen(pilot.app)
         await settle(pilot, "left", "left")
         text = seen(pilot.app)
@@ -103,7 +103,7 @@ async def test_a_prompt_that_was_asked_once_says_so(make: SimpleNamespace, run: 
             await pilot.pause()
             screen = await settle(pilot, "s", "c", "left", "pagedown", "right")
             assert len(screen.responses) == 1
-            assert size != HOME or "No other step asked this prompt" in seen(pilot.app)
+            assert size != HOME or "No other step used this prompt" in seen(pilot.app)
 
 
 @given(st.text(), st.text())

@@ -92,7 +92,7 @@ async def test_it_waits_for_dumps_and_survives_wild_ones(make: SimpleNamespace, 
     run = make.run(attempts=[make.recorded(3)])
     async with make.app(run).run_test(size=(30, 8)) as pilot:
         screen = await opened(pilot, "right", "O", "down", "tab", "tab")
-        assert "no answers" in seen(pilot)
+        assert "no responses" in seen(pilot)
         folder = run / "samples" / "rollout"
         folder.mkdir(parents=True)
         wild = {"output": "[red]漢字\x1b[2J " * 300, "score": float("nan"), "gts": ["a", 1]}
@@ -110,7 +110,7 @@ def test_an_answer_is_shown_whole_in_any_script() -> None:
     assert all(width(row) <= 78 for row in rows)
     said = ["".join(text for text, _ in row) for row in rows]
     assert said[0].startswith(" no score · ") and "   " + "    indented  code" in said and "   " in said
-    page = said[said.index(" Answer") + 1 : said.index(" Ground truth")]
+    page = said[said.index(" Response") + 1 : said.index(" Ground truth")]
     assert "".join("".join(page).split()) == "".join(answer.split())
 
 
@@ -124,8 +124,8 @@ def test_folded_lines_hold_every_letter_and_are_never_too_wide(line: str, column
 def test_orders_keep_every_sample_and_unscored_ones_last() -> None:
     samples = [Sample("", "a" * size, "", score, ()) for size, score in ((1, 0.5), (9, float("nan")), (3, 1.0))]
     assert [ordered(samples, order) for order in ORDERS] == [[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 2, 0]]
-    assert about(samples) == "3 answers, 3 different"
-    assert about([]) == "0 answers, 0 different"
+    assert about(samples) == "3 responses, 3 distinct"
+    assert about([]) == "0 responses, 0 distinct"
 
 
 def test_looks(snap_compare: Compare, make: SimpleNamespace, run: Path) -> None:

@@ -108,7 +108,7 @@ def test_the_checklist_counts_what_it_does_not_show(make: SimpleNamespace) -> No
         " ▲ WARN     Unrewarded drift   KL rose by 0.12",
         " ◆ NOTICE   Entropy collapse   entropy 0.04",
         " ● OK       Non-finite numbers 112 figures, all finite",
-        f"{'   17 more OK · 2 not judged':<61} ↑↓ enter explains",
+        f"{'   17 more OK · 2 not judged':<56} ↑↓ select · enter open",
     ]
     assert lines(widget.draw(50, 4))[1:3] == [" ◆ NOTICE   entropy 0.04", " ● OK       Non-finite numbers"]
     assert lines(widget.draw(80, 1)) == [" ▲ WARN     Unrewarded drift KL rose by 0.12"]

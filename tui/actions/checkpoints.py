@@ -26,7 +26,7 @@ async def resume_run(app: App[Any], run: RunDir) -> None:
     def act(step: int, force: bool) -> RunDir:
         return resume(run, narrate=narrator(app), step=step, force=force)
 
-    if await _from_checkpoint(app, run, f"Resume {run.id} from the checkpoint of step", act) is not None:
+    if await _from_checkpoint(app, run, f"Resume {run.id} from the checkpoint at step", act) is not None:
         navigation(app).show_run(run.path, read_only=False)
 
 
@@ -37,7 +37,7 @@ async def evaluate_run(app: App[Any], run: RunDir) -> None:
     def act(step: int, force: bool) -> RunDir:
         return evaluate(run, (), step, narrator(app), force=force)
 
-    begun = await _from_checkpoint(app, run, f"Evaluate {run.id} at the checkpoint of step", act)
+    begun = await _from_checkpoint(app, run, f"Evaluate {run.id} from the checkpoint at step", act)
     if begun is not None:
         navigation(app).show_run(begun.path, read_only=False)
 
@@ -46,7 +46,7 @@ async def merge_run(app: App[Any], run: RunDir) -> None:
     """Asks for the checkpoint and writes it as a Hugging Face model. Runs in a worker."""
     from launcher.run.actions.merge import MergeError, merge
 
-    step = await _ask_step(app, run, f"Write a Hugging Face model of {run.id} from the checkpoint of step", int)
+    step = await _ask_step(app, run, f"Merge {run.id} into a Hugging Face model from the checkpoint at step", int)
     if step is None:
         return
     try:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 async def prepare_data(app: App[Any]) -> None:
     """Asks which data set and writes it where the shipped presets look for it. Runs in a worker."""
-    details = "GSM8K and MATH come from the Hugging Face hub and go to ~/data; the toy task is built here, offline."
+    details = "GSM8K and MATH are downloaded from the Hugging Face hub to ~/data; the toy task is built offline."
     choices = [("g", "GSM8K"), ("m", "MATH"), ("t", "toy task")]
-    choice = await app.push_screen_wait(ChooseScreen("Prepare which data?", details, choices))
+    choice = await app.push_screen_wait(ChooseScreen("Prepare data", details, choices))
     if choice is None:
         return
     name = dict(choices)[choice]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 async def import_anything(app: App[Any]) -> None:
     """Asks what to import. Runs in a worker."""
-    details = "A script or pasted veRL command becomes a preset, a console log or metrics.jsonl becomes a run."
+    details = "A script or a pasted veRL command becomes a preset; a console log or metrics.jsonl becomes a run."
     choice = await app.push_screen_wait(ChooseScreen("Import", details, [("p", "preset"), ("l", "log")]))
     if choice == "p":
         await import_preset(app)

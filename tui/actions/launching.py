@@ -25,9 +25,9 @@ async def launch_draft(app: App[Any], draft: Draft) -> None:
         if draft.changed or (draft.is_new and draft.run):
             choice = await app.push_screen_wait(
                 ChooseScreen(
-                    f"{draft.name} is not saved",
-                    "The run keeps its settings either way.",
-                    [("w", "save first"), ("n", "go on editing"), ("y", "start without saving")],
+                    f"{draft.name} has unsaved changes",
+                    "The run records its settings either way.",
+                    [("w", "save and start"), ("n", "cancel"), ("y", "start without saving")],
                 )
             )
             if choice not in ("w", "y") or (choice == "w" and not await save(app, draft)):

@@ -45,12 +45,12 @@ async def save(app: App[Any], draft: Draft) -> bool:
 
 def _conflict(draft: Draft, said: str) -> ChooseScreen:
     if draft.stale() == "removed":
-        choices = [("o", "write it again"), ("a", "save as"), ("c", "go on editing")]
-        return ChooseScreen("The file is gone", f"{said}.", choices)
+        choices = [("o", "save again"), ("a", "save as"), ("c", "cancel")]
+        return ChooseScreen("The file was removed", f"{said}.", choices)
     return ChooseScreen(
-        "The file has changed on the disk",
-        f"{said}. Overwriting loses what is there now; reading it keeps your changes in undo.",
-        [("o", "overwrite"), ("a", "save as"), ("r", "read it")],
+        "The file has changed on disk",
+        f"{said}. Overwrite discards the other changes; reload keeps yours in undo.",
+        [("o", "overwrite"), ("a", "save as"), ("r", "reload")],
     )
 
 
@@ -61,7 +61,7 @@ async def save_as(app: App[Any], draft: Draft) -> bool:
         draft.save_as(name)
         return True
 
-    saved = await ask_and_do(app, "Save as a preset named", draft.name, write, taken)
+    saved = await ask_and_do(app, "Save as preset", draft.name, write, taken)
     if saved:
         app.notify(f"Saved: {draft.path}", markup=False)
     return bool(saved)
@@ -73,9 +73,7 @@ async def may_leave(app: App[Any], draft: Draft) -> bool:
         return True
     choice = await app.push_screen_wait(
         ChooseScreen(
-            f"Leave {draft.name} with changes that are not saved?",
-            "",
-            [("d", "drop them"), ("s", "save"), ("c", "go on editing")],
+            f"Leave {draft.name} with unsaved changes?", "", [("d", "discard"), ("s", "save"), ("c", "cancel")]
         )
     )
     return choice == "d" or (choice == "s" and await save(app, draft))
@@ -108,7 +106,7 @@ def _run_suspended(app: App[Any], command: list[str]) -> None:
             failure = f"{command[0]} failed with exit code {code}; the text is unchanged" if code else None
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            failure = f"cannot start {command[0]}: {reason}; set EDITOR to an editor that is installed"
+            failure = f"cannot start {command[0]}: {reason}; set EDITOR to an installed editor"
     if failure is not None:
         raise UserError(failure)
 
@@ -119,7 +117,7 @@ def taken(name: str) -> str | None:
         path = target(name)
     except UserError as error:
         return str(error)
-    return f"{path} is there already: choose another name" if path.exists() else None
+    return f"{path} already exists; choose another name" if path.exists() else None
 
 
 def editor_command() -> list[str]:
@@ -134,5 +132,5 @@ def editor_command() -> list[str]:
             return words
     found = next((name for name in _EDITORS if shutil.which(name)), None)
     if found is None:
-        raise UserError("there is no editor: set EDITOR to one")
+        raise UserError("no editor found; set EDITOR to one")
     return [found]

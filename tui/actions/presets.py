@@ -45,8 +45,8 @@ async def delete_preset(app: App[Any], name: str) -> None:
     from launcher.preset.files import users
     from launcher.preset.library import delete
 
-    details = f"{users().get(name, name)}\n\nRuns made from it keep its values."
-    question = ConfirmScreen(f"Delete the preset {name}?", details, "y  delete it", "n  keep it")
+    details = f"{users().get(name, name)}\n\nRuns started from it keep its settings."
+    question = ConfirmScreen(f"Delete the preset {name}?", details, "y  delete", "n  cancel")
     if name in users() and not await app.push_screen_wait(question):
         return
     try:
@@ -54,26 +54,26 @@ async def delete_preset(app: App[Any], name: str) -> None:
     except UserError as error:
         _notify(app, error, "Not deleted")
         return
-    again = "; the one that comes with ppo-tui shows again" if shadowed else ""
-    app.notify(f"Deleted {name}{again}.", markup=False)
+    again = "; the shipped preset of that name is back" if shadowed else ""
+    app.notify(f"Deleted {name}{again}", markup=False)
 
 
 async def import_preset(app: App[Any]) -> None:
     """Asks for a veRL command or a script, makes a preset of it and opens that one."""
     from launcher.preset.library import add_script
 
-    said = "Paste a command or a script with veRL overrides, or type the path of one. Nothing of it is run."
+    said = "Paste a command or a script with veRL overrides, or type its path. Nothing is executed."
     text = await app.push_screen_wait(PasteScreen("Import a preset", said, _no_script))
     if text is None:
         return
     text, name, folder = _script(text)
-    question = "Import as a preset named"
+    question = "Import as preset"
     made = await ask_and_do(app, question, name, lambda new: add_script(text, new, folder), taken)
     if made is None:
         return
     path, found = made
     if found.notes:
-        app.notify("\n".join(map(clean, found.notes)), title="Notes at its beginning", markup=False, timeout=20)
+        app.notify("\n".join(map(clean, found.notes)), title="Notes at the top of the preset", markup=False, timeout=20)
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
 
 
@@ -84,9 +84,9 @@ def _script(text: str) -> tuple[str, str, Path]:
         if named is not None and named.is_file():
             return named.read_text("utf-8", errors="replace"), named.stem, named.absolute().parent
     except (OSError, ValueError) as error:
-        raise UserError(f"{named} cannot be read: {error}") from None
+        raise UserError(f"cannot read {named}: {error}") from None
     if named is not None and _PATH.fullmatch(text.strip()):
-        raise UserError(f"there is no file {named}{did_you_mean(named.name, beside(named))}")
+        raise UserError(f"no such file: {named}{did_you_mean(named.name, beside(named))}")
     return text, "imported", Path.cwd()
 
 

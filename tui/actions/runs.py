@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from launcher.record.layout import RunDir
     from launcher.run.reading.reader import RunReader
 
-_FORMATS = "The ending is the format: .csv, .jsonl, .parquet, .svg, .tfevents, or a folder for TensorBoard"
+_FORMATS = "Format by extension: .csv, .jsonl, .parquet, .svg or .tfevents; a folder for TensorBoard"
 
 
 def toggle_mark(app: App[Any], run: Path) -> None:
@@ -31,7 +31,7 @@ def toggle_mark(app: App[Any], run: Path) -> None:
     elif len(marked) < MOST:
         marked.append(run)
     else:
-        app.notify(f"At most {MOST} runs can be compared: space takes a mark away.", severity="warning")
+        app.notify(f"At most {MOST} runs can be compared; press space to unmark one", severity="warning")
 
 
 def compare_marked(app: App[Any], chosen: Path | None) -> None:
@@ -41,7 +41,7 @@ def compare_marked(app: App[Any], chosen: Path | None) -> None:
     runs = [run for run in navigation(app).marked if run.is_dir()]
     if len(runs) < FEWEST and chosen is not None and chosen not in runs:
         runs.append(chosen)
-    _compare(app, runs, f"Mark {FEWEST} to {MOST} runs with space: c compares them.")
+    _compare(app, runs, f"Mark {FEWEST} to {MOST} runs with space, then press c to compare them")
 
 
 def compare_with_others(app: App[Any], run: Path) -> None:
@@ -53,7 +53,7 @@ def compare_with_others(app: App[Any], run: Path) -> None:
     if not others:
         known = [each.path for each in all_runs()]
         others = known[known.index(run) + 1 :][:1] if run in known else []
-    _compare(app, [run, *others], "There is no older run to compare with; space marks runs in the list (r).")
+    _compare(app, [run, *others], "No older run to compare with; mark runs with space in the list (r)")
 
 
 def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
@@ -72,20 +72,17 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
 
     run, step = reader.dir, reader.state.step
     kept = latest_checkpoint(run.checkpoints)
-    trained = "No step was finished yet." if step is None else f"{step} steps were trained."
-    lost = f"The last checkpoint is of step {kept[0]}." if kept else "There is no checkpoint to resume from."
-    details = (
-        f"{trained} {lost}\n\n"
-        "veRL is asked to end, and killed with all its processes when it takes longer than 6 seconds."
-    )
-    question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop it", "n  leave it running")
+    trained = "No step finished yet." if step is None else f"Trained {step} step{'s' * (step != 1)}."
+    lost = f"The last checkpoint is at step {kept[0]}." if kept else "No checkpoint to resume from."
+    details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
+    question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop", "n  cancel")
     if await app.push_screen_wait(question):
         try:
             await asyncio.to_thread(stop, run, by="screen")
         except OSError as error:  # a full disk, and no supervisor that could be signalled
-            app.notify(f"not stopped: {error}", severity="error", markup=False)
+            app.notify(f"Not stopped: {error}", severity="error", markup=False)
         else:
-            app.notify("Asked the run to stop.")
+            app.notify("Stop requested")
 
 
 async def note_run(app: App[Any], run: RunDir) -> None:
@@ -99,8 +96,8 @@ async def note_run(app: App[Any], run: RunDir) -> None:
             raise UserError(f"cannot write {run.note}: {error.strerror}") from None
         return True
 
-    hint = "Words that begin with # are tags"
-    await ask_and_do(app, f"Note on {run.id}", str(read_note(run.note)), write, lambda _: None, hint)
+    hint = "Words starting with # are tags"
+    await ask_and_do(app, f"Note for {run.id}", str(read_note(run.note)), write, lambda _: None, hint)
 
 
 async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
@@ -166,7 +163,7 @@ async def export_run(app: App[Any], run: RunDir) -> None:
         try:
             path, _ = destination(to)
             exists = path.exists()
-            question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace it", "n  keep it")
+            question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace", "n  cancel")
             if not exists or await app.push_screen_wait(question):
                 exported = await asyncio.to_thread(export, run, to, force=exists)
         except UserError as error:

@@ -80,26 +80,21 @@ def _longest(_: Sequence[float], store: SeriesStore) -> str:
 
 
 REWARD = Figure(
-    "reward",
-    names.SCORE,
-    ("REW", "SIG", "HACK", "VAL"),
-    "this run logs no reward: veRL calls it critic/score/mean",
-    _best,
+    "reward", names.SCORE, ("REW", "SIG", "HACK", "VAL"), "this run logs no reward (critic/score/mean)", _best
 )
 KL = Figure(
     "KL to reference",
     names.KL,
     ("KL", "CLIP"),
-    "no KL in this run: algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True"
-    " would show how far the model drifts",
+    "this run logs no KL; set algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True to log it",
     _usual,
 )
-ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), "this run logs no entropy: veRL calls it actor/entropy", _start)
+ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), "this run logs no entropy (actor/entropy)", _start)
 THROUGHPUT = Figure(
     "throughput",
     names.THROUGHPUT,
     ("THR", "STALL"),
-    "this run logs no throughput: veRL calls it perf/throughput",
+    "this run logs no throughput (perf/throughput)",
     _gpu_count,
     " tok/s",
 )
@@ -107,16 +102,12 @@ LENGTH = Figure(
     "response length",
     ("response_length/mean",),
     ("LEN", "TRUNC"),
-    "this run logs no response length: veRL calls it response_length/mean",
+    "this run logs no response length (response_length/mean)",
     _longest,
     " tokens",
 )
 GRADIENT = Figure(
-    "gradient norm",
-    ("actor/grad_norm",),
-    ("GRAD",),
-    "this run logs no gradient norm: veRL calls it actor/grad_norm",
-    _usual,
+    "gradient norm", ("actor/grad_norm",), ("GRAD",), "this run logs no gradient norm (actor/grad_norm)", _usual
 )
 FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)  # at every size
 ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
@@ -201,7 +192,7 @@ def trend(values: Sequence[float]) -> str:
 
 
 def _waiting(state: RunState) -> str:
-    return "no step yet" if state.live else "no step was reached"
+    return "no step yet" if state.live else "no step finished"
 
 
 def _concerns(figure: Figure, rule: str) -> bool:

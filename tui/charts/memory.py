@@ -77,7 +77,7 @@ def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, de
     if total := device.total:
         plot.limits.append(Limit(total / GIB, label=f"{total / GIB:.0f} GiB"))
     if not plot.curves:
-        plot.note = "this device does not tell its memory"
+        plot.note = "this device does not report its memory"
     return plot
 
 
@@ -155,14 +155,11 @@ def _plot(title: str, history: MachineHistory, store: SeriesStore, state: RunSta
 
 def _logged(store: SeriesStore) -> Plot:
     """Memory from veRL's own metrics: peaks of the training process, and the host."""
-    plot = Plot("memory as veRL logs it, GiB", last=step_limit(store.last_step or 0, None))
-    for keys, label, role, sign in (
-        (_TRAINERS, "trainer's peak", "curve", ""),
-        (_HOSTS, "host", "curve-2", glyphs.FILL),
-    ):
+    plot = Plot("memory logged by veRL, GiB", last=step_limit(store.last_step or 0, None))
+    for keys, label, role, sign in ((_TRAINERS, "trainer peak", "curve", ""), (_HOSTS, "host", "curve-2", glyphs.FILL)):
         if found := store.first_of(*keys):
             plot.curves.append(Curve(found[1], role=role, label=label, sign=sign))
             plot.headline.append([(f"{label} {number(found[1].last)}", "title")])
     if not plot.curves:
-        plot.note = "this run logged no memory either"
+        plot.note = "veRL logged no memory figures either"
     return plot

@@ -34,7 +34,7 @@ def overlay(figure: Figure, runs: Sequence[Compared], lens: Lens, base: Compared
         chart.curves.append(Curve(series, role=role, sign=sign(group), axis=axis))
         chart.headline.append([(f"{sign(group)} {number(series.last)}", role)])
     if len(set(kinds)) > 1:
-        chart.title += " (of different kinds)"
+        chart.title += " (different metrics)"
     if not chart.curves:
-        chart.note = "none of these runs logs it"
+        chart.note = "not logged by these runs"
     return lens.look(chart, base.store, None)

@@ -71,7 +71,7 @@ def difference_lines(
             heads += [(" ", "text"), *fit([(label, role_of(place))], cell)]
         rows.append(heads)
     elif not notes:
-        rows.append([(" No setting and no version differs.", "dim")])
+        rows.append([(" No difference in settings or versions", "dim")])
     for entry in found:
         row: Row = [(" ", "text"), *fit([(shorten(clean(entry.key), name), "text")], name)]
         for place, value in enumerate(entry.values):

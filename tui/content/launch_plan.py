@@ -51,11 +51,11 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
         batches = flow(what, rows_of(what.get("data.train_files")))
         essentials = _essentials(what, batches, memory.estimate(what))
     except UserError as wrong:
-        return Plan([], f"there is no command: {wrong}", [checks.refused(wrong)])
+        return Plan([], f"no command: {wrong}", [checks.refused(wrong)])
     try:
         command = command_line(preview(preset, settings, RUN))
     except UserError as wrong:  # veRL is not installed
-        return Plan(essentials, f"there is no command: {wrong}", [checks.refused(wrong), *findings], what)
+        return Plan(essentials, f"no command: {wrong}", [checks.refused(wrong), *findings], what)
     return Plan(essentials, command, findings, what)
 
 
@@ -92,10 +92,10 @@ def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list
     algorithm = "PPO" if batches.critic else str(what.get("algorithm.adv_estimator", "")).upper()
     about = [algorithm, *([f"LoRA {rank}"] if rank else []), where, f"veRL {what.version}", model]
     prompts, responses = (what.get(f"data.max_{part}_length") for part in ("prompt", "response"))
-    responses_each = f" x {batches.n} answers" if batches.n > 1 else ""
+    responses_each = f" x {batches.n} responses" if batches.n > 1 else ""
     updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
     batch = (
-        f"{batches.prompts} prompts{responses_each} a step, {updates} of {batches.actor.mini}; "
+        f"{batches.prompts} prompts{responses_each} per step, {updates} of {batches.actor.mini}; "
         f"prompt {prompts}, response {responses} tokens"
     )
     rows: list[Row] = [[(" · ".join(about), "text")], [(batch, "text")], [(_length(batches, what), "text")]]
@@ -104,9 +104,9 @@ def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list
 
 def _length(batches: Flow, what: Subject) -> str:
     epochs = f"{batches.epochs} epoch" + ("s" if batches.epochs > 1 else "")
-    length = epochs if batches.steps is None else f"{batches.steps} steps ({epochs} at most)"
+    length = epochs if batches.steps is None else f"{batches.steps} steps (at most {epochs})"
     parts = [length]
-    for key, word in (("trainer.save_freq", "a checkpoint"), ("trainer.test_freq", "a validation")):
+    for key, word in (("trainer.save_freq", "checkpoint"), ("trainer.test_freq", "validation")):
         every = what.get(key)
         if isinstance(every, int) and every > 0:
             parts.append(f"{word} every {every} step" + ("s" if every > 1 else ""))
@@ -119,7 +119,7 @@ def _memory(estimate: Estimate) -> str:
     if worst is None:
         return host
     of = f" of {gib(estimate.gpu_total)}" if estimate.gpu_total else ""
-    return f"GPU {_range(worst.gpu, worst.gpu_high)}{of} GiB in its fullest phase ({worst.name}); {host}"
+    return f"GPU {_range(worst.gpu, worst.gpu_high)}{of} GiB at peak ({worst.name}); {host}"
 
 
 def _range(low: int, high: int) -> str:

@@ -88,7 +88,7 @@ def split_row(device: Device) -> Row:
     """`▓ run 17.2  ▒ others 1.1  ░ free 5.7 of 24.0 GiB`."""
     used, total, run = device.used, device.total, device.run_used
     if used is None or not total:
-        return [("its memory cannot be asked for", "dim")]
+        return [("memory not reported", "dim")]
     free = f"free {gib(total - used)} of {gib(total)} GiB"
     if run is None:
         return [(f"{FILL} ", "bar"), (f"used {gib(used)}  ", "text"), (f"{FILL_REST} ", "bar-rest"), (free, "text")]
@@ -131,7 +131,7 @@ def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
     rows = []
     for each in shown:
         whose, role = _WHOSE.get(each.whose, _WHOSE["unknown"])
-        name = clean(each.name or "not visible from here")
+        name = clean(each.name or "not visible")
         user = clean(each.user or "")
         row: Row = [(f"  {whose:<9}", role), (f"{gib(each.used):>6} GiB  ", "text")]
         row += [*fit([(name, "text")], 22), (f"{user[:14]:<15}", "dim"), (f"pid {each.pid}", "dim")]
@@ -139,16 +139,16 @@ def holder_rows(device: Device, columns: int, room: int) -> list[Row]:
     if len(shown) < len(ranked) and room:
         rest = ranked[len(shown) :]
         held = gib(sum(each.used or 0 for each in rest))
-        rows.append([(f"  {len(rest)} more, together {held} GiB", "dim")])
+        rows.append([(f"  {len(rest)} more, {held} GiB in total", "dim")])
     return rows
 
 
 def _nobody(device: Device) -> str:
     if device.holders is None:
-        return "the driver does not tell which processes hold the memory"
+        return "the driver does not report which processes hold the memory"
     if (device.used or 0) > _HIDDEN:
-        return "which processes hold it cannot be seen from here: a container shows only its own"
-    return "no process holds memory here"
+        return "the processes that hold it are not visible; a container shows only its own"
+    return "no process holds memory"
 
 
 def _hot(device: Device) -> bool:

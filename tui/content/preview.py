@@ -51,7 +51,7 @@ def preview_preset(preset: Summary, columns: int, rows: int) -> list[Row]:
     head += _text(preset.error or preset.description, "critical" if preset.error else "text", columns)
     head += [
         [],
-        *_text(f"needs {preset.needs or 'not said'}", "dim", columns),
+        *_text(f"needs {preset.needs or 'not stated'}", "dim", columns),
         *_text(str(preset.path), "dim", columns),
     ]
     try:

@@ -93,8 +93,8 @@ def about_preset(preset: Summary) -> list[Span]:
         return [(preset.error, "critical")]
     rows = [(preset.description, "text")] if preset.description else []
     if preset.origin == "user":
-        return [*rows, (f"yours{', over the shipped one' if preset.shadows else ''}: {preset.path}", "dim")]
-    return [*rows, (f"needs {preset.needs or 'not said'}", "dim")]
+        return [*rows, (f"yours{', replaces the shipped preset' if preset.shadows else ''}: {preset.path}", "dim")]
+    return [*rows, (f"needs {preset.needs or 'not stated'}", "dim")]
 
 
 def _widths(columns: int, longest: int) -> _Widths:

@@ -15,7 +15,7 @@ from tui.drawing.rows import Row
 BACK = "*"  # before the response that others are compared with
 _COURSE = 24  # scores in one line
 _FEW = 5  # different scores that are listed one by one
-ORDERS = ("as dumped", "best first", "worst first", "longest first")
+ORDERS = ("in file order", "best first", "worst first", "longest first")
 
 
 def ordered(samples: Sequence[Sample], order: str) -> list[int]:
@@ -23,7 +23,7 @@ def ordered(samples: Sequence[Sample], order: str) -> list[int]:
     places = list(range(len(samples)))
     if order == "longest first":
         places.sort(key=lambda place: -len(samples[place].response))
-    elif order != "as dumped":
+    elif order != "in file order":
         sign = -1 if order == "best first" else 1
         scores = {place: sign * sample.score for place, sample in enumerate(samples)}
         places.sort(key=lambda place: math.inf if math.isnan(scores[place]) else scores[place])
@@ -46,7 +46,7 @@ def sample_page(sample: Sample, columns: int) -> list[Row]:
     """Prompt, response and ground truth, wrapped."""
     figures = [_scored(sample), f"{len(sample.response):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
-    for title, text in (("Answer", sample.response), ("Ground truth", sample.truth), ("Prompt", sample.prompt)):
+    for title, text in (("Response", sample.response), ("Ground truth", sample.truth), ("Prompt", sample.prompt)):
         rows.append([(f" {title}", "title")])
         for line in (text or "(none)").splitlines():
             rows += [[(f"   {part}", "text")] for part in fold(line, max(columns - 4, 8))]
@@ -71,19 +71,19 @@ def diff_rows(
     (_, sample), (later, response) = older, newer
     if same:
         row: Row = [(f" step {later.step}, {_scored(response)}", "title")]
-        none = "No other step asked this prompt: training asks it once an epoch, a validation each time (v)."
+        none = "No other step used this prompt: training uses it once per epoch, each validation uses it again"
         said = [[(f" {line}", "dim")] for line in wrap(none, max(columns - 2, 8))] if alone else []
         return [*said, row, *flow(plain(response.response), columns)]
     found = compare(sample.response, response.response)
     before, after = (f"step {each.step}, {_scored(of)}" for each, of in (older, newer))
     row = [(f" {before} {ARROW} {after}", "title")]
     if not found.gone and not found.new:
-        row.append(("   the same words", "dim"))
+        row.append(("   same words", "dim"))
     else:
-        row += [("   ", "text"), (f"[-{found.gone} gone-]", "critical"), (" ", "text")]
-        row += [(f"{{+{found.new} new+}}", "ok"), (f" {found.kept} kept", "dim")]
+        row += [("   ", "text"), (f"[-{found.gone} removed-]", "critical"), (" ", "text")]
+        row += [(f"{{+{found.new} added+}}", "ok"), (f" {found.kept} kept", "dim")]
     if found.cut:
-        row.append((" of the first 4000 words", "dim"))
+        row.append((" in the first 4,000 words", "dim"))
     return [row, *flow(found.words, columns)]
 
 
@@ -134,8 +134,8 @@ def _bar(count: int, most: int) -> str:
 
 
 def about(samples: Sequence[Sample]) -> str:
-    """`64 answers, 12 different`: few different responses are a sign of their own."""
-    return f"{len(samples):,} answers, {len({sample.response for sample in samples}):,} different"
+    """`64 responses, 12 distinct`: few different responses are a sign of their own."""
+    return f"{len(samples):,} responses, {len({sample.response for sample in samples}):,} distinct"
 
 
 def _scored(sample: Sample) -> str:

@@ -34,8 +34,8 @@ def welcome() -> Welcome:
         verl = None
     names = ", ".join(dict.fromkeys(f"{gpu.name} {gib(gpu.total)} GiB" for gpu in gpus))
     facts = [
-        (OK, "ok", "GPU", f"{len(gpus)}: {names}") if gpus else (NOTICE, "notice", "GPU", "none; toy-cpu runs without"),
-        (OK, "ok", "veRL", verl) if verl else (WARN, "warn", "veRL", "not installed; run 'ppo-tui doctor'"),
+        (OK, "ok", "GPU", f"{len(gpus)}: {names}") if gpus else (NOTICE, "notice", "GPU", "none; toy-cpu needs none"),
+        (OK, "ok", "veRL", verl) if verl else (WARN, "warn", "veRL", "not installed; run `ppo-tui doctor`"),
     ]
     if preset != ANYWHERE:
         ready = DATA.expanduser().exists()

@@ -18,7 +18,7 @@ class ConfirmScreen(ModalScreen[bool]):
     CSS_PATH = "dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["confirm"]]
 
-    def __init__(self, question: str, details: str, yes: str, no: str = "n  no") -> None:
+    def __init__(self, question: str, details: str, yes: str, no: str = "n  cancel") -> None:
         """`details` may be long: it scrolls. All texts are drawn as they are, without markup."""
         super().__init__()
         self._question, self._details, self._yes, self._no = question, details, yes, no

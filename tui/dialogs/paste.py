@@ -13,7 +13,7 @@ from textual.widgets import Static, TextArea
 from launcher.text import clean
 from tui.keys import KEYS
 
-_KEYS = "f2  go on    esc  leave it"
+_KEYS = "f2  continue    esc  cancel"
 
 
 class PasteScreen(ModalScreen[str | None]):

@@ -126,7 +126,7 @@ def _empty(plot: Plot) -> str:
     finite = any(curve.points.span(0, curve.points.steps[-1]) for curve in plot.curves if curve.points.steps)
     if not finite:
         return "no finite value yet"
-    return "no value above 0 here: a log scale cannot show it" if plot.log else "no value in this stretch"
+    return "no value above 0 to show on a log scale" if plot.log else "no value in this range"
 
 
 def _cursor(plot: Plot, columns: int) -> int | None:

@@ -111,9 +111,9 @@ class ChartScreen(Screen[None]):
                 self._look(replace(self.lens.view, across=across))
                 return
             self.notify(
-                "This log has no times: no x axis of time."
+                "No time axis: this log has no times"
                 if across == TIME
-                else f"This run logs no {TOKENS_KEY}: no x axis of tokens."
+                else f"No token axis: this run logs no {TOKENS_KEY}"
             )
 
     def _moving(self) -> tuple[SeriesStore, Whole] | None:

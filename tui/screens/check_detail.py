@@ -117,7 +117,7 @@ class CheckDetailScreen(Screen[None]):
 
     def action_edit(self) -> None:
         if self.read_only:
-            self.notify("Watching only: this screen changes no preset.", severity="warning")
+            self.notify("Read-only: use `ppo-tui attach` to edit presets", severity="warning")
         elif self.rule == ERRORS and self.reader.explanation is not None:
             from tui.screens.diagnosis import edit_entry
 
@@ -130,17 +130,17 @@ class CheckDetailScreen(Screen[None]):
 
         muted = self.check.muted
         if self.read_only:
-            self.notify("Watching only: this screen mutes nothing.", severity="warning")
+            self.notify("Read-only: use `ppo-tui attach` to mute checks", severity="warning")
         elif not self.reader.state.live:
-            self.notify("This run has ended: nothing judges it any more.", severity="warning")
+            self.notify("The run has ended and is no longer judged", severity="warning")
         else:
             try:
                 request(self.reader.dir, "unmute" if muted else "mute", by="screen", rule=self.rule)
             except OSError as error:  # a full disk
-                self.notify(f"not told to the run: {error}", severity="error", markup=False)
+                self.notify(f"Cannot send the request: {error}", severity="error", markup=False)
                 return
             self.notify(
-                f"{self.rule} counts again."
+                f"{self.rule} is unmuted"
                 if muted
-                else f"{self.rule} is muted for this run: still judged, but it does not count."
+                else f"{self.rule} is muted for this run; it is still judged but does not count in the verdict"
             )

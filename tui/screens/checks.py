@@ -74,5 +74,5 @@ class ChecksScreen(CheckListScreen):
 
     def show_items(self) -> None:
         items = [Item(check.rule, check_rows(check, self.size.width - 2)) for check in self.reader.state.checks]
-        nothing = Item(None, [[(" no check has been judged yet", "dim")]])
+        nothing = Item(None, [[(" no check judged yet", "dim")]])
         self.query_one(Items).show(items or [nothing])

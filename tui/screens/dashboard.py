@@ -216,7 +216,7 @@ class DashboardScreen(RunPages):
         return self.reader is not None and bool(self.reader.info.preset) and not self.reader.info.from_log
 
     def action_refuse(self) -> None:
-        self.notify("Read-only: `ppo-tui attach` can stop the run", severity="warning")
+        self.notify("Read-only: use `ppo-tui attach` to stop the run", severity="warning")
 
     def action_resume(self) -> None:
         from tui.actions.checkpoints import resume_run

@@ -19,7 +19,7 @@ from tui.widgets.diagnosis_list import DiagnosisList
 from tui.widgets.header_line import HeaderLine
 from tui.words.diagnosis import entries, meaning_rows, title_rows
 
-LEGEND = f" e  opens the preset editor there · {FINISHED}  the run had this already"
+LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
 POLL = 1.0  # seconds; the dashboard below reads the files
 
 
@@ -39,7 +39,7 @@ def edit_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: 
     helps = (each for each in advice if each is not None and not each.done)
     chosen = advice[int(number)] if kind == "fix" else next(helps, None)
     if kind == "fix" and chosen is None and reader.info.preset is not None:
-        screen.notify("No setting of a preset does this: it is done outside of ppo-tui.")
+        screen.notify("This fix is not a preset setting; apply it outside ppo-tui")
     else:
         follow_advice(screen.app, reader.info, chosen, read_only=read_only)
 
@@ -82,7 +82,7 @@ class DiagnosisScreen(Screen[None]):
         self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
         found = reader.explanation
         if found is None:
-            said = "reading the log" if reader.unexplained or reader.explaining else "the log shows no error"
+            said = "reading the log" if reader.unexplained or reader.explaining else "no error in the log"
             self.query_one(DiagnosisList).show([Item(None, [[(f" {said}", "dim")]])])
             return
         gap: list[Row] = [[]]

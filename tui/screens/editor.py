@@ -55,7 +55,7 @@ class EditorScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Lines(id="editor-head")
-        yield Input(placeholder="a name, a veRL key, a meaning", compact=True, id="editor-find", classes=HIDDEN)
+        yield Input(placeholder="name, veRL key or meaning", compact=True, id="editor-find", classes=HIDDEN)
         with Horizontal(id="editor-body"):
             yield FormArea(self.draft, read_only=self.read_only)
             yield EditorSide()
@@ -65,7 +65,7 @@ class EditorScreen(Screen[None]):
     def on_mount(self) -> None:
         self.app.title = f"{self.draft.name} - ppo-tui"
         if not self.read_only and restore_unsaved(self.draft):
-            self.notify("Changes that were not saved are back: u takes them away.", timeout=10)
+            self.notify("Unsaved changes restored; press u to undo them", timeout=10)
         if self._settings and not self.read_only:
             apply(self.app, self.draft, self._settings)
             keep_unsaved(self.draft)
@@ -116,14 +116,14 @@ class EditorScreen(Screen[None]):
         draft, side, reading = self.draft, self.query_one(EditorSide), self.draft.reading
         state: Row = [("   saved", "dim")]
         if draft.changed or (draft.is_new and draft.run):
-            new = f"a new preset from run {draft.run}, " if draft.run else "new, "
+            new = f"new preset from run {draft.run}, " if draft.run else "new, "
             state = [(f"   {NOTICE} {new if draft.is_new else ''}not saved", "notice")]
         elif draft.is_new:
-            state = [("   as it is shipped: a change makes one of yours", "dim")]
+            state = [("   shipped; changes are saved as your own preset", "dim")]
         if self._stale:
-            state.append((f"   {WARN} {self._stale} on the disk", "warn"))
+            state.append((f"   {WARN} {self._stale} on disk", "warn"))
         if reading.errors or reading.problem:
-            state.append((f"   {CRITICAL} cannot be run", "critical"))
+            state.append((f"   {CRITICAL} has errors", "critical"))
         counts = {"findings": len(side.findings), "changes": side.differing}
         stops = any(each.level == "error" for each in side.findings)
         pages: Row = []
@@ -207,7 +207,7 @@ class EditorScreen(Screen[None]):
         side = self.query_one(EditorSide)
         found = None if side.compares else await asyncio.to_thread(last_run, self.draft.name)
         if found is None and not side.compares:
-            self.notify(f"There is no run of {self.draft.name} yet.", markup=False)
+            self.notify(f"No run of {self.draft.name} yet", markup=False)
             return
         self.page = "changes"
         self._show_page()
@@ -259,7 +259,7 @@ class EditorScreen(Screen[None]):
         except UserError:
             stale = "changed"
         if stale and not self._stale:
-            self.notify(f"Another program {stale} the file: saving will ask.", severity="warning")
+            self.notify(f"Another program {stale} the file; saving asks first", severity="warning")
         if stale != self._stale:
             self._stale = stale
             self._head()

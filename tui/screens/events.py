@@ -52,4 +52,4 @@ class EventsScreen(CheckListScreen):
             )
         self.query_one("#filters", Lines).show([filters])
         items = event_items(reader.events, self._only, self.size.width - 1)
-        self.query_one(Items).show(items or [Item(None, [[(" nothing of this kind yet", "dim")]])])
+        self.query_one(Items).show(items or [Item(None, [[(" no such events yet", "dim")]])])

@@ -16,12 +16,12 @@ from tui.widgets.lines import Lines
 from tui.words.run import LEVELS, STATES
 
 _LEVELS = {
-    "not judged": "the run lacks what the check needs",
+    "not judged": "not applicable, or its metrics are not logged",
     "warming up": "collecting a baseline",
     "OK": "within limits",
     "NOTICE": "worth a look, often harmless",
     "WARN": "likely a problem; training continues",
-    "CRITICAL": "the run is very likely wasted",
+    "CRITICAL": "training has very likely gone wrong",
 }
 
 
@@ -69,12 +69,12 @@ def _signs() -> list[Row]:
     rows += [[], [("Runs", "title")]]
     rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]
     rows += [[], [("Charts", "title")]]
-    rows.append([(f"  {glyphs.SEAM} ", "text"), (" on the axis: an attempt began (resume)", "text")])
+    rows.append([(f"  {glyphs.SEAM} ", "text"), (" on the axis: start of an attempt (resume)", "text")])
     rows.append(
         [
             (f"  {glyphs.WARN} ", "warn"),
-            (" on the axis: a check about this figure rose (reward: or about none of them)", "text"),
+            (" on the axis: a flag of this metric rose (reward: also flags without a chart)", "text"),
         ]
     )
-    rows.append([(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" the last ten steps against the ten before", "text")])
+    rows.append([(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" last ten steps compared with the ten before", "text")])
     return rows

@@ -121,7 +121,7 @@ class LaunchScreen(Screen[Path | list[str]]):
 
     def action_start(self) -> None:
         if self.errors:
-            self.notify("It would fail: F makes a fix, ! starts it all the same.", severity="warning")
+            self.notify("The checks found errors; press F to apply a fix, ! to start anyway", severity="warning")
         else:
             self._start(force=False)
 
@@ -141,13 +141,13 @@ class LaunchScreen(Screen[Path | list[str]]):
         try:
             file = copy(self.app, "command", self.plan.command)
         except OSError as error:
-            self.notify(f"not copied: {error}", severity="error", markup=False)
+            self.notify(f"Not copied: {error}", severity="error", markup=False)
         else:
-            self.notify(f"Copied; also in {file}", markup=False)
+            self.notify(f"Copied; also saved in {file}", markup=False)
 
     def action_cancel(self) -> None:
         if self.starting:
-            self.notify("The run is starting: press x on its dashboard to stop it.", severity="warning")
+            self.notify("The run is starting; press x on its dashboard to stop it", severity="warning")
         elif self.fixes:
             self.run_worker(self._cancel(), exclusive=True, group="start")
         else:
@@ -156,7 +156,7 @@ class LaunchScreen(Screen[Path | list[str]]):
     async def _cancel(self) -> None:
         """Fixes that were applied here are in no file: they are dropped only on purpose."""
         fixes = f"{len(self.fixes)} fix" + ("es" if len(self.fixes) > 1 else "")
-        choices = [("d", "discard"), ("e", "edit preset"), ("c", "keep checking")]
+        choices = [("d", "discard"), ("e", "edit preset"), ("c", "cancel")]
         question = f"Discard the {fixes} applied to this launch?"
         choice = await self.app.push_screen_wait(ChooseScreen(question, clean("\n".join(self.fixes)), choices))
         if choice == "d":
@@ -206,10 +206,8 @@ class LaunchScreen(Screen[Path | list[str]]):
 
     async def _force(self) -> None:
         wrong = [f"{found.id}: {found.message}" for found in self.findings if found.level == "error"]
-        details = "\n\n".join([*map(clean, wrong), "The run will remember that it was forced."])
-        question = ConfirmScreen(
-            f"Start {self.name_of_preset} although it would fail?", details, "y  start it all the same", "n  no"
-        )
+        details = "\n\n".join([*map(clean, wrong), "The run is recorded as forced."])
+        question = ConfirmScreen(f"Start {self.name_of_preset} despite the errors?", details, "y  start", "n  cancel")
         if await self.app.push_screen_wait(question):
             self._start(force=True)
 
@@ -250,9 +248,9 @@ class LaunchScreen(Screen[Path | list[str]]):
         if self.settings:
             essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
         if self.fixes:
-            essentials.append([(" F changed this run alone; e takes it along to the preset", "dim")])
+            essentials.append([(" fixes apply to this run only; press e to edit the preset with them", "dim")])
         self.query_one("#essentials", Lines).show(essentials)
-        quiet = "" if self.doing else "the preflight found nothing"
+        quiet = "" if self.doing else "no problems found"
         self.query_one(Findings).show(self.findings, quiet)
         self.query_one(CommandText).show(self.plan.command)
         if self.forceable != self._was_forceable:  # the footer paints itself whole

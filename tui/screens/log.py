@@ -26,7 +26,7 @@ from tui.widgets.painted import HIDDEN
 
 POLL = 1.0  # seconds; the dashboard below reads the run's other files
 _PROGRESS = 0.25  # seconds
-_PROMPTS = {"search": "search for", "go": "step, or :line"}
+_PROMPTS = {"search": "text to search for", "go": "step or :line"}
 
 
 class LogScreen(Screen[None]):
@@ -161,7 +161,7 @@ class LogScreen(Screen[None]):
         """To `120`, a step, or `:812`, a line."""
         pager, line = self.view.pager, word.startswith(":")
         if pager is None or not word.lstrip(":").isdecimal():
-            self._show_state("" if not word else "a step is a number; a line is : and its number")
+            self._show_state("" if not word else "enter a step number, or : and a line number")
             return
         number = int(word.lstrip(":"))
         if line:
@@ -173,7 +173,7 @@ class LogScreen(Screen[None]):
             pager = self.view.pager
             offset = pager.start_of(place[1]) if place is not None and pager is not None else None
         if offset is None:
-            self._show_state(f"the log has no {'line' if line else 'step'} {number}")
+            self._show_state(f"no {'line' if line else 'step'} {number} in the log")
         else:
             self._show_state("")
             self.view.show_at(offset)
@@ -253,12 +253,12 @@ class LogScreen(Screen[None]):
 
     async def _run(self, pager: LogPager, wanted: Wanted, what: str, start: int, forward: bool) -> None:
         timer = self.set_interval(_PROGRESS, self._show_state)
-        around = {start: "", 0 if forward else pager.size: f"from the {'top' if forward else 'end'} again"}
+        around = {start: "", 0 if forward else pager.size: f"continued from the {'top' if forward else 'end'}"}
         for at, said in around.items():
             search = self._search = Search(pager, wanted, at, forward=forward)
             found = await asyncio.to_thread(search.run)
             if search.cancelled:
-                said = "search ended"
+                said = "search cancelled"
             if found is not None or search.cancelled:
                 break
         else:
@@ -298,8 +298,8 @@ class LogScreen(Screen[None]):
         except OSError as error:
             self.notify(clean(str(error)), title="Not copied", severity="error", markup=False)
             return
-        cut = ", the rest is too long" if room < 0 else ""
-        words = f"{len(lines):,} line{'s' if len(lines) > 1 else ''}{cut}; also in {clean(str(path))}"
+        cut = " (the rest exceeds the copy limit)" if room < 0 else ""
+        words = f"{len(lines):,} line{'s' if len(lines) > 1 else ''}{cut}; also saved in {clean(str(path))}"
         self.notify(words, title="Copied", markup=False)
         view.mark = None
         view.redraw()
@@ -308,14 +308,14 @@ class LogScreen(Screen[None]):
         attempts = self.reader.dir.attempt_numbers()
         at = attempts.index(self.attempt) + distance if self.attempt in attempts else -1
         if not (0 <= at < len(attempts) and self._open(attempts[at])):
-            self._show_state("there is no newer attempt" if distance > 0 else "there is no older attempt")
+            self._show_state("no newer attempt" if distance > 0 else "no older attempt")
         elif distance < 0:
             self.view.following = False  # else the next poll goes back to the newest
             self._show_state("")
 
     def action_path(self) -> None:
         if self.view.pager is not None:
-            self.notify(clean(str(self.view.pager.path)), title="The whole log", markup=False)
+            self.notify(clean(str(self.view.pager.path)), title="Full log", markup=False)
 
     def _show_state(self, said: str | None = None) -> None:
         """The line above the log: filter, search, where the cursor is."""
@@ -323,7 +323,7 @@ class LogScreen(Screen[None]):
             self._message = said
         said = self._message
         if self._search is not None:
-            said = f"searching, {self._search.done:.0%}; esc ends it"
+            said = f"searching, {self._search.done:.0%}; esc cancels"
         left: Row = [(" ", "text")]
         for group in SOURCES:
             if group == self.group:

@@ -86,7 +86,7 @@ def pin(app: App[Any], key: str) -> None:
     try:
         now = toggle(key)
     except OSError as error:
-        app.notify(f"The layout cannot be written: {error.strerror}", severity="warning", markup=False)
+        app.notify(f"Cannot save the layout: {error.strerror}", severity="warning", markup=False)
         return
-    where = "is on the dashboard; on a small screen tab shows it." if now else "is off the dashboard."
+    where = "is pinned to the dashboard; on a small screen, press tab there to show it" if now else "is unpinned"
     app.notify(f"{title(key)} {where}", markup=False)

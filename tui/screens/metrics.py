@@ -40,7 +40,7 @@ class MetricsScreen(Screen[None]):
         yield HeaderLine()
         yield Input(placeholder="/ to filter by name, unit or meaning", compact=True)
         yield Lines(id="heads")
-        yield MetricTable(self._line, " nothing to show: escape takes the filter away")
+        yield MetricTable(self._line, " no matching metric; press esc to clear the filter")
         yield Lines(id="meaning")
         yield Footer(show_command_palette=False)
 

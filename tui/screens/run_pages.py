@@ -127,7 +127,7 @@ class RunPages(ChartScreen):
     def _change(self, act: Callable[[App[Any], RunDir], Awaitable[None]], group: str) -> None:
         """Does something to the run in a worker, unless the screen only watches."""
         if self.read_only:
-            self.notify("Read-only: `ppo-tui attach` can change the run", severity="warning")
+            self.notify("Read-only: use `ppo-tui attach` to change the run", severity="warning")
         elif self.reader is not None:
             self.run_worker(act(self.app, self.reader.dir), exclusive=True, group=group)
 
@@ -142,4 +142,4 @@ class RunPages(ChartScreen):
         if 0 <= at < len(runs):
             navigation(self.app).show_run(runs[at], read_only=self.read_only)
         else:
-            self.notify("There is no newer run." if distance < 0 else "There is no older run.")
+            self.notify("No newer run" if distance < 0 else "No older run")

@@ -69,7 +69,7 @@ class RunsScreen(Screen[None]):
             yield RunTable(self._line, "")
             yield Lines(id="preview")
         yield Lines(id="about")
-        yield Input(id="runs-find", placeholder="name, state or verdict", compact=True, classes=HIDDEN)
+        yield Input(id="runs-find", placeholder="name, state, verdict or tag", compact=True, classes=HIDDEN)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -154,7 +154,7 @@ class RunsScreen(Screen[None]):
         if event.key.startswith(_RUN):
             self._show_run(Path(event.key.removeprefix(_RUN)))
         elif self.read_only:
-            self.notify("Watching only: this screen starts nothing.", severity="warning")
+            self.notify("Read-only: use `ppo-tui` to start runs", severity="warning")
         else:
             name = event.key.removeprefix(_PRESET)
             self.run_worker(self._start(name), exclusive=True, group="start")
@@ -218,7 +218,7 @@ class RunsScreen(Screen[None]):
     def action_stop(self) -> None:
         runs = [run for run in self._meant if current(run, checks=False).going]
         if not runs:
-            self.notify("Nothing to stop: no such run is live")
+            self.notify("Nothing to stop: no selected run is live")
         else:
             self._change(stop_runs(self.app, runs), "stop")
 
@@ -241,7 +241,7 @@ class RunsScreen(Screen[None]):
         """Does work that writes, unless the screen only watches."""
         if self.read_only:
             work.close()
-            self.notify("Read-only: this screen changes nothing", severity="warning")
+            self.notify("Read-only: use `ppo-tui` to change runs and presets", severity="warning")
         else:
             self.run_worker(work, exclusive=True, group=group)
 
@@ -337,7 +337,7 @@ class RunsScreen(Screen[None]):
             return [(f"   {clean(key.removeprefix(_GROUP)) or 'no tag'}", "dim")]
         ordered = f" · {self.order}" if self.order != ORDERS[0] else ""
         found = f" · /{clean(self.words)}" if self.words else ""
-        nothing = "   No matching run" if self.list.runs else "   No runs yet. Looking at this machine …"
+        nothing = "   No matching run" if self.list.runs else "   No runs yet. Checking this machine …"
         return {
             _RUNS: run_heading(columns, ordered + found, self._longest),
             _NONE: [(nothing, "dim")],

@@ -21,7 +21,7 @@ from tui.widgets.line_table import ResponseTable
 from tui.widgets.lines import Lines
 
 MOST = 200  # responses that are listed
-_BATCH = 20  # dumps read between two looks at the screen
+_BATCH = 20  # files read between two looks at the screen
 
 
 class Response(NamedTuple):
@@ -55,7 +55,7 @@ class SampleDiffScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine()
         yield Lines(id="diff-state")
-        yield ResponseTable(self._line, " looking for the prompt in other steps …")
+        yield ResponseTable(self._line, " searching other steps for this prompt …")
         with VerticalScroll(can_focus=False):
             yield Lines(id="difference")
         yield Footer(show_command_palette=False)
@@ -119,10 +119,10 @@ class SampleDiffScreen(Screen[None]):
 
     def _show_state(self) -> None:
         steps = len({response.dump.step for response in self.responses})
-        row: Row = [(f" {len(self.responses)} answers to this prompt at {steps} steps", "title")]
+        row: Row = [(f" {len(self.responses)} responses to this prompt at {steps} steps", "title")]
         row += score_course([response.sample.score for response in reversed(self.responses)])
         if self._read < self._of:
-            row.append((f" · {self._read} of {self._of} dumps read", "live"))
+            row.append((f" · {self._read} of {self._of} files read", "live"))
         prompt = " ".join(self.sample.prompt[-400:].split())
         prompt_row: Row = crop(
             [(f" …{prompt}" if len(self.sample.prompt) > 400 else f" {prompt}", "dim")], max(self.size.width - 1, 1)

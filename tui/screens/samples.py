@@ -43,10 +43,10 @@ class SamplesScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine()
         yield Lines(id="samples-state")
-        yield ResponseTable(lambda key, columns: sample_row(self.samples[int(key)]), " no answers")
+        yield ResponseTable(lambda key, columns: sample_row(self.samples[int(key)]), " no responses")
         with VerticalScroll(can_focus=False):
             yield Lines(id="response")
-        yield Input(id="samples-find", placeholder="only those that contain", compact=True, classes=HIDDEN)
+        yield Input(id="samples-find", placeholder="text to find", compact=True, classes=HIDDEN)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -160,13 +160,13 @@ class SamplesScreen(Screen[None]):
     def _show_state(self) -> None:
         """Which step, of how many; what the responses are like; what narrows and orders them."""
         if self.dump is None:
-            none = f" veRL has written no answers yet (trainer.{self.kind}_data_dir)"
+            none = f" no samples written yet (trainer.{self.kind}_data_dir)"
             self.query_one("#samples-state", Lines).show([[(none, "dim")]])
             return
         row: Row = [(f" {self.kind} of step {self.dump.step}", "title")]
         last = self._of_kind()[-1:]
         row.append((f" of {last[0].step}  " if last else "  ", "dim"))
-        row.append((about(self.samples) + (", the rest is too long" if self._cut else ""), "text"))
+        row.append((about(self.samples) + (", only the first part of the file" if self._cut else ""), "text"))
         if self.order != ORDERS[0]:
             row.append((f" · {self.order}", "live"))
         if self.word:

@@ -11,7 +11,7 @@ from tui.drawing.rows import Row, fit, spread
 from tui.widgets.painted import Painted
 from tui.words.run import level_sign
 
-HINT = "↑↓ enter explains "
+HINT = "↑↓ select · enter open "
 _BOTH = 70  # columns from which a row holds a name and a message
 
 
@@ -83,7 +83,7 @@ class Checklist(Painted):
 
     def draw(self, columns: int, rows: int) -> list[Row]:
         if not self.checks:
-            return [[(" · no check has been judged yet", "dim")]] if self.known else []
+            return [[(" · no check judged yet", "dim")]] if self.known else []
         judged = [check for check in self.checks if _judged(check)]
         room = len(judged) if len(self.checks) <= rows else max(rows - 1, 1)
         at = next((i for i, check in enumerate(judged) if check.rule == self.cursor), 0)

@@ -8,7 +8,7 @@ from tui.content.memory import Device, detail_rows
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
 
-_NO_SAMPLES = "no memory samples: ppo-tui takes one each second while it supervises a run"
+_NO_SAMPLES = "no memory samples; ppo-tui records one per second while it supervises a run"
 
 
 class DeviceDetail(Painted):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from launcher.run.reading.diagnosis import Explanation
 
 _MEANING = 2  # rows of it beside entries that do not all fit
-_HINT = "d all of it "
+_HINT = "d show all "
 
 
 class DiagnosisPanel(Painted):

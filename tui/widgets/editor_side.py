@@ -136,13 +136,13 @@ class EditorSide(Vertical):
             error = str(self._reply.get("error") or "")
             text = error or str(self._reply.get("command") or "")
             self.query_one(CommandText).show(text, "critical" if error else "text")
-        quiet = "nothing found that would stop the run" if self.checked else ""
+        quiet = "no problems found" if self.checked else ""
         self.query_one(Findings).show(self.findings, quiet)
 
     def _plan(self, columns: int) -> list[Row]:
         """Never lower than before: what stands below it would be painted anew."""
         assert self._form is not None
-        rows = [[(" What it comes to", "title")], *flow_rows(flow(self._form.config, self._reply.get("rows")), columns)]
+        rows = [[(" Plan", "title")], *flow_rows(flow(self._form.config, self._reply.get("rows")), columns)]
         if "machine" in self._reply:
             rows += [[], *memory_rows(self._reply["memory"], self._reply["machine"], columns)]
         self._highest = max(self._highest, len(rows))

@@ -42,7 +42,7 @@ class Findings(Items, inherit_bindings=False):
     _listed: tuple[object, ...] = ()
 
     def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
-        self, findings: Sequence[Finding], quiet: str = "nothing found that would stop the run"
+        self, findings: Sequence[Finding], quiet: str = "no problems found"
     ) -> None:
         """Replaces the findings; `quiet` is what stands there without any."""
         self.findings, self.quiet = findings, quiet

@@ -48,7 +48,7 @@ class FormArea(Container):
         self._adding: str | None = None  # "" asks for a key, a key for its value
 
     def compose(self) -> ComposeResult:
-        yield FormLines(self._line, " no field is called so: escape shows all of them")
+        yield FormLines(self._line, " no matching field; press esc to show all fields")
         yield ValueBox()
 
     @property
@@ -93,9 +93,9 @@ class FormArea(Container):
     def refused(self) -> bool:
         """Whether nothing can be changed here; says why."""
         if self.read_only:
-            self.notify("Watching only: this screen changes no preset.", severity="warning")
+            self.notify("Read-only: use `ppo-tui edit` to change presets", severity="warning")
         elif self.form.reading.problem is not None:
-            self.notify("The file cannot be read: o opens it in your editor.", severity="warning")
+            self.notify("Cannot read the file; press o to open it in your editor", severity="warning")
         return self.read_only or self.form.reading.problem is not None
 
     def action_everything(self) -> None:
@@ -112,7 +112,7 @@ class FormArea(Container):
             return
         value = step(spec, self.draft.value(spec.path), event.up, self.form.config)
         if value is None or check(spec.path, value, self.draft.path.parent):
-            self.notify("There is no further value on its scale: enter lets you type one.", timeout=4)
+            self.notify("No further value on the scale; press enter to type one", timeout=4)
         else:
             self.edit(partial(self.draft.set, spec.path, value))
 
@@ -143,7 +143,7 @@ class FormArea(Container):
         if not self.refused():
             self._adding = ""
             self._place(0, 2)
-            self.box.open("", self._keys, self._no_key, hint="a veRL key, or env.NAME")
+            self.box.open("", self._keys, self._no_key, hint="veRL key or env.NAME")
 
     def _keys(self, text: str, fresh: bool) -> list[str]:
         return [] if fresh else verl_keys(text, *self.verl)[:_OFFERED]
@@ -159,7 +159,7 @@ class FormArea(Container):
         known = verl_keys("", *self.verl)
         if where[0] != "overrides" or text.startswith("+") or where[1] in map(newest, known):
             return None
-        return f"veRL {self.verl[0]} has no key {text}{did_you_mean(text, known)}: a + before it adds one"
+        return f"veRL {self.verl[0]} has no key {text}{did_you_mean(text, known)}; prefix it with + to add it"
 
     def _ask_value(self, key: str) -> None:
         self._adding, where = key, where_of(key)
@@ -208,4 +208,4 @@ class FormArea(Container):
 
 def _hint(name: str) -> str:
     spec = FIELDS.get(name)
-    return spec.allowed if spec else "a value as in YAML"
+    return spec.allowed if spec else "a YAML value"

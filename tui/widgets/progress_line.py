@@ -45,7 +45,7 @@ class ProgressLine(Painted):
     def _start(self, state: RunState) -> list[Row]:
         """What happens now, and in a second line which phases are behind and ahead."""
         if not state.live:
-            return [[(" no step was reached", "dim")]]
+            return [[(" ended before the first step", "dim")]]
         at = _place(state.phase or "")
         phases: Row = [(" ", "text")]
         for name in START:

@@ -70,7 +70,7 @@ def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | No
         rows += _entry("Healthy", family.healthy, columns)
         rows += _entry("Bad", family.bad, columns)
     for index, change in enumerate(list(reversed(changes))[:_MOST_HISTORY]):
-        rows.append(_happened("So far" if index == 0 else "", change))
+        rows.append(_happened("History" if index == 0 else "", change))
     return rows
 
 

@@ -40,7 +40,7 @@ def event_items(events: Sequence[Event], only: str, columns: int) -> list[Item]:
         above = clock
         items.append(Item(str(index), rows))
     if len(found) > MOST:
-        items.append(Item(None, [[(f" {len(found) - MOST} older ones are in events.jsonl", "dim")]]))
+        items.append(Item(None, [[(f" {len(found) - MOST} older events are in events.jsonl", "dim")]]))
     return items
 
 
@@ -81,9 +81,9 @@ def _words(what: What) -> tuple[str, str, str, str]:
 
 def _exit(what: DriverExit) -> tuple[str, str, str, str]:
     code, by = what.code, what.requested_by
-    text = "the driver was ended" if code is None else f"the driver left with code {code}"
+    text = "the driver ended without an exit code" if code is None else f"the driver exited with code {code}"
     text += f" ({what.signal})" if what.signal else ""
-    text += f", asked {by_whom(by)}" if by else ""
+    text += f", requested {by_whom(by)}" if by else ""
     role = "ok" if code == 0 else "dim" if by else "critical"
     return glyphs.FINISHED if code == 0 else glyphs.STOPPED if by else glyphs.FAILED, "exit", role, text
 

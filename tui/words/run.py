@@ -123,15 +123,15 @@ def notice(state: RunState) -> tuple[str, str] | None:
     name, error, step, total = state.state, state.error, state.step, state.total
     if state.live:
         if minutes := state.silent_minutes:
-            return "warn", f"the supervisor has written nothing for {minutes} min: what you see is old"
+            return "warn", f"no update from the supervisor for {minutes} min; the figures shown are old"
         return ("warn", state.stall) if state.stall else None
-    at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before its first step"
+    at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before the first step"
     if name == "failed":
-        return "critical", f"failed{at}: {error}" if error else f"failed{at}; l shows the log"
+        return "critical", f"failed{at}: {error}" if error else f"failed{at}; press l for the log"
     if name == "lost" and error:
         return "critical", f"lost: {error}"
     if name == "lost":
-        alive = "veRL still trains on: x stops it" if state.driver_alive else "veRL is gone too"
+        alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has ended too"
         return "critical", f"lost{at}: the supervisor ended without a record; {alive}"
     if name == "stopped":
         by = state.exit and state.exit.requested_by
@@ -139,8 +139,8 @@ def notice(state: RunState) -> tuple[str, str] | None:
     if name == "finished":
         return "ok", f"finished{at}"
     if name == "imported":
-        outcome = state.outcome or "unknown how it ended"
-        return "dim", f"imported: a run made elsewhere, {outcome}{at}" + (f": {error}" if error else "")
+        outcome = state.outcome or "outcome unknown"
+        return "dim", f"imported run, {outcome}{at}" + (f": {error}" if error else "")
     return None
 
 
