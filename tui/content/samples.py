@@ -10,8 +10,9 @@ from launcher.run.reading.responses import Dump, Sample
 from tui.content.word_diff import compare, flow, plain
 from tui.drawing.fold import fold
 from tui.drawing.glyphs import ARROW, SPARK
-from tui.drawing.rows import Row
+from tui.drawing.rows import Row, fit
 
+_SCORE, _LENGTH, _TRUTH = 7, 7, 10  # cells of the columns of a response
 BACK = "*"  # before the response that others are compared with
 _COURSE = 24  # scores in one line
 _FEW = 5  # different scores that are listed one by one
@@ -37,16 +38,28 @@ def matching(samples: Sequence[Sample], places: Sequence[int], word: str) -> lis
 
 
 def sample_row(sample: Sample) -> Row:
-    """`  1.0  response`, on one line."""
-    response = " ".join(sample.response[:400].split())
-    return [("  ", "text"), (f"{_score(sample):>7}  ", "title"), (response or "(none)", "text" if response else "dim")]
+    """`  1.0     212  42          response`, on one line: score, characters, ground truth, response."""
+    response, truth = (" ".join(text[:400].split()) for text in (sample.response, sample.truth))
+    row: Row = [
+        ("  ", "text"),
+        (f"{_score(sample):>{_SCORE}}", "title"),
+        (f"{len(sample.response):>{_LENGTH},}", "dim"),
+    ]
+    row.append(("  ", "text"))
+    row += fit([(truth or "–", "text")], _TRUTH)
+    return [*row, (" ", "text"), (response or "(none)", "text" if response else "dim")]
+
+
+def sample_heading() -> Row:
+    """The heads of the columns of `sample_row`."""
+    return [(f"  {'score':>{_SCORE}}{'chars':>{_LENGTH}}  {'truth':{_TRUTH}} response", "dim")]
 
 
 def sample_page(sample: Sample, columns: int) -> list[Row]:
-    """Prompt, response and ground truth, wrapped."""
+    """Prompt, ground truth and response, wrapped: the question stands above what was said to it."""
     figures = [_scored(sample), f"{len(sample.response):,} characters", *sample.parts]
     rows: list[Row] = [[(" " + " · ".join(figures), "dim")]]
-    for title, text in (("Response", sample.response), ("Ground truth", sample.truth), ("Prompt", sample.prompt)):
+    for title, text in (("Prompt", sample.prompt), ("Ground truth", sample.truth), ("Response", sample.response)):
         rows.append([(f" {title}", "title")])
         for line in (text or "(none)").splitlines():
             rows += [[(f"   {part}", "text")] for part in fold(line, max(columns - 4, 8))]
