@@ -74,7 +74,7 @@ LOSSES = {
         Algorithm("dppo_tv", "masks tokens by total variation instead of the ratio", "2602.04879", "0.7.1"),
         Algorithm("dppo_kl", "masks tokens by their KL instead of the ratio", "2602.04879", "0.7.1"),
         Algorithm("dro", "direct reward optimization: a squared loss on the log-ratio", "2405.19107", "0.9.0"),
-        Algorithm("bypass_mode", "the rollout's own log-probabilities as the old policy", "2510.18927", "0.7.0"),
+        Algorithm("bypass_mode", "the rollout's own log-probabilities as the old policy", "2512.23075", "0.7.0"),
     )
 }
 """Policy losses by veRL's name."""

@@ -210,7 +210,7 @@ def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
     dropped = set()
     if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
         dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
-    if ESTIMATOR in wanted and wanted[ESTIMATOR].value == "grpo":  # has no critic
+    if ESTIMATOR in wanted and wanted[ESTIMATOR].value != "gae" and not _critic_on(wanted):
         dropped |= {key for key in wanted if key.startswith("critic.")}
     if versions.number(version) < (0, 8, 0):
         dropped.add(_STORAGE)  # there is no TransferQueue
@@ -230,6 +230,11 @@ def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
             added = versions.unlisted(key, version)
             named[name] = dataclasses.replace(setting, prefix="+") if added else setting
     return named, missing
+
+
+def _critic_on(wanted: Settings) -> bool:
+    """Whether a critic is asked for beside an estimator that needs none, as one of the user's own may."""
+    return "critic.enable" in wanted and wanted["critic.enable"].value is True
 
 
 def of_draft(

@@ -31,6 +31,7 @@ def verl(
     follows: str = "",
     kind: Kind = "",
     names: dict[str, str] | None = None,
+    offers: dict[str, str] | None = None,
     essential: bool = False,
     scale: Scale = "",
     step: float | None = None,
@@ -43,8 +44,8 @@ def verl(
     appended, `++` where some versions have it already. A default of None means veRL's own default, which
     is then not passed. `follows` names the field whose value is taken while this one is None. `kind` says
     that the value is a path, or may also be a name (on the Hugging Face hub, a command). `names` turns our
-    values into veRL's. A form shows what is `essential` first. `scale` is a stepper's (numbers have "125",
-    whole ones "step"), `step` the distance of "step", which it implies. `limits` are pydantic's: gt, ge, lt, le.
+    values into veRL's. `offers` are known values of a text with their meanings; others are passed on. A form
+    shows what is `essential` first. `scale` is a stepper's (numbers have "125", whole ones "step"), `step` the distance of "step", which it implies. `limits` are pydantic's: gt, ge, lt, le.
     """
     extra: Any = {
         "verl": key,
@@ -52,6 +53,7 @@ def verl(
         "follows": follows,
         "kind": kind,
         "names": names or {},
+        "offers": offers or {},
         "essential": essential,
         "scale": scale,
         "step": step,
@@ -72,6 +74,7 @@ class Spec:
     follows: str
     kind: Kind
     names: dict[str, str]
+    offers: dict[str, str]
     allowed: str
     choices: tuple[str, ...]
     types: tuple[Any, ...]
@@ -116,7 +119,8 @@ def _spec(path: tuple[str, ...], info: FieldInfo, prefix: str) -> Spec:
     given = extra["verl"] if extra["verl"] is not None else f".{path[-1]}"
     key = given.lstrip("+")
     parts = _parts(info.annotation)
-    choices = tuple(str(value) for part in parts if get_origin(part) is Literal for value in get_args(part))
+    listed = tuple(str(value) for part in parts if get_origin(part) is Literal for value in get_args(part))
+    offers: dict[str, str] = extra["offers"]
     return Spec(
         path=path,
         key=prefix + key if key.startswith(".") else key,
@@ -127,8 +131,9 @@ def _spec(path: tuple[str, ...], info: FieldInfo, prefix: str) -> Spec:
         follows=extra["follows"],
         kind=extra["kind"],
         names=extra["names"],
-        allowed=_allowed(parts, info.metadata),
-        choices=choices,
+        offers=offers,
+        allowed=f"{', '.join(offers)}, or a name registered in veRL" if offers else _allowed(parts, info.metadata),
+        choices=listed or tuple(offers),
         types=parts,
         essential=extra["essential"],
         scale=extra["scale"] or ("step" if extra["step"] is not None else _scale(parts)),

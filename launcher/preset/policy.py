@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Literal
 
+from launcher.algorithms import LOSSES
 from launcher.preset.fields import Group, verl
 
 Strategy = Literal["fsdp", "fsdp2"]
@@ -129,7 +130,11 @@ class Actor(Group, title="Actor (the policy)"):
     loss_scale_factor: float | None = verl(
         "Divisor of seq-mean-token-sum-norm; null: the maximum response length.", unit="tokens", gt=0
     )
-    loss_mode: str | None = verl("Policy loss; vanilla is that of PPO.", key=".policy_loss.loss_mode")
+    loss_mode: str | None = verl(
+        "Policy loss; vanilla is that of PPO.",
+        key=".policy_loss.loss_mode",
+        offers={each.name: each.meaning for each in LOSSES.values()},
+    )
     entropy_coeff: float | None = verl("Coefficient of the entropy bonus in the loss; 0: no bonus.", essential=True)
     calculate_entropy: bool | None = verl("Compute the entropy even without an entropy bonus.")
     entropy_from_logits_with_chunking: bool | None = verl("Compute the entropy in chunks: less memory.")

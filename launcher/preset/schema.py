@@ -1,7 +1,8 @@
 """A preset: everything a run is asked to do. The groups hold the fields, one line each."""
 
-from typing import Any, Literal
+from typing import Any
 
+from launcher.algorithms import ESTIMATORS
 from launcher.preset.course import Cluster, Trainer
 from launcher.preset.critic import Critic, Ref
 from launcher.preset.fields import Group, Spec, specs, verl
@@ -17,11 +18,12 @@ class Preset(Group):
     extends: str | None = verl("Base preset: a name or a path relative to the file.", key="")
     description: str = verl("Purpose of the preset, in one sentence.", key="", default="")
     needs: str = verl("Required hardware, such as: 1 GPU, 24 GB.", key="", default="")
-    algorithm: Literal["ppo", "grpo"] = verl(
-        "PPO trains a critic; GRPO compares the responses to each prompt.",
+    algorithm: str = verl(
+        "Advantage estimator; PPO trains a critic, the others compare responses.",
         key="algorithm.adv_estimator",
         default="ppo",
         names={"ppo": "gae"},
+        offers={"ppo" if each.name == "gae" else each.name: each.meaning for each in ESTIMATORS.values()},
         essential=True,
     )
     model: Model = Model()

@@ -150,6 +150,8 @@ class Form:
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
         said = [spec.about if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
+        if spec and (meaning := spec.offers.get(self.text(name))):
+            said.append(f"Now: {meaning}.")
         found: list[Row] = [crop(head, columns)]
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:

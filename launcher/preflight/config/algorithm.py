@@ -4,12 +4,27 @@ veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/p
 `verl/trainer/ppo/v1/trainer_base.py: _resolve_filter_groups_metric`.
 """
 
-from launcher.preflight.config.base import Findings, error, info, unknown_name, warning
+from collections.abc import Collection, Mapping
+
+from launcher.algorithms import ESTIMATORS, LOSSES, Algorithm
+from launcher.preflight.config.base import Findings, error, info, warning
 from launcher.preflight.subject import Subject
-from launcher.verl_config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, TRAINER, N
+from launcher.text import nearest, perhaps
+from launcher.verl_config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, MODEL, TRAINER, N
 
 CRITIC_ON = f"{CRITIC}.enable"
 FILTER = "algorithm.filter_groups"
+SQUARES, GDPO_KEYS = f"{ACTOR}.calculate_sum_pi_squared", "algorithm.gdpo_reward_keys"
+BYPASS = "algorithm.rollout_correction.bypass_mode"
+_LEGACY = {"trainer.use_v1": False}
+_MODULES = (
+    f"{MODEL}.external_lib",
+    f"{CRITIC}.model.external_lib",
+    "data.custom_cls.path",
+    "reward.custom_reward_function.path",
+    "actor_rollout_ref.rollout.agent.agent_loop_config_path",
+)
+"""Modules of the user's that veRL imports, any of which may register estimators and losses."""
 
 
 def aggregation(subject: Subject) -> Findings:
@@ -22,10 +37,69 @@ def aggregation(subject: Subject) -> Findings:
 
 
 def loss_mode(subject: Subject) -> Findings:
-    """P19: the policy loss has a known name."""
+    """P19: the policy loss is one of this version's, or the user's own."""
     known = subject.facts.names.get("losses", [])
     if "vanilla" in known:  # older versions do not register it
-        yield from unknown_name(subject, "P19", LOSS_MODE, known, "a policy loss", "fails in the first actor update")
+        yield from _registered(subject, "P19", LOSS_MODE, LOSSES, known, "policy loss")
+
+
+def estimator(subject: Subject) -> Findings:
+    """ALG-4: the advantage estimator is one of this version's, or the user's own."""
+    known = [each.name for each in ESTIMATORS.values() if subject.at_least(each.since)]
+    yield from _registered(subject, "ALG-4", ESTIMATOR, ESTIMATORS, known, "advantage estimator")
+
+
+def _registered(
+    subject: Subject, id: str, key: str, catalogue: Mapping[str, Algorithm], known: Collection[str], what: str
+) -> Findings:
+    """An error for a name of another version and for a typo; a note for what a module of the user's may register."""
+    name = subject.text(key)
+    if name is None or name in known:
+        return
+    near, places = nearest(name, known), [place for place in _MODULES if subject.get(place)]
+    if name in catalogue:
+        message = f"the {what} '{name}' requires veRL {catalogue[name].since}; this is veRL {subject.version}"
+        yield error(id, message, f"update veRL, or set {key} to one of {', '.join(sorted(known))}", [key])
+    elif near is not None and not places:
+        message = f"veRL {subject.version} has no {what} '{name}'{perhaps(near)}"
+        yield error(id, message, f"set {key} to {near}", [key])
+    elif not places:
+        message = f"veRL {subject.version} has no {what} '{name}', and no module is set that could register it"
+        yield warning(
+            id, message, f"set model.external_lib to the module that registers it, or {key} to another", [key]
+        )
+    else:
+        message = f"the {what} '{name}' is not veRL's own: {', '.join(places)} must register it"
+        yield info(id, message, "register it when that module is imported", [key, *places])
+
+
+def trainers_of_estimators(subject: Subject) -> Findings:
+    """ALG-5: ReMax computes its baseline in the legacy trainer only."""
+    known = ESTIMATORS.get(subject.text(ESTIMATOR) or "")
+    if known is not None and not known.v1 and subject.is_v1:
+        message = f"the trainer of veRL {subject.version} passes no reward baselines, which {known.name} requires"
+        yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
+
+
+def optimal_baseline(subject: Subject) -> Findings:
+    """ALG-6: the optimal token baseline requires the sum of squared probabilities from the actor."""
+    if "optimal_token_baseline" in (subject.text(ESTIMATOR) or "") and subject.get(SQUARES) is not True:
+        message = f"{subject.get(ESTIMATOR)} requires the sum of squared probabilities, and {SQUARES} is not true"
+        yield error("ALG-6", message, f"set {SQUARES}=true under overrides", [ESTIMATOR, SQUARES])
+
+
+def rewards_of_gdpo(subject: Subject) -> Findings:
+    """ALG-7: GDPO normalizes each of several rewards, whose names it requires."""
+    if subject.get(ESTIMATOR) == "gdpo" and not subject.get(GDPO_KEYS):
+        message = f"gdpo requires {GDPO_KEYS}: the names of the rewards that the reward function returns"
+        yield error("ALG-7", message, f"set {GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
+
+
+def correction_of_bypass(subject: Subject) -> Findings:
+    """ALG-8: the loss bypass_mode requires a rollout correction in bypass mode."""
+    if subject.get(LOSS_MODE) == "bypass_mode" and subject.get(BYPASS) is not True:
+        message = f"the loss bypass_mode requires {BYPASS}=true"
+        yield error("ALG-8", message, "set correction.bypass_mode to true", [LOSS_MODE, BYPASS])
 
 
 def gae_needs_critic(subject: Subject) -> Findings:
@@ -36,9 +110,10 @@ def gae_needs_critic(subject: Subject) -> Findings:
 
 
 def group_of_one(subject: Subject) -> Findings:
-    """ALG-2: GRPO compares the responses to one prompt, so it needs several."""
+    """ALG-2: GRPO, RLOO and others compare the responses to one prompt, so they need several."""
     if subject.group_based and subject.whole(N) == 1:
-        message = "GRPO compares the responses to one prompt, and rollout.n is 1: nothing useful is learned"
+        name = subject.get(ESTIMATOR)
+        message = f"{name} compares the responses to one prompt, and rollout.n is 1: nothing useful is learned"
         yield warning("ALG-2", message, "set rollout.n to a value from 4 to 16", [ESTIMATOR, N], {"rollout.n": 5})
 
 
@@ -66,4 +141,16 @@ def filter_metric(subject: Subject) -> Findings:
         yield error("V19", message, fix, [f"{FILTER}.enable", f"{model}.enable_resource_pool"])
 
 
-RULES = (aggregation, loss_mode, gae_needs_critic, group_of_one, two_kls, filter_metric)
+RULES = (
+    aggregation,
+    loss_mode,
+    estimator,
+    trainers_of_estimators,
+    optimal_baseline,
+    rewards_of_gdpo,
+    correction_of_bypass,
+    gae_needs_critic,
+    group_of_one,
+    two_kls,
+    filter_metric,
+)
