@@ -38,13 +38,14 @@ def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> l
     heads += f" {'time':>{_TIME}}" if timed else ""
     rows: list[Row] = [[*fit([(" Comparing", "title")], 4 + name), (heads, "dim")]]
     for place, fact in zip(groups, found, strict=True):
-        state_sign, state_role = STATES.get(fact.state, ("?", "dim"))
+        ended = fact.outcome or fact.state
+        state_sign, state_role = STATES.get(ended, ("?", "dim"))
         level_sign, verdict, level_role = verdict_word(fact.state, fact.verdict)
         short = f" · {fact.run[:SHORT_ID]}"
         step = f"{'–' if fact.step is None else fact.step}/{fact.total or '–'}"
         row: Row = [(f" {BAR}{sign(place)} ", role_of(place))]
         row += fit([(shorten(clean(fact.name), name - len(short)), "title"), (short, "dim")], name)
-        row += [(" ", "text"), *fit([(f"{state_sign} {fact.state}", state_role)], _STATE)]
+        row += [(" ", "text"), *fit([(f"{state_sign} {ended}", state_role)], _STATE)]
         row += [(" ", "text"), *fit([(f"{level_sign} {verdict}", level_role)], _VERDICT)]
         row += [(" ", "text"), *fit([(step, "text")], _STEP)]
         for value in (fact.best_score, fact.last_score, fact.step_seconds):
