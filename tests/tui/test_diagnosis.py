@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from console_logs import DATA, stored
-from pilots import drawn, toasts, until
+from pilots import drawn, message, until
 from textual.pilot import Pilot
 
 from launcher.preset.files import load
@@ -135,7 +135,7 @@ async def test_what_no_preset_can_do_is_said(make: SimpleNamespace, failed: Path
     app = make.app(failed)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "d", "end", "e")
-        assert isinstance(app.screen, DiagnosisScreen) and "outside ppo-tui" in toasts(app)
+        assert isinstance(app.screen, DiagnosisScreen) and "outside ppo-tui" in message(app)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5)])

@@ -175,11 +175,11 @@ async def test_a_wrong_value_says_so_below_its_field(mine: Path) -> None:
 
 
 async def test_what_no_preset_knows_is_shown_found_and_taken_out(mine: Path) -> None:
-    mine.write_text("extends: toy-cpu\nactr:\n  lr: 1\nactor:\n  lrr: 2\ntrainer: 5\nalgorithm: ppoo\n")
+    mine.write_text("extends: toy-cpu\nactr:\n  lr: 1\nactor:\n  lrr: 2\ntrainer: 5\n")
     async with editor().run_test(size=HOME) as pilot:
         await checked(pilot)
         side, lines = pilot.app.screen.query_one(EditorSide), pilot.app.screen.query_one(FormLines)
-        assert {each.keys[0] for each in side.findings} == {"actr", "actor.lrr", "trainer", "algorithm"}
+        assert {each.keys[0] for each in side.findings} == {"actr", "actor.lrr", "trainer"}
         await pilot.press("tab", "tab", "enter")  # the first finding, and its line
         await until(pilot, lambda: chosen(pilot) == "actr")
         assert "actr" in lines.keys and "!actr" in lines.keys
@@ -188,7 +188,7 @@ async def test_what_no_preset_knows_is_shown_found_and_taken_out(mine: Path) -> 
         await pilot.press("delete")
         await until(pilot, lambda: chosen(pilot) == "trainer")
         await pilot.press("delete")
-        await until(pilot, lambda: pilot.app.screen.draft.text == "extends: toy-cpu\nalgorithm: ppoo\n")
+        await until(pilot, lambda: pilot.app.screen.draft.text == "extends: toy-cpu\n")
 
 
 async def test_findings_are_fixed_and_lead_to_their_field(mine: Path) -> None:
@@ -222,7 +222,7 @@ async def test_the_panels_follow_the_draft(mine: Path) -> None:
 async def test_changes_against_the_last_run(mine: Path, make: SimpleNamespace) -> None:
     async with editor().run_test(size=HOME) as pilot:
         await pilot.press("c")
-        await until(pilot, lambda: "no run of mine" in message(pilot.app))
+        await until(pilot, lambda: "No run of mine" in message(pilot.app))
         run = RunDir(make.run(name="mine", state=make.ended("finished", step=80)))
         make.write_info(run.path, preset=load("mine", ["actor.lr=9e-4", "env.A=b"]).snapshot())
         await pilot.press("c")
@@ -260,7 +260,11 @@ async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> 
 
 def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
     script = "from tui.entry import main; main()"
-    for words, sentence in ((["mine"], "needs a terminal"), (["mine", "actor.lrr"], "actor.lr"), (["x"], "no preset")):
+    for words, sentence in (
+        (["mine"], "requires a terminal"),
+        (["mine", "actor.lrr"], "actor.lr"),
+        (["x"], "no preset"),
+    ):
         done = subprocess.run(
             [sys.executable, "-c", script, "edit", *words], capture_output=True, text=True, timeout=60
         )

@@ -76,6 +76,9 @@ async def test_a_file_is_replaced_only_when_told_so(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press(answer)
+        if answer == "n":  # another name can be given
+            await until(pilot, lambda: isinstance(app.screen, AskScreen))
+            await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await app.workers.wait_for_complete()
         if answer == "y":

@@ -71,7 +71,7 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         assert "✖ CRITICAL   Unrewarded drift" in head(app)
         assert "since step 16 · KL-4 · 1/31" in head(app)
         assert "e actor_rollout_ref.actor.optim.lr ↓ (now 0.0001)" in page(app)
-        assert "The reward can only be trusted" in " ".join(page(app).split())
+        assert "The reward is only reliable" in " ".join(page(app).split())
         assert "step 10     ▲ WARN" in page(app) and "step 16     ✖ CRITICAL" in page(app)
         shown = [chart for chart in app.screen.query(MetricChart) if chart.display]
         assert [chart.plot.title for chart in shown] == ["actor/reward_kl_penalty", "critic/score/mean"]
@@ -158,8 +158,8 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
 @pytest.mark.parametrize(
     ("key", "kind", "sentence"),
     [
-        ("m", "watched", "to mute checks"),
-        ("m", "ended", "has ended"),
+        ("M", "watched", "to mute checks"),
+        ("M", "ended", "has ended"),
         ("e", "watched", "to edit presets"),
         ("e", "unknown", "made elsewhere"),
     ],

@@ -123,7 +123,7 @@ def test_what_is_not_known_is_said_so() -> None:
     hidden = GpuSample(0, used=60 * GIB, total=140 * GIB, holders=())
     said = " ".join(texts(detail_rows(hidden, 100, 9, None)))
     assert "used 60.0" in said and "others" not in said and "a container shows only its own" in said
-    assert "does not tell" in " ".join(texts(holder_rows(GpuSample(0), 100, 5)))
+    assert "does not report" in " ".join(texts(holder_rows(GpuSample(0), 100, 5)))
 
 
 def test_many_holders_are_counted_and_their_names_are_harmless() -> None:

@@ -66,7 +66,9 @@ def test_leaving_a_run_that_goes_on_tells_how_to_come_back(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:
     terminal = attach(terminals, warned, env)
-    terminal.wait_for(lambda text: "leave running" in text)
+    terminal.wait_for(lambda text: "q back" in text)
+    terminal.send("q")
+    terminal.wait_for(lambda text: "Start a new run" in text)
     terminal.send("q")
     terminal.wait_for(lambda text: f"continues; show it with `ppo-tui attach {warned.name}`" in text)
 
@@ -166,7 +168,7 @@ def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(
         during = recorded()
         terminal.wait_for(lambda text: shown(text) >= during)
         assert terminal.process.poll() is None
-        terminal.send("q")
+        terminal.send("\x11")  # ctrl+q
         deadline = time.monotonic() + PATIENCE
         while terminal.process.poll() is None:
             assert time.monotonic() < deadline, terminal.text()
@@ -207,7 +209,7 @@ def tmux(env: dict[str, str]) -> Iterator[Tmux]:
 def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: Path) -> None:
     def whole(seen: str) -> bool:
         """With the limits of the rules."""
-        return all(part in seen for part in ("▲ WARN KL-4", "NOTICE ≥ 0.500", "reward", "leave running"))
+        return all(part in seen for part in ("▲ WARN KL-4", "NOTICE ≥ 0.500", "reward", "x stop"))
 
     def charts(seen: str) -> list[str]:
         return seen.splitlines()[2:15]
@@ -221,10 +223,10 @@ def test_in_tmux_it_suspends_comes_back_and_bears_a_resize(tmux: Tmux, warned: P
     tmux.run("send-keys", "fg", "Enter")
     tmux.wait_for(lambda seen: whole(seen) and charts(seen) == charts(first))
     tmux.run("resize-window", "-x", "40", "-y", "12")
-    tmux.wait_for(lambda seen: "running" in seen and "leave running" not in seen)
+    tmux.wait_for(lambda seen: "running" in seen and "q back" not in seen)
     tmux.run("resize-window", "-x", "80", "-y", "24")
     tmux.wait_for(whole)
-    tmux.run("send-keys", "q")
+    tmux.run("send-keys", "C-q")
     tmux.wait_for(lambda seen: seen.rstrip()[-1:] in "#$")
 
 

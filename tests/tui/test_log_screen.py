@@ -123,9 +123,9 @@ async def test_search_goes_from_place_to_place_and_around(make: SimpleNamespace,
         await pressed(pilot, "N")
         assert chosen(view).text == "engine speaks 2000"
         await pressed(pilot, "N")
-        assert chosen(view).text == "engine speaks 2500" and "from the end again" in state_line(pilot)
+        assert chosen(view).text == "engine speaks 2500" and "continued from the end" in state_line(pilot)
         await pressed(pilot, "n")
-        assert chosen(view).text == "engine speaks 2000" and "from the top again" in state_line(pilot)
+        assert chosen(view).text == "engine speaks 2000" and "continued from the top" in state_line(pilot)
         await pressed(pilot, "slash", *"nowhere", "enter")
         assert chosen(view).text == "engine speaks 2000"
         assert "no 'nowhere' in the log" in state_line(pilot)

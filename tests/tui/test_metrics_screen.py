@@ -65,7 +65,7 @@ async def test_every_metric_is_listed_with_its_figures_and_meaning(make: SimpleN
         low, high = min(series.values), max(series.values)
         assert first.startswith("❯ actor/entropy") and " nats " in first
         assert number(low) in first and number(high) in first and set("▁█") < set(first)
-        assert "how undecided the policy is per token" in lines(app, "#meaning")
+        assert "uncertainty of the policy per token" in lines(app, "#meaning")
         await pilot.press("end")
         await pilot.pause()
         assert table(app).cursor == keys[-1]
@@ -116,7 +116,7 @@ async def test_the_large_chart_tells_its_figures(make: SimpleNamespace) -> None:
         await opened(pilot, "m", "enter")
         facts = lines(app, "#facts")
         assert "now nan" in facts and "lowest 0.250" in facts and "highest 7.25" in facts
-        assert "steps 1 to 30, 30 values" in facts and "what the actor minimises" in facts
+        assert "steps 1 to 30, 30 values" in facts and "total loss of the actor" in facts
         await pilot.press("down")
         await pilot.pause()
         assert charts(app) == ["mine"]

@@ -73,10 +73,13 @@ async def test_what_has_not_changed_is_not_painted_again() -> None:
 
 
 def test_the_styles_of_roles_are_the_apps_and_not_worked_out_for_every_widget() -> None:
+    from tui.screens.dashboard import DashboardScreen  # its widgets
+
+    assert DashboardScreen
     kinds = [Painted]
     for kind in kinds:
         kinds += kind.__subclasses__()
-    assert len(kinds) > 10  # those of the dashboard, with which the app is imported
+    assert len(kinds) > 10
     assert not [kind.__name__ for kind in kinds if kind.COMPONENT_CLASSES]
     assert PpoTui.COMPONENT_CLASSES == ROLE_CLASSES
 

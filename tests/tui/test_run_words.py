@@ -29,7 +29,7 @@ def test_a_running_run_says_what_it_does(make: SimpleNamespace) -> None:
 
 def test_an_ended_run_does_not_say_what_it_did_last(make: SimpleNamespace) -> None:
     assert text(state_words(make.ended("finished", phase="validate"))) == "✔ finished"
-    assert text(state_words(make.ended("imported", outcome="stopped"))) == "◇ imported · stopped"
+    assert text(state_words(make.ended("imported", outcome="stopped"))) == "■ stopped · imported"
     assert text(state_words(RunState("something new"))) == "? something new"
 
 

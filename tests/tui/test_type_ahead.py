@@ -20,12 +20,12 @@ LOG = str(Path(__file__).parents[1] / "data/logs/grpo.log.gz")
 def at_once(pilot: Pilot[Any], keys: str) -> None:
     """All keys are there before the first one is looked at."""
     for letter in keys:
-        pilot.app.post_message(events.Key({"/": "slash"}.get(letter, letter), letter))
+        pilot.app.post_message(events.Key({"/": "slash", "#": "number_sign"}.get(letter, letter), letter))
 
 
 @pytest.mark.parametrize(
     ("opening", "keys", "typed"),
-    [([], "/quick", "quick"), (["l"], "/quick", "quick"), (["m"], "/quick", "quick"), (["l"], "g12/g", "12/g")],
+    [([], "/quick", "quick"), (["l"], "/quick", "quick"), (["m"], "/quick", "quick"), (["l"], "#12/#", "12/#")],
     ids=["runs", "log", "metrics", "a place in the log"],
 )
 async def test_a_field_gets_every_letter(home: Path, opening: list[str], keys: str, typed: str) -> None:
