@@ -45,7 +45,8 @@ def verl(
     is then not passed. `follows` names the field whose value is taken while this one is None. `kind` says
     that the value is a path, or may also be a name (on the Hugging Face hub, a command). `names` turns our
     values into veRL's. `offers` are known values of a text with their meanings; others are passed on. A form
-    shows what is `essential` first. `scale` is a stepper's (numbers have "125", whole ones "step"), `step` the distance of "step", which it implies. `limits` are pydantic's: gt, ge, lt, le.
+    shows what is `essential` first. `scale` is a stepper's (numbers have "125", whole ones "step"), `step` the
+    distance of "step", which it implies. `limits` are pydantic's: gt, ge, lt, le.
     """
     extra: Any = {
         "verl": key,
