@@ -161,7 +161,7 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
         ("M", "watched", "to mute checks"),
         ("M", "ended", "has ended"),
         ("e", "watched", "to edit presets"),
-        ("e", "unknown", "made elsewhere"),
+        ("e", "unknown", "contains no settings"),
     ],
 )
 async def test_what_cannot_be_done_is_refused(

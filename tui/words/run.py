@@ -38,10 +38,11 @@ _SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints ever
 def state_words(state: RunState, now: float | None = None) -> Row:
     """`● running · rollout 96/128`; with `now` also how long, `rollout 20s of ~31s`."""
     name = state.state
-    sign, role = STATES.get(state.outcome or name, STATES["imported"])
+    ended = state.outcome if state.outcome != "running" else None  # a log that breaks off tells no end
+    sign, role = STATES.get(ended or name, (glyphs.LOST, "dim"))
     if state.stalled and name in ("starting", "running"):
         sign, role, name = glyphs.WARN, "warn", "stalled"
-    word = f"{state.outcome or 'unknown'} · imported" if name == "imported" else name
+    word = f"{ended or 'unfinished'} · imported" if name == "imported" else name
     if name in ("running", "stalled") and (doing := _doing(state, now)):
         return [(f"{sign} {word}", role), (f" · {doing}", "dim")]
     return [(f"{sign} {word}", role)]
