@@ -5,6 +5,8 @@ A letter has one meaning on all pages, which `LETTERS` gives it. Classes bind th
 those of `_shown`; help and palette have all.
 """
 
+from dataclasses import replace
+
 from textual.binding import Binding
 
 LETTERS: dict[str, str] = {  # meaning -> keys, wherever a page has it
@@ -60,8 +62,11 @@ def _shown(
     return Binding(_named(keys), action, words, key_display=display, priority=priority, tooltip=tip, id=id)
 
 
-def _hidden(id: str, keys: str, action: str, words: str, tip: str, display: str | None = None) -> Binding:
-    return Binding(_named(keys), action, words, show=False, key_display=display, tooltip=tip, id=id)
+def _hidden(
+    id: str, keys: str, action: str, words: str, tip: str, display: str | None = None, *, priority: bool = False
+) -> Binding:
+    shown = _shown(id, keys, action, words, tip, display, priority=priority)
+    return replace(shown, show=False)
 
 
 def _named(keys: str) -> str:
@@ -284,7 +289,7 @@ KEYS: dict[str, list[Binding]] = {
         _shown("log.cause", "e", "cause", "cause", "Cause of the failure; n and N then step through the errors"),
         _shown("log.only", "ampersand", "only", "matches only", "Show only matching lines", "&"),
         _hidden("log.wrap", "wrap", "wrap", "wrap", "Wrap long lines"),
-        _hidden("log.go", "number_sign", "ask('go')", "go to", "Go to a step, or to a line (:812)", "#"),
+        _hidden("log.go", "number_sign", "ask('go')", "go to", "Go to a step, or to a line (:812)", "#", priority=True),
         _hidden("log.source", "tab", "source", "source", "Source: all, driver, workers or engine"),
         _hidden("log.mark", "space", "mark", "mark", "Start a selection to copy"),
         _shown("log.copy", "copy", "copy", "copy", "Copy the selected lines"),
