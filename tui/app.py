@@ -114,7 +114,11 @@ class PpoTui(App[None]):
             screen.query(MessageLine).remove()
             for each in screen.query(LogTail):
                 each.say(None)
-        if self.said is not None and self.said.left > 0 and self.screen.is_attached:
+        if self.said is None or self.said.left <= 0:
+            return
+        if not self.screen.is_mounted:  # it has just been pushed
+            self.call_after_refresh(self._show_message)
+        else:
             tail = next((tail for tail in self.screen.query(LogTail) if tail.size.height), None)
             if tail is not None:
                 tail.say(self.said)
