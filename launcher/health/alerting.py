@@ -8,7 +8,7 @@ health:
   notify: [toast, bell, osc9] # what an open screen may do; bell and osc9 only when CRITICAL or at the end
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,23 +39,26 @@ class AlertSettings:
             raise UserError(
                 f"health.on_alert is {command!r}, but must be a list of words, such as [notify-send, ppo-tui]"
             )
-        rules = settings.get("stop_on") or []
-        for rule in rules if isinstance(rules, list) else [rules]:
-            if rule not in STOPPERS or not isinstance(rules, list):
-                near = did_you_mean(str(rule), STOPPERS)
-                raise UserError(f"health.stop_on: {rule!r} is not allowed; use a list of {', '.join(STOPPERS)}{near}")
+        rules = _listed(settings.get("stop_on") or [], "stop_on", STOPPERS)
         when = settings.get("stop_at", "now")
         if when not in ("now", "checkpoint"):
             raise UserError(f"health.stop_at is {when!r}, but must be now or checkpoint")
         grace = settings.get("grace_steps", 3)
         if type(grace) is not int or not 0 <= grace <= 1000:
             raise UserError(f"health.grace_steps is {grace!r}, but must be a number of steps from 0 to 1000")
-        ways = settings.get("notify", list(NOTICES))
-        for way in ways if isinstance(ways, list) else [ways]:
-            if way not in NOTICES or not isinstance(ways, list):
-                near = did_you_mean(str(way), NOTICES)
-                raise UserError(f"health.notify: {way!r} is not allowed; use a list of {', '.join(NOTICES)}{near}")
+        ways = _listed(settings.get("notify", list(NOTICES)), "notify", NOTICES)
         return cls(tuple(command), frozenset(rules), when, grace, frozenset(ways))
+
+
+def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:
+    """A list of known names. Raises UserError."""
+    if not isinstance(value, list):
+        raise UserError(f"health.{name} is {value!r}, but must be a list of {', '.join(known)}")
+    for each in value:
+        if each not in known:
+            near = did_you_mean(str(each), known)
+            raise UserError(f"health.{name}: {each!r} is not allowed; use a list of {', '.join(known)}{near}")
+    return value
 
 
 def check_health(settings: Mapping[str, Any]) -> None:

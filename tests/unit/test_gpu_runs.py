@@ -111,7 +111,7 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     told = ppo_tui("health", LEARNED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert told.splitlines()[-1].startswith("NOTICE — 27 of 31 rules judged")
     told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
-    assert "step     25 of 4660, 12.9 s a step\n" in told
+    assert "step     25 of 4660, 12.9 s per step\n" in told
     assert "(since step 10)\n" in told
     told = ppo_tui("diagnose", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "fix: `ppo-tui resume d3d9` continues from" in told

@@ -53,7 +53,7 @@ def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, mod
     path = f"model.path={model}"
     (cut,) = judged(tmp_path, path, "data.max_prompt_length=128", train=mixed)
     assert (cut.id, cut.level) == ("DATA-2", "warning")
-    assert "25 % of the training prompts are longer than 128 tokens and lose their beginning" in cut.message
+    assert "25 % of the training prompts are longer than 128 tokens and will lose their beginning" in cut.message
     longest = int(cut.message.rpartition(" ")[2])
     assert judged(tmp_path, path, f"data.max_prompt_length={longest}", train=mixed) == []
     assert judged(tmp_path, path, f"data.max_prompt_length={longest - 1}", train=mixed) != []

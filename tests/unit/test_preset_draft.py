@@ -80,7 +80,7 @@ def test_set_unset_undo_redo_and_save_keep_every_other_line(mine: Path) -> None:
     [
         ("actor.lr", "2", "'actor.lr'|at most 1"),
         ("actor.lr", "fast", "is not allowed; use a number of at least 0"),
-        ("algorithm", "pppo", "did you mean 'ppo'"),
+        ("actor.strategy", "fsdp3", "did you mean 'fsdp'"),
         ("trainer.epochs", "1.5", "whole number"),
         ("env.HF_TOKEN", "x", "secret"),
         ("extends", "toy-cpuu", "toy-cpu"),

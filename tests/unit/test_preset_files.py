@@ -234,7 +234,7 @@ def test_every_value_knows_where_it_comes_from(write):
         ("rollout: {n: 1.5}", ["rollout.n is 1.5", "a whole number"]),
         ("rollout: {n: true}", ["rollout.n is True", "a whole number"]),
         ("kl: {in_reward: yes}", ["kl.in_reward is 'yes'", "true or false"]),
-        ("algorithm: gpro", ["'gpro'", "did you mean 'grpo'", "one of ppo, grpo"]),
+        ("actor: {strategy: fsdpp}", ["'fsdpp'", "did you mean 'fsdp'", "one of fsdp, fsdp2"]),
         ("actor: {lr: 2}\ncritic: {lr: 3}", ["actor.lr is 2", "(and 1 more error)"]),
         ("trainer: {loggers: [1]}", ["trainer.loggers is [1]", "a list"]),
         ("env: {A: [1]}", ["env.A", "text"]),

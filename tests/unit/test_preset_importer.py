@@ -313,9 +313,9 @@ def test_the_settings_given_to_a_function_are_told():
 
 def test_what_is_left_out_is_called_as_in_the_script():
     _, notes = imported(
-        "python -m verl.trainer.main_ppo data.train_batch_size=8 algorithm.adv_estimator=rloo "
+        "python -m verl.trainer.main_ppo data.train_batch_size=8 critic.ppo_epochs=0 algorithm.adv_estimator=rloo "
         "actor_rollout_ref.model.lora_alpha=0"
     )
     left = [note for note in notes if note.startswith("left out")]
-    assert left[0].startswith("left out: algorithm.adv_estimator: algorithm is 'rloo'")
+    assert left[0].startswith("left out: critic.ppo_epochs: critic.ppo_epochs is 0")
     assert left[1].startswith("left out: actor_rollout_ref.model.lora_alpha: model.lora_alpha is 0")

@@ -25,9 +25,9 @@ CRITICAL, OK = Level.CRITICAL, Level.OK
         ({"on_alert": "notify-send x"}, "must be a list of words"),
         ({"on_alert": ["x", 1]}, "must be a list of words"),
         ({"stop_on": ["NUM1"]}, "did you mean 'NUM-1'"),
-        ({"stop_on": "NUM-1"}, "is a list of"),
-        ({"stop_on": ["LEN-1"]}, "is a list of"),
-        ({"stop_at": "later"}, "now and checkpoint"),
+        ({"stop_on": "NUM-1"}, "a list of"),
+        ({"stop_on": ["LEN-1"]}, "a list of"),
+        ({"stop_at": "later"}, "now or checkpoint"),
         ({"grace_steps": -1}, "0 to 1000"),
         ({"grace_steps": True}, "0 to 1000"),
     ],
@@ -100,7 +100,7 @@ def test_a_stop_can_wait_for_the_next_checkpoint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("notify", "sentence"), [(["bel"], "did you mean 'bell'"), ("bell", "is a list of"), (None, "is a list")]
+    ("notify", "sentence"), [(["bel"], "did you mean 'bell'"), ("bell", "a list of"), (None, "a list")]
 )
 def test_notify_is_a_list_of_known_ways(notify: object, sentence: str) -> None:
     assert AlertSettings.read({"notify": []}).notify == frozenset()

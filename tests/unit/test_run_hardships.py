@@ -169,7 +169,7 @@ def test_an_ended_run_is_resumed_or_deleted_by_one_alone(run: RunDir) -> None:
     stop(run, wait=True)
     with alone(run):
         for change in (resume, delete):
-            with pytest.raises(UserError, match="by somebody else"):
+            with pytest.raises(UserError, match="by another process"):
                 change(run)
     delete(run)
     assert not run.path.exists()

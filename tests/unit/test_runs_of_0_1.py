@@ -205,11 +205,11 @@ def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> Non
 @pytest.mark.parametrize(
     ("name", "sentence", "flags"),
     [
-        (FINISHED, "FINISHED — 15 of 31 rules judged", []),
-        (STOPPED, "TOO SHORT — ", []),
-        (FAILED, "FAILED — 0 of 31 rules judged", []),
+        (FINISHED, "finished: not judged — 15 of 31 rules judged", []),
+        (STOPPED, "not judged — ", []),
+        (FAILED, "failed: not judged — 0 of 31 rules judged", []),
         (REPLAYED, "NOTICE — ", [("TRUNC-1", 11, "NOTICE")]),
-        (IMPORTED, "FAILED — ", [("ERR-1", 0, "WARN"), ("ERR-1", 0, "CRITICAL")]),
+        (IMPORTED, "failed: CRITICAL — ", [("ERR-1", 0, "WARN"), ("ERR-1", 0, "CRITICAL")]),
     ],
 )
 def test_health_judges_it_as_version_0_1_did(

@@ -17,7 +17,6 @@ from tui.words.run import verdict_word
 
 ORDERS = ("newest first", "best score first", "longest first", "by name", "by preset", "by tag")
 GROUPED = ("by preset", "by tag")
-LAST = "\U0010ffff"  # behind every name
 _TURN = 0.1  # seconds of reading scores between two looks at the screen
 
 
@@ -96,7 +95,7 @@ def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSumm
     elif order == "by name":
         found.sort(key=lambda run: run.name)
     elif order in GROUPED:
-        found.sort(key=lambda run: group_of(run, order) or LAST)
+        found.sort(key=lambda run: (not group_of(run, order), group_of(run, order)))
     return found
 
 
