@@ -1,7 +1,7 @@
 """The checks, and what runs them. A check is a plain function: what is checked in, findings out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.errors import UserError
@@ -11,9 +11,11 @@ from launcher.preflight.finding import Finding, in_order, of_config, of_software
 from launcher.preflight.subject import Subject, subject
 from launcher.preflight.suggestion import suggested_value
 from launcher.preset import hydra
+from launcher.preset.draft import Draft
 from launcher.preset.files import LoadedPreset, WrongValue, find, load
 from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
+from launcher.text import nearest
 
 Check = Callable[[Subject], Iterable[Finding]]
 Progress = Callable[[str], None]
@@ -106,6 +108,19 @@ def refused(wrong: UserError, key: str | None = None) -> Finding:
         if value is not None:
             fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
     return of_config.error("PRESET", str(wrong), fix, (key,) if key else ())
+
+
+def refusals(draft: Draft, error: UserError) -> list[Finding]:
+    """What is wrong with the values of a preset that is refused, each with its field; else the refusal itself.
+
+    A mistyped field comes with the one that its name is nearest to.
+    """
+    found = []
+    for where, said in draft.reading.errors.items():
+        name = ".".join(where)
+        near = nearest(name, FIELDS) if name not in FIELDS else None
+        found.append(replace(refused(UserError(said), name), rename=(name, near) if near else None))
+    return found or [refused(error)]
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ class Finding:
 
     `id` names the rule (V3 and P12 of docs/preflight.md, or the module's own DATA-2), `keys` the veRL keys it is about.
     `fix` is a sentence with a value that works. `change` is the one safe change, if there is one: preset
-    field -> value.
+    field -> value. `rename` is a mistyped key or field of the preset and the right one.
     """
 
     id: str
@@ -30,12 +30,14 @@ class Finding:
     message: str
     fix: str
     change: Change | None = None
+    rename: tuple[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """One object of `check --json`; `change` only where there is one."""
+        """One object of `check --json`; `change` and `rename` only where there is one."""
         found = {**vars(self), "keys": list(self.keys)}
-        if not self.change:
-            del found["change"]
+        for name in ("change", "rename"):
+            if not found[name]:
+                del found[name]
         return found
 
 

@@ -33,9 +33,7 @@ def replies(path: Path, text: str) -> Iterator[dict[str, Any]]:
         loaded = load_text(path, text)
     except UserError as refused:
         yield {"error": str(refused), "command": None, "rows": None}
-        errors = Draft(path, text, on_disk=None).reading.errors
-        wrong = [checks.refused(UserError(said), ".".join(where)) for where, said in errors.items()]
-        findings = [each.as_json() for each in wrong or [checks.refused(refused)]]
+        findings = [each.as_json() for each in checks.refusals(Draft(path, text, on_disk=None), refused)]
         yield {"findings": findings, "memory": None, "machine": ""}
         return
     command, error = _command(loaded)

@@ -169,6 +169,15 @@ class Draft:
             text = yaml_text.drop(text, place)
         self.replace(text)
 
+    def rename(self, old: str, new: str) -> None:
+        """Gives the value of a mistyped field or veRL key its right name, in one change."""
+        override = ("overrides", old)
+        where = override if override in self.reading.places else tuple(old.split("."))
+        text, value = self.text, self.value(where)
+        for place in self.reading.places.get(where, []):
+            text = yaml_text.drop(text, place)
+        self.replace(yaml_text.put(text, where_of(new), value, ORDER))
+
     def replace(self, text: str) -> None:
         """Goes on with another text, such as a person's own editor left it."""
         if text != self.text:

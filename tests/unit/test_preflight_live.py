@@ -53,3 +53,15 @@ def test_rows_of_the_training_file_are_counted(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"x": [1, 2, 3]}), tmp_path / "rows.parquet")
     first, _ = replies(tmp_path / "mine.yaml", "extends: toy-cpu\ndata:\n  train: rows.parquet\n")
     assert first["rows"] == 3
+
+
+def test_a_mistyped_field_comes_with_the_right_name(tmp_path: Path) -> None:
+    last = list(replies(tmp_path / "mine.yaml", "extends: toy-cpu\nactor: {lrr: 1}\noverrides: {trainer.stepz: 1}\n"))[
+        -1
+    ]
+    assert [each.get("rename") for each in last["findings"]] == [("actor.lrr", "actor.lr")]
+    last = list(
+        replies(tmp_path / "mine.yaml", "extends: toy-cpu\noverrides: {actor_rollout_ref.actor.optim.lrr: 1}\n")
+    )[-1]
+    (found,) = [each for each in last["findings"] if each["id"] == "KEY-1"]
+    assert found["rename"] == ("actor_rollout_ref.actor.optim.lrr", "actor_rollout_ref.actor.optim.lr")

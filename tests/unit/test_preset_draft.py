@@ -307,3 +307,23 @@ def test_comments_survive_any_sequence(home: Path, actions: list[tuple[str, str,
 def test_an_empty_file_is_what_its_draft_is_compared_with(tmp_path):
     draft = Draft(tmp_path / "mine.yaml", "algorithm: ppo\n", on_disk="")
     assert draft.against() == ({}, "the file") and draft.changed_fields() == {("algorithm",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "renamed"),
+    [
+        ("actor: {lrr: 1e-5}\n", ("actor.lrr", "actor.lr"), {("actor", "lr"): 1e-5}),
+        (
+            "overrides:\n  actor_rollout_ref.actor.optim.lrr: 1e-5  # mine\nkl:\n  coef: 0.1\n",
+            ("actor_rollout_ref.actor.optim.lrr", "actor_rollout_ref.actor.optim.lr"),
+            {("actor", "lr"): 1e-5, ("kl", "coef"): 0.1},
+        ),
+    ],
+)
+def test_a_mistyped_name_is_renamed_in_one_change(
+    tmp_path: Path, text: str, names: tuple[str, str], renamed: dict[tuple[str, ...], float]
+) -> None:
+    draft = Draft(tmp_path / "mine.yaml", text, on_disk=text)
+    draft.rename(*names)
+    assert {where: draft.value(where) for where in renamed} == renamed and not draft.reading.errors
+    assert draft.undo() and draft.text == text

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 
 
 def edit_preset(
-    app: App[Any], preset: str, field: str | None = None, *, read_only: bool = False, settings: Sequence[str] = ()
+    app: App[Any],
+    preset: str,
+    field: str | None = None,
+    *,
+    read_only: bool = False,
+    settings: Sequence[str] = (),
+    rename: tuple[str, str] | None = None,
 ) -> bool:
-    """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings as first changes.
+    """Opens the editor on a preset, at a field or veRL key, with KEY=VALUE settings and a renamed key as first changes.
 
     What is in the way of it becomes a message. Returns whether it was opened.
     """
@@ -27,6 +33,8 @@ def edit_preset(
 
     try:
         draft = open_draft(preset)
+        if rename is not None:
+            draft.rename(*rename)
     except UserError as error:
         app.notify(str(error), title="Preset", severity="error", markup=False, timeout=20)
         return False

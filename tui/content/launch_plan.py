@@ -51,12 +51,25 @@ def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
         batches = flow(what, rows_of(what.get("data.train_files")))
         essentials = _essentials(what, batches, memory.estimate(what))
     except UserError as wrong:
-        return Plan([], f"no command: {wrong}", [checks.refused(wrong)])
+        return Plan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
     try:
         command = command_line(preview(preset, settings, RUN))
     except UserError as wrong:  # veRL is not installed
         return Plan(essentials, f"no command: {wrong}", [checks.refused(wrong), *findings], what)
     return Plan(essentials, command, findings, what)
+
+
+def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:
+    """What is wrong with the preset, value by value where the settings of the launch have no part in it."""
+    from launcher.preflight import checks
+    from launcher.preset.drafts import open_draft
+
+    try:
+        if isinstance(preset, str) and not settings:
+            return checks.refusals(open_draft(preset), wrong)
+    except UserError:  # there is no such preset
+        pass
+    return [checks.refused(wrong)]
 
 
 def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:

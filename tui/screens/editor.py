@@ -195,6 +195,8 @@ class EditorScreen(Screen[None]):
         def fix() -> None:
             for name, value in (event.finding.change or {}).items():
                 self.draft.set(where_of(name), value)
+            if event.finding.rename:
+                self.draft.rename(*event.finding.rename)
 
         self._area.edit(fix)
 

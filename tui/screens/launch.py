@@ -104,6 +104,15 @@ class LaunchScreen(Screen[Path | list[str]]):
             self.given = without(self.given, change)
             self.fixes = settings_with(self.fixes, change)
             self._begin()
+        elif event.finding.rename and not self.starting:
+            self._rename(event.finding.rename)
+
+    def _rename(self, names: tuple[str, str]) -> None:
+        """A mistyped key stands in the preset: the editor opens with it renamed, and the checks follow the file."""
+        if isinstance(self.preset, str):
+            self._edited = edit_preset(self.app, self.preset, settings=self.fixes, rename=names)
+        else:
+            self.notify("Press esc, then F on the findings page of the editor")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "force":

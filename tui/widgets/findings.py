@@ -66,7 +66,7 @@ class Findings(Items, inherit_bindings=False):
             self.post_message(self.FixWanted(self.chosen))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return bool(self.chosen and self.chosen.change) if action == "fix" else True
+        return bool(self.chosen and (self.chosen.change or self.chosen.rename)) if action == "fix" else True
 
     def _lay(self) -> None:
         """Folds all but the chosen finding: the worst, until somebody chooses another."""
@@ -110,6 +110,9 @@ def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
     if finding.change:
         settings = " ".join(f"{field}={value}" for field, value in finding.change.items())
         rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F sets {clean(settings)}", columns)]
+    if finding.rename:
+        old, new = map(clean, finding.rename)
+        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F renames {old} to {new}", columns)]
     return rows
 
 

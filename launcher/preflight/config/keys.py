@@ -4,6 +4,7 @@ veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that re
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from launcher.files import beside
@@ -55,7 +56,8 @@ def unknown(subject: Subject) -> Findings:
             continue
         near = _nearest_key(subject, key)
         fix = f"use {near}" if near else f"use +{key} to pass it anyway"
-        yield error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra rejects it", fix, [key])
+        found = error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra rejects it", fix, [key])
+        yield replace(found, rename=(key, near) if near else None)
 
 
 def appended(subject: Subject) -> Findings:
