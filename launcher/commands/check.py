@@ -64,12 +64,12 @@ def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> lis
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """`2 errors, 1 warning: it would fail`."""
+    """`2 errors, 1 warning: the run would fail`."""
     counts = [(sum(finding.level == level for finding in findings), level) for level in LEVELS[:2]]
     words = ", ".join(f"{count} {level}{'s' * (count > 1)}" for count, level in counts if count)
     if counts[0][0]:
-        return f"{words}: it would fail"
-    return f"{words}: it would start" if words else "no problems found"
+        return f"{words}: the run would fail"
+    return f"{words}: the run can start" if words else "no problems found"
 
 
 def put_memory(memory: dict[str, Any]) -> None:

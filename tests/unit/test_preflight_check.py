@@ -43,7 +43,7 @@ def test_text_is_grouped_and_says_what_to_do(ppo_tui):
     assert lines[1] == "  x error P10: mini-batch 32 is not divisible by micro-batch 24"
     assert lines[2] == "      fix: use a micro-batch size of 16 or 32"
     assert any(line.startswith("MEMORY in GiB") for line in lines)
-    assert lines[-1].endswith("it would fail")
+    assert lines[-1].endswith("the run would fail")
 
 
 def test_progress_is_narration(ppo_tui):
