@@ -119,6 +119,7 @@ def refusals(draft: Draft, error: UserError) -> list[Finding]:
     for where, said in draft.reading.errors.items():
         name = ".".join(where)
         near = nearest(name, FIELDS) if name not in FIELDS else None
+        said = said if name in said else f"{name}: {said}"
         found.append(replace(refused(UserError(said), name), rename=(name, near) if near else None))
     return found or [refused(error)]
 

@@ -114,7 +114,7 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     assert "step     25 of 4660, 12.9 s per step\n" in told
     assert "(since step 10)\n" in told
     told = ppo_tui("diagnose", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
-    assert "fix: `ppo-tui resume d3d9` continues from" in told
+    assert "fix: continue with `ppo-tui resume d3d9` from" in told
 
 
 def test_samples_of_gpus_and_their_holders_are_the_same_lines_when_written_back(runs: Path) -> None:

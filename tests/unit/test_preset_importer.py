@@ -317,5 +317,5 @@ def test_what_is_left_out_is_called_as_in_the_script():
         "actor_rollout_ref.model.lora_alpha=0"
     )
     left = [note for note in notes if note.startswith("left out")]
-    assert left[0].startswith("left out: critic.ppo_epochs: critic.ppo_epochs is 0")
+    assert left[0].startswith("left out: critic.ppo_epochs is 0")
     assert left[1].startswith("left out: actor_rollout_ref.model.lora_alpha: model.lora_alpha is 0")
