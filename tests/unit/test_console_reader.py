@@ -313,6 +313,7 @@ PIECES: list[bytes] = [
 WILD = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=4))).map(b"".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(WILD, st.lists(st.integers(1, 40), min_size=1))
 def test_how_the_bytes_arrive_makes_no_difference(data: bytes, sizes: list[int]) -> None:
@@ -327,6 +328,7 @@ def test_how_the_bytes_arrive_makes_no_difference(data: bytes, sizes: list[int])
     assert repr(events) == repr(events_of(data))
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     def peak(line: bytes) -> int:
         reader = ConsoleReader()

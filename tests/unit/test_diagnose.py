@@ -189,6 +189,7 @@ def test_evidence_is_short_and_shows_where_it_was_cut() -> None:
     assert len(found.title) < 300
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_however_many_processes_and_errors_there_are() -> None:
     def endless(count: int) -> Iterator[bytes]:
         for number in range(1, count):

@@ -75,6 +75,7 @@ def test_values_that_are_not_finite_are_words(tmp_path: Path) -> None:
     assert '"rollout_corr/training_ppl":"inf"' in export(log, str(tmp_path / "x.jsonl"), keys).read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["x.tfevents", "folder/", "folder", "folder/events.out.tfevents.17.host"])
 def test_tensorboards_own_reader_finds_all_scalars(tmp_path: Path, to: str) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")

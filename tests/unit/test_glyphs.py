@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tui.drawing.glyphs import to_ascii
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +21,7 @@ def strings(file: Path) -> Iterator[str]:
             yield node.value
 
 
+@pytest.mark.slow
 def test_every_sign_that_is_written_has_a_twin() -> None:
     without = {
         (file.name, sign)

@@ -242,6 +242,7 @@ def perform(checklist: Checklist, kind: str, value: float, number: int) -> None:
             checklist.ended(1)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(KINDS, FIGURES), max_size=12))
 def test_rows_that_were_asked_for_all_along_are_those_of_a_checklist_asked_once(acts: list[tuple[str, float]]) -> None:

@@ -73,6 +73,7 @@ def recorded(name: str) -> list[dict[str, float]]:
         return [record[1] for line in lines if (record := parse_record(line)) is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["default", "sensitive"])
 @pytest.mark.parametrize("config", CONFIGS, ids=["plain", "adaptive"])
 @pytest.mark.parametrize("run", RUNS)

@@ -64,6 +64,7 @@ CONFIGS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(steps=STEPS, config=CONFIGS, three_decimals=st.booleans(), repeat=st.integers(1, 4))
 def test_no_figures_make_a_rule_fail(

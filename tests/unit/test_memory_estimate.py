@@ -56,6 +56,7 @@ def as_run(run: dict[str, Any]) -> Subject:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", PEAKS["runs"], ids=lambda run: run["run"])
 def test_the_estimate_meets_the_peak_of_a_real_run(run: dict[str, Any]) -> None:
     """Within 1.5 % below and a tenth above: the longest row had not always the longest prompt."""

@@ -24,6 +24,7 @@ def test_the_corpus_is_large_and_has_nothing_twice():
     assert len(set(names)) == len(names) >= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_is_broken_is_found_and_nothing_else(case: Case):
     findings = case.findings()
@@ -33,6 +34,7 @@ def test_what_is_broken_is_found_and_nothing_else(case: Case):
         assert finding.message and finding.fix and (finding.keys or finding.id == "PRESET")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", READ, ids=lambda case: case.name)
 def test_a_change_that_is_offered_settles_its_finding_and_breaks_nothing_else(case: Case):
     findings = quick(subject(load(case.on, case.set), on=machine(case.machine)))
@@ -46,6 +48,7 @@ def test_a_change_that_is_offered_settles_its_finding_and_breaks_nothing_else(ca
             assert errors == [], f"{more} against: {finding.message}"
 
 
+@pytest.mark.slow
 def test_every_rule_is_in_the_corpus():
     """A rule that no preset can break would be dead."""
     firing = set()

@@ -16,6 +16,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_each_request_is_answered_twice_until_the_input_ends(tmp_path: Path) -> None:
     texts = ["extends: gsm8k-0.5b-24gb\nactor:\n  lr: 1e-5\n", "actor: [", "extends: toy-cpu\n"]
     requests = b"".join(

@@ -98,6 +98,7 @@ def test_a_folder_is_counted_from_its_weights(folder: Path) -> None:
     assert found.parameters == 2 * 300 * 64 + 2 * layer + 64
 
 
+@pytest.mark.slow
 def test_counting_agrees_with_transformers() -> None:
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
@@ -218,6 +219,7 @@ def hub() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rule", "level"),
     [("me/good", "MODEL-5", "info"), ("me/gated", "MODEL-6", "error"), ("me/Qwen2.5-0.5", "MODEL-4", "error")],

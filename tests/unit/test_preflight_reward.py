@@ -67,6 +67,7 @@ def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
     assert found.extra == ("acc", "pred") and not found.is_async
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -105,6 +106,7 @@ def test_a_function_of_another_name(trial: Callable[..., Trial]) -> None:
     assert only(found).change == {"reward.function": "score_it"}
 
 
+@pytest.mark.slow
 def test_a_function_that_never_returns_is_killed(trial: Callable[..., Trial], tmp_path: Path) -> None:
     mark = tmp_path / "alive"
     text = GOOD + (
@@ -181,6 +183,7 @@ def test_a_plain_function_that_returns_a_coroutine_gives_no_score(trial: Callabl
     assert "returns coroutine instead of a number" in only(trial(text)).message
 
 
+@pytest.mark.slow
 def test_a_slow_function_is_judged_by_its_first_calls(
     trial: Callable[..., Trial], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def what_verl_does(config: EffectiveConfig, model: str) -> tuple[float, int, int
     return responses, ranks, int(min(most, max(1, int(responses)) * longest) // sharing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: ",".join(settings) or "as shipped")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("preset", [name for name in shipped() if name != "toy-cpu"])

@@ -65,6 +65,7 @@ def read_by_hydra(text):
     return plain(OverridesParser.create().parse_override(f"some.key={text}").value())
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(VALUE)
 def test_hydra_reads_back_what_was_quoted(value):

@@ -141,6 +141,7 @@ def test_a_script_is_added_with_a_new_name_only(presets, tmp_path):
 GIB = 1 << 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gpus", "name"),
     [

@@ -145,6 +145,7 @@ def test_any_edit_of_a_shipped_preset_says_what_was_set_and_leaves_other_lines(
         text = new
 
 
+@pytest.mark.slow
 @settings(max_examples=150, phases=(Phase.generate,))
 @given(
     st.recursive(

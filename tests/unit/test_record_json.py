@@ -142,6 +142,7 @@ def test_no_record_is_left_out() -> None:
     assert below(Record) - {"Record"} == {kind.__name__ for kind in RECORDS} and len(RECORDS) > 20
 
 
+@pytest.mark.slow
 @each_record
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), more=JSON)
@@ -152,6 +153,7 @@ def test_what_is_written_is_read_also_by_another_version(record: type[Record], d
         assert everything(found) == everything(made) and fits(found, record)
 
 
+@pytest.mark.slow
 @each_record
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
@@ -165,6 +167,7 @@ def test_wild_values_under_the_right_keys_are_left_out_or_refused(record: type[R
         assert must
 
 
+@pytest.mark.slow
 @each_record
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), wild=JSON)

@@ -33,6 +33,7 @@ def start(tmp_path: Path, kind: str) -> "subprocess.Popen[bytes]":
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gentle", "stubborn"])
 def test_stop_leaves_nothing_of_the_session_and_touches_nobody_else(tmp_path: Path, kind: str) -> None:
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])

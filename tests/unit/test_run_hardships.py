@@ -34,6 +34,8 @@ from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 # Prints step 1, the others when it is told, and ends when it is told.
 DRIVER = """
 import pathlib, sys, time
+
+pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 def wait(name):
     while not pathlib.Path(sys.argv[1], name).exists():
         time.sleep(0.02)

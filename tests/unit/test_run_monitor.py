@@ -51,6 +51,7 @@ def warm(checklist: Checklist) -> set[str]:
     return {check.rule for check in checklist.checks() if check.level == Level.WARM}
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.lists(st.integers(0, len(TOY)), max_size=12))
 def test_live_pieces_and_the_whole_log_give_the_same(cuts: list[int]) -> None:

@@ -26,6 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_muted_rule_neither_stops_nor_alerts_and_can_be_taken_back(tmp_path: Path) -> None:
     run = create("nan")
     attempt = run.add_attempt()

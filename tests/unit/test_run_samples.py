@@ -4,6 +4,7 @@ import json
 import math
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def test_what_an_answer_can_do_to_a_terminal_is_taken_out(tmp_path: Path) -> Non
     assert math.isnan(sample.score)
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(KEYS, JSON)), st.binary(max_size=30))
 def test_any_file_is_read(tmp_path: Path, rows: list[dict[str, object]], rest: bytes) -> None:
     path = tmp_path / "1.jsonl"

@@ -26,6 +26,8 @@ from launcher.run.actions.stop import stop
 from launcher.run.reading.reader import RunReader
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
+pytestmark = pytest.mark.slow  # each starts supervisors and drivers
+
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
 

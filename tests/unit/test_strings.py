@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from strings import everything
 
 STUMBLED_OVER = re.compile(
@@ -11,6 +12,7 @@ STUMBLED_OVER = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_sentences_are_found_and_none_is_one_that_readers_stumbled_over() -> None:
     found = list(everything())
     assert len(found) > 3000 and any(file.endswith("keys.py") for file, _, _ in found)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from launcher.tail import LineTail, Tail
 
 
@@ -15,6 +17,7 @@ def test_half_a_line_waits_for_its_rest(tmp_path: Path) -> None:
     assert tail.read() == [] and tail.restarts == 0
 
 
+@pytest.mark.slow
 def test_a_file_that_was_started_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
     path, tail = tmp_path / "log", LineTail(tmp_path / "log")
     path.write_bytes(b"old\nhalf")
