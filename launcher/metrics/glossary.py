@@ -52,8 +52,8 @@ variance_proxy/* |  | estimated noise of the policy gradient
 *distillation/loss_min | nats | smallest distillation loss of a token; k1 can be negative
 *distillation/abs_loss | nats | mean size of a token's distillation loss, whose signs do not cancel out
 *distillation/student_mass* | share | probability that the student gives to the teacher's top tokens
-*distillation/teacher_mass* | share | probability that the teacher gives to its own top tokens; near 1 if few tokens decide
-*distillation/overlap_ratio | share | the teacher's top tokens that are the student's as well; rises if the student learns
+*distillation/teacher_mass* | share | probability that the teacher gives to its own top tokens; 1 if they are all that counts
+*distillation/overlap_ratio | share | the teacher's top tokens that are the student's, too; rises if it learns
 *distillation/overlap_token_advantage | nats | part of the distance to the teacher that lies on the shared top tokens
 *distillation/ppo_kl | nats | drift of the policy within this step, of the distillation loss
 *distillation/pg_clipfrac* | share | tokens with a clipped update, of the distillation loss
@@ -112,7 +112,7 @@ training/rollout_actor_probs_pearson_corr |  | correlation of the two probabilit
 *rollout_corr/log_ppl_abs_diff | nats | absolute difference between the two log perplexities
 *rollout_corr/log_ppl_diff* | nats | difference between the two log perplexities
 *rollout_corr/ppl_ratio |  | training perplexity divided by rollout perplexity; 1 if the engines agree
-actor/rollout_corr/kl | nats | KL between the policy in training and the rollout, with the drift of the step (bypass_mode)
+actor/rollout_corr/kl | nats | KL between the policy in training and the rollout, with the step's drift (bypass_mode)
 *rollout_corr/kl | nats | KL between rollout and training engine, not the KL to the reference
 *rollout_corr/k3_kl | nats | the same KL, with an estimator that is never negative
 *rollout_corr/chi2_token |  | chi-squared distance between the engines, per token
@@ -137,11 +137,11 @@ training/off_policy/evicted_samples | groups | groups dropped because they were 
 training/off_policy/evicted_samples_staleness | versions | age of the groups dropped as too old
 training/rollout_failure/evicted_samples | groups | groups dropped because their rollout failed
 training/filter_groups/evicted_samples | groups | groups dropped because all their rewards are equal (DAPO)
-training/filter_groups/discarded_surplus_samples | groups | good groups discarded because the batch was already full (DAPO)
+training/filter_groups/discarded_surplus_samples | groups | good groups discarded as the batch was already full (DAPO)
 training/filter_groups/* | groups | groups dropped because their rewards are equal, by reward (DAPO)
 validation/*/evicted_samples* | groups | groups dropped from a validation
 train/num_gen_batches | batches | rollout batches that it took to fill the training batch (DAPO recipe)
-separate_async/switch/threshold_ratio | share | share of the batch that is collected before the trainer takes its GPUs back
+separate_async/switch/threshold_ratio | share | part of the batch that must be there before the trainer takes its GPUs back
 separate_async/switch/wait_samples | groups | groups that were still missing when the trainer asked for them
 separate_async/switch/idle |  | 1 if the trainer waited for samples in this step
 separate_async/decision/sampleable_count | groups | groups that were ready at the end of the step
@@ -201,7 +201,7 @@ timing_s/agent_loop/num_preempted |  | times that the engine restarted a respons
 timing_s/agent_loop/slowest/num_preempted |  | times that the engine restarted the slowest response
 timing_s/agent_loop/slowest/*_length | tok | length of the prompt or response that took longest
 timing_s/agent_loop/slowest/* | s | time of the response that took longest: generation, tools, reward
-timing_s/agent_loop/tool_calls | s | time that the tool calls of one response took
+timing_s/agent_loop/tool_calls | s | time that the tool calls of one response took in its agent loop
 timing_s/agent_loop/compute_score | s | time that the reward of one response took
 timing_s/agent_loop/* | s | time of the agent loop of one response: generation, tools, reward
 timing_s/generation_timing/topk_ratio | share | rollout workers in the slowest tenth
