@@ -52,7 +52,7 @@ variance_proxy/* |  | estimated noise of the policy gradient
 *distillation/loss_min | nats | smallest distillation loss of a token; k1 can be negative
 *distillation/abs_loss | nats | mean size of a token's distillation loss, whose signs do not cancel out
 *distillation/student_mass* | share | probability that the student gives to the teacher's top tokens
-*distillation/teacher_mass* | share | probability that the teacher gives to its own top tokens; 1 if they are all that counts
+*distillation/teacher_mass* | share | probability that the teacher gives to its own top tokens; near 1 if few count
 *distillation/overlap_ratio | share | the teacher's top tokens that are the student's, too; rises if it learns
 *distillation/overlap_token_advantage | nats | part of the distance to the teacher that lies on the shared top tokens
 *distillation/ppo_kl | nats | drift of the policy within this step, of the distillation loss
@@ -141,7 +141,7 @@ training/filter_groups/discarded_surplus_samples | groups | good groups discarde
 training/filter_groups/* | groups | groups dropped because their rewards are equal, by reward (DAPO)
 validation/*/evicted_samples* | groups | groups dropped from a validation
 train/num_gen_batches | batches | rollout batches that it took to fill the training batch (DAPO recipe)
-separate_async/switch/threshold_ratio | share | part of the batch that must be there before the trainer takes its GPUs back
+separate_async/switch/threshold_ratio | share | part of the batch that must be ready when the trainer takes its GPUs back
 separate_async/switch/wait_samples | groups | groups that were still missing when the trainer asked for them
 separate_async/switch/idle |  | 1 if the trainer waited for samples in this step
 separate_async/decision/sampleable_count | groups | groups that were ready at the end of the step
