@@ -174,6 +174,11 @@ TABLE: dict[str, RuleLimits] = {
         weight_high=fixed(warn=2),
     ),
     "STALE-1": rule(versions=times(notice=4, warn=8, critical=16)),
+    "EVICT-1": rule(
+        unvaried=fixed(notice=0.75), stale=fixed(notice=0.2), failed=fixed(notice=0.05), surplus=fixed(notice=0.5)
+    ),
+    "WAIT-1": rule(trainer=fixed(notice=0.5), rollout=fixed(notice=0.5)),
+    "TURN-1": rule(raised=AT_ONCE, release=1, steps=fixed(notice=5)),
     "THR-1": rule(raised=(3, 5), factor=0.85, ratio=excess(notice=1.4, warn=1.7, critical=4)),
     "MEM-1": rule(
         share=fixed(notice=0.93, warn=0.97, critical=0.995),

@@ -141,7 +141,7 @@ training/filter_groups/discarded_surplus_samples | groups | good groups discarde
 training/filter_groups/* | groups | groups dropped because their rewards are equal, by reward (DAPO)
 validation/*/evicted_samples* | groups | groups dropped from a validation
 train/num_gen_batches | batches | rollout batches that it took to fill the training batch (DAPO recipe)
-separate_async/switch/threshold_ratio | share | part of the batch that must be ready when the trainer takes its GPUs back
+separate_async/switch/threshold_ratio | share | part of the batch that is ready when the trainer takes its GPUs back
 separate_async/switch/wait_samples | groups | groups that were still missing when the trainer asked for them
 separate_async/switch/idle |  | 1 if the trainer waited for samples in this step
 separate_async/decision/sampleable_count | groups | groups that were ready at the end of the step

@@ -14,6 +14,7 @@ from launcher.health.rules.base import Memory, Rule, Setup, warming
 from launcher.health.series import Baseline
 from launcher.health.state import Reading
 from launcher.record.levels import Level
+from launcher.verl_config import BATCH
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds
@@ -39,7 +40,7 @@ class StepTime(Rule):
             return None
         if frame.count == 1:  # it pays for compilation and caches
             return warming(9)
-        tokens = frame.get(keys.TOKENS)
+        tokens = self._generated(frame)
         cost = core / tokens if tokens is not None and tokens > 0 else None
         if len(self._times) < 8:
             self._add(core, cost)
@@ -53,6 +54,14 @@ class StepTime(Rule):
         )
         self._add(core, cost, refused=reading.raw >= Level.WARN)
         return reading
+
+    def _generated(self, frame: Frame) -> float | None:
+        """Tokens of the step with those of the groups that were dropped and generated again, which veRL leaves out."""
+        tokens, batch = frame.get(keys.TOKENS), self.config.number(BATCH)
+        if tokens is None or not batch:
+            return tokens
+        dropped = sum(frame.get(names) or 0.0 for names in (keys.EVICTED, keys.FILTERED, keys.SURPLUS, keys.FAILED))
+        return tokens * (1 + max(dropped, 0.0) / batch)
 
     def _add(self, core: float, cost: float | None, refused: bool = False) -> None:
         self._times.add(core, refused)
