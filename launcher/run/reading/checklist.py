@@ -7,6 +7,7 @@ from launcher.errors import UserError
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
+from launcher.preflight import models
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
@@ -15,6 +16,7 @@ from launcher.run.reading.monitor import Monitor, Sink
 from launcher.run.reading.recorded import LogClock, read_attempt
 from launcher.run.reading.source import LogFile, records
 from launcher.run.reading.steps import earlier_steps
+from launcher.verl_config import MODEL_PATH
 
 _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 
@@ -31,9 +33,17 @@ def checklist_maker(
             gpu_total_gb=sizes.get("gpu_total_gb"),
             host_total_gb=sizes.get("host_total_gb"),
             clock=clock,
+            vocabulary=_vocabulary(keys),
         )
 
     return make
+
+
+def _vocabulary(keys: Mapping[str, Any]) -> int | None:
+    """Tokens that the policy chooses from, by the configuration of its model; None where that is not at hand."""
+    path = keys.get(MODEL_PATH)
+    model = models.facts(path) if isinstance(path, str) and path else None
+    return model.sizes.vocab if model else None
 
 
 def machine_sizes(sampler: Sampler) -> dict[str, float]:
