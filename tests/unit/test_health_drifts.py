@@ -1,11 +1,15 @@
 """Slow drifts, which recent medians follow; beginnings, which they learn from; single odd steps; steps that pay."""
 
+from pathlib import Path
+
 import pytest
 from rule_levels import TOKENS, levels, of, row, score
 
 from launcher.health.checklist import Checklist
 from launcher.health.series import Baseline
+from launcher.record.info import RunInfo
 from launcher.record.levels import Level
+from launcher.run.reading.checklist import checklist_maker
 
 LIMIT = {"data.max_response_length": 256}
 
@@ -102,3 +106,13 @@ def test_refused_values_move_no_reference() -> None:
     for _ in range(120):
         base.add(2.0)
     assert (base.start, base.ago, base.low, base.high) == (1.0, 2.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize(("text", "size"), [('{"vocab_size": 20}', 20), ('{"vocab_size": "x"}', None), ("{", None)])
+def test_the_vocabulary_is_read_from_the_model_where_it_is_at_hand(tmp_path: Path, text: str, size: int | None) -> None:
+    (tmp_path / "config.json").write_text(text)
+    make = checklist_maker(RunInfo(), {})
+    checklist = make({"actor_rollout_ref.model.path": str(tmp_path)})
+    for step in range(1, 9):
+        checklist.step(step, {"actor/pg_loss": 0.1, "actor/entropy": 1.0 if step < 5 else 1.6})
+    assert row(checklist, "ENT-2").level == (Level.WARN if size else Level.OK)

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from launcher.errors import UserError
+from launcher.files import read_json
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
-from launcher.preflight import models
+from launcher.preflight.models import folder_of
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
@@ -42,8 +43,12 @@ def checklist_maker(
 def _vocabulary(keys: Mapping[str, Any]) -> int | None:
     """Tokens that the policy chooses from, by the configuration of its model; None where that is not at hand."""
     path = keys.get(MODEL_PATH)
-    model = models.facts(path) if isinstance(path, str) and path else None
-    return model.sizes.vocab if model else None
+    try:
+        folder = folder_of(path) if isinstance(path, str) else None
+    except OSError:  # no name of a file
+        folder = None
+    size = read_json(folder / "config.json").get("vocab_size") if folder else None
+    return size if type(size) is int and size > 1 else None
 
 
 def machine_sizes(sampler: Sampler) -> dict[str, float]:
