@@ -68,7 +68,7 @@ class RunInfo(Record):
     @classmethod
     def read(cls, path: Path) -> "RunInfo":
         """The info in run.yaml; without a name where it is missing or broken."""
-        info = cls.from_json(_mapping(_text(path)))
+        info = cls.from_json(mapping_of(_text(path)))
         # version 0.1 did not tell
         return dataclasses.replace(info, on_cpu=True) if "trainer.device=cpu" in info.argv else info
 
@@ -98,7 +98,7 @@ def read_name(path: Path) -> str | None:
     """`name` of run.yaml, from its line alone: the file takes 10 ms, and a list asks hundreds of runs."""
     text = _text(path)
     line = _NAME.search(text)
-    name = ((_mapping(line[0]) if line else {}) or _mapping(text)).get("name")
+    name = ((mapping_of(line[0]) if line else {}) or mapping_of(text)).get("name")
     return None if name is None else str(name)
 
 
@@ -109,12 +109,13 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _mapping(text: str) -> dict[str, Any]:
+def mapping_of(text: str) -> dict[str, Any]:
+    """The mapping of a YAML text; empty where it is none, or is deeper than Python goes."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
         found = YAML(typ="safe").load(text)
-    except YAMLError:
+    except (YAMLError, ValueError, RecursionError):  # ValueError: a date of no calendar
         return {}
     return found if isinstance(found, dict) else {}

@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--edits", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    raised, first, slowest = Counter[str](), dict[str, str](), (0.0, "")
+    raised, slowest = Counter[str](), (0.0, "")
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         os.environ["PPO_TUI_HOME"] = folder
@@ -38,6 +38,8 @@ def main() -> None:
         names = [path.relative_to(run.path) for path in files(run)]
         begun, bad_edits, unseen = time.monotonic(), 0, 0
         for number in range(asked.edits):
+            if number and number % 50 == 0:
+                print(f"{number} edits, {bad_edits} with a traceback, {time.monotonic() - begun:.0f} s", flush=True)
             random_ = random.Random(asked.seed * 1_000_003 + number)
             shutil.rmtree(run.path)
             shutil.copytree(sound, run.path)
@@ -50,7 +52,7 @@ def main() -> None:
                     out = call(words)[0].decode()
                     if words == ["runs"] and not (RUN in out and OTHER in out):
                         unseen += 1
-                        first.setdefault("unseen", f"edit {number}: {name}: {said}\n{out}")
+                        print(f"edit {number}: {name}: {said}: hidden from the list\n{out}", flush=True)
                 except Exception as error:
                     bad = True
                     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -61,8 +63,6 @@ def main() -> None:
                     )
                 slowest = max(slowest, (time.monotonic() - at, f"edit {number}: {name}: {said}: {words[0]}"))
             bad_edits += bad
-    for text in first.values():
-        print(text)
     for place, count in raised.most_common():
         print(f"{count:>6}  {place}")
     seconds = time.monotonic() - begun
