@@ -6,8 +6,8 @@ import typer
 
 from launcher.commands.launch import Run
 from launcher.commands.output import Json, put, put_json
-from launcher.record.layout import find
 from launcher.record.control import refuse_later
+from launcher.record.layout import find
 from launcher.record.note import RunNote, read_note
 
 Text = Annotated[

@@ -58,9 +58,9 @@ def main() -> None:
                     frame = traceback.extract_tb(error.__traceback__)[-1]
                     place = f"{type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
                     raised[f"{' '.join(words[:1])}: {place}"] += 1
-                    first.setdefault(
-                        place, f"edit {number}: {name}: {said}: {' '.join(words)}\n{traceback.format_exc()}"
-                    )
+                    if raised[f"{' '.join(words[:1])}: {place}"] == 1:
+                        shown = f"edit {number}: {name}: {said}: {' '.join(words)}"
+                        print(f"{shown}\n{traceback.format_exc(-4)}", flush=True)
                 slowest = max(slowest, (time.monotonic() - at, f"edit {number}: {name}: {said}: {words[0]}"))
             bad_edits += bad
     for place, count in raised.most_common():
