@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from launcher.secrets import redact
+
 # CSI, OSC/DCS/APC/PM/SOS strings (ended by BEL or ST, cut off by the end of the line), two-character escapes.
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x9c|\x1b\\)?|[ -/]*[0-~]?)"
@@ -113,13 +115,13 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class Inert:
-    """A text stream through which only inert text gets: what a command prints, whoever prints it."""
+    """A text stream through which only inert text without secrets gets: what a command prints, whoever prints it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        self._stream.write(inert(text))
+        self._stream.write(redact(inert(text)))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

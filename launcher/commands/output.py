@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from launcher.secrets import redact_tree
 from launcher.text import clean, escaped
 
 _LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
@@ -35,7 +36,8 @@ def put(text: str) -> None:
 
 
 def put_json(value: Any) -> None:
-    r"""One JSON object. What a terminal would act on is written as `\uXXXX`."""
+    r"""One JSON object. What a terminal would act on is written as `\uXXXX`, secrets as `***`."""
+    value = redact_tree(value)
     try:
         text = orjson.dumps(value).decode()
     except TypeError:  # halves of surrogate pairs (a file name that is not UTF-8), numbers of more than 64 bits

@@ -10,6 +10,7 @@ from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
+from launcher.secrets import redact
 
 WRITERS = 4096  # processes that are followed at once
 KEPT = 200  # errors kept of the driver's end
@@ -255,7 +256,7 @@ class Evidence:
     def _error(self, line: Marked, text: str, causes: tuple[Cause, ...]) -> ErrorLine:
         source = line.writer.source
         context = f"from {source or 'driver'} {'stepping' if self.ready else 'starting'}"
-        return ErrorLine(_quote(line), text, source, causes, raised=False, context=context)
+        return ErrorLine(_quote(line), redact(text), source, causes, raised=False, context=context)
 
     def _add(self, error: ErrorLine) -> None:
         fatal = not error.raised and any(cause.fatal for cause in error.causes)

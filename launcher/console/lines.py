@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from launcher.secrets import redact
 from launcher.text import clean
 
 _PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
@@ -127,12 +128,12 @@ class LineSplitter:
 
 
 def clean_line(piece: Piece) -> Line:
-    """The line of a piece."""
+    """The line of a piece, as people may see it: no escapes, no secrets."""
     number, offset, raw, lead = piece
     prefix = PREFIX.match(raw)
     assert prefix is not None  # it matches nothing as well
     source, pid = writer_of(prefix[0], lead)
-    return Line(number, offset, source, clean_text(raw, prefix.end()), pid)
+    return Line(number, offset, source, redact(clean_text(raw, prefix.end())), pid)
 
 
 def clean_text(raw: bytes, start: int) -> str:
