@@ -23,6 +23,7 @@ from textual.filter import LineFilter
 
 from launcher.files import write_atomic
 from launcher.paths import cache_dir
+from launcher.secrets import redact
 from launcher.text import clean, without_controls
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show s
 
 
 class InertFilter(LineFilter):
-    """The one way of all text to the screen, whoever draws it: nothing of it acts on the terminal.
+    """The one way of all text to the screen, whoever draws it: nothing of it acts on the terminal or is a secret.
 
     Each text keeps its width, so no layout changes.
     """
@@ -46,9 +47,9 @@ class InertFilter(LineFilter):
 
 
 def _inert(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text
-    found = without_controls(text).replace("\t", "").replace("\n", "")
+    found = redact(text)
+    if not (found.isascii() and found.isprintable()):
+        found = without_controls(found).replace("\t", "").replace("\n", "")
     return text if found == text else set_cell_size(found, cell_len(text))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from launcher.files import write_atomic
 from launcher.record.json import RARE, SCHEMA, Record
+from launcher.yaml_bounds import refusal
 
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
 
@@ -110,10 +111,12 @@ def _text(path: Path) -> str:
 
 
 def mapping_of(text: str) -> dict[str, Any]:
-    """The mapping of a YAML text; empty where it is none, or is deeper than Python goes."""
+    """The mapping of a YAML text; empty where it is none, or is too large or too deep to be of ours."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    if refusal(text) is not None:
+        return {}
     try:
         found = YAML(typ="safe").load(text)
     except (YAMLError, ValueError, RecursionError):  # ValueError: a date of no calendar
