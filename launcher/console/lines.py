@@ -88,6 +88,12 @@ class PieceSplitter:
         self._keep(data[end:])
         return found
 
+    def skip(self, data: bytes) -> None:
+        """Counts what is not looked at. A line of which the beginning was is lost."""
+        self._number += data.count(b"\n")
+        self._offset += sum(map(len, self._parts)) + self._dropped + len(data)
+        self._parts, self._room, self._dropped, self._lead = [], LONGEST, 0, None
+
     def _returns(self, line: bytes, number: int, offset: int, dropped: int, found: list[Piece]) -> None:
         """Adds the parts of a line that has carriage returns; empty ones are not worth a line."""
         for part in line.split(b"\r"):
