@@ -12,6 +12,7 @@ from launcher.record.json import RARE, SCHEMA, Record
 from launcher.yaml_bounds import refusal
 
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
+_PLAIN = re.compile(r"name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w.-]*)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ def read_name(path: Path) -> str | None:
     """`name` of run.yaml, from its line alone: the file takes 10 ms, and a list asks hundreds of runs."""
     text = _text(path)
     line = _NAME.search(text)
+    if line and (plain := _PLAIN.fullmatch(line[0])):  # as nearly all are; asking YAML takes half a millisecond
+        return plain[1]
     name = ((mapping_of(line[0]) if line else {}) or mapping_of(text)).get("name")
     return None if name is None else str(name)
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
-from textual.widgets import Footer
 
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
@@ -22,6 +21,7 @@ from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.screens.charted import HEIGHTS, ChartScreen
 from tui.widgets.charts import MetricChart
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 from tui.widgets.view_line import ViewLine
 
@@ -31,7 +31,6 @@ POLL = 2.0  # seconds
 class CompareScreen(ChartScreen):
     """Follows the runs. Where there is no room for charts and settings, tab changes between them."""
 
-    CSS_PATH = "compare.tcss"
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
 
@@ -48,7 +47,7 @@ class CompareScreen(ChartScreen):
                 yield MetricChart(id=f"chart-{index}")
         with VerticalScroll(id="settings", can_focus=False):
             yield Lines(id="differences")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one("#compared", Lines).show([[(" Reading the runs …", "dim")]])
