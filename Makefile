@@ -105,6 +105,7 @@ strings: setup  # print every string that users read, file by file
 
 fuzz: setup
 	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)
+	@PYTHONPATH=tests/support:. $(PYTHON) tests/fuzz/fuzz_runs.py --edits 1000 $(ARGS)
 
 clean:  # everything generated here except .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html

@@ -14,6 +14,7 @@ from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.text import clean, did_you_mean
+from launcher.yaml_bounds import refusal
 
 _FEW = 16  # presets that an error may list
 Origin = Literal["shipped", "user", "file", "snapshot"]
@@ -191,8 +192,11 @@ def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
+        text = path.read_text(encoding="utf-8") if text is None else text
+        if (why := refusal(text)) is not None:
+            raise UserError(f"{path}: {why}")
         # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
-        document = YAML(typ="rt").load(path.read_text(encoding="utf-8") if text is None else text)
+        document = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{line}: not valid YAML: {_first_line(error.problem or error)}") from None

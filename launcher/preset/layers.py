@@ -102,6 +102,8 @@ def from_setting(text: str, folder: Path) -> Layer:
         value = raw if group == "env" else hydra.parse(raw)
         if group == "env":
             environment.check(rest, raw, source)
+        else:
+            environment.check_setting(key, value, source)
         layer[path] = Entry(value, source, path[-1])
     elif prefix == "" and key in FIELDS and key not in MAPPINGS:
         _put_field(layer, key, _typed(key, raw), source, folder)
@@ -143,6 +145,7 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
         raise UserError(f"{source}: unknown field {name!r}{_hint(name)}")
     if isinstance(value, str) and str not in spec.types and any(get_origin(kind) is list for kind in spec.types):
         value = [value]  # `loggers: wandb`
+    environment.check_setting(name, value, source)
     if spec.kind and value is not None:
         value = _located(value, spec.kind == "path or name", folder, f"{source}: {name}")
     layer[spec.path] = Entry(value, source, spec.path[-1])
@@ -156,6 +159,7 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
     _, env, variable = key.rpartition(".env_vars.")
     if env:
         environment.check(variable, str(value), source)
+    environment.check_setting(key, value, source)
     newest = versions.newest(key)
     spec = BY_KEY.get(newest)
     if spec is not None:
@@ -175,6 +179,8 @@ def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], pla
             if isinstance(item, (bool, int, float)):
                 item = str(item).lower() if isinstance(item, bool) else str(item)
             environment.check(here[-1], item if isinstance(item, str) else "", source)
+        else:
+            environment.check_setting(".".join(here), item, source)
         layer[here] = Entry(item, source, here[-1])
 
 

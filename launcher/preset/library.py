@@ -16,6 +16,8 @@ def copy(name_or_path: str, new: str) -> Path:
 
     Raises UserError for an unknown preset, a name that is none or taken, a file that cannot be read.
     """
+    if "/" in new or new.endswith((".yaml", ".yml")):
+        raise UserError(f"{new!r} is not a valid preset name; use letters, digits, '-', '.' and '_'")
     path, _ = find(name_or_path)
     text = read_text(path)
     draft = Draft(path, text, on_disk=text)

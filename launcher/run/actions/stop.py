@@ -21,6 +21,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False) -> str:
 
     Without a supervisor the driver's process session is ended here and now.
     """
+    control.refuse_later(run)
     state = current(run)
     if state.driver_alive:
         return _stop_orphan(run, state, by)
