@@ -33,6 +33,11 @@ def quote(value: Any) -> str:
     raise UserError(f"{value!r} cannot be used in a veRL override")
 
 
+def is_group(key: str) -> bool:
+    """Whether a key chooses a file of veRL's configuration: `model_engine`, `actor@actor_rollout_ref.actor`."""
+    return key == "model_engine" or "@" in key or "/" in key
+
+
 def split(text: str) -> tuple[str, str, str]:
     """`++a.b=1` as ("++", "a.b", "1"). Raises UserError for anything that is not KEY=VALUE."""
     key, equals, value = text.partition("=")

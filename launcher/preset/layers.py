@@ -107,7 +107,7 @@ def from_setting(text: str, folder: Path) -> Layer:
         layer[path] = Entry(value, source, path[-1])
     elif prefix == "" and key in FIELDS and key not in MAPPINGS:
         _put_field(layer, key, _typed(key, raw), source, folder)
-    elif group in ROOTS and rest:
+    elif (group in ROOTS and rest) or hydra.is_group(key):
         known = BY_KEY.get(versions.newest(key))
         _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
     elif key in MAPPINGS:
@@ -154,7 +154,7 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
 def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folder: Path) -> None:
     """Stores a veRL key: in the field that covers it, else as it is."""
     root = key.partition(".")[0]
-    if root not in ROOTS:
+    if root not in ROOTS and not hydra.is_group(key):
         raise UserError(f"{source}: {key!r} is not a veRL key{did_you_mean(root, ROOTS)}")
     _, env, variable = key.rpartition(".env_vars.")
     if env:

@@ -160,5 +160,6 @@ def _ray(preset: Preset, env: Mapping[str, str]) -> Settings:
         f"{RAY}.address": Setting("local", prefix="+"),
     }
     if preset.trainer.device == "cpu":
-        found[f"{RAY}.num_gpus"] = Setting(preset.trainer.gpus, prefix="+")  # slots, one a worker
+        apart = preset.rollout.gpus if preset.trainer.mode == "separate_async" else 0
+        found[f"{RAY}.num_gpus"] = Setting(preset.trainer.gpus + (apart or 0), prefix="+")  # slots, one a worker
     return found

@@ -16,6 +16,8 @@ CRITIC_ON = f"{CRITIC}.enable"
 FILTER = "algorithm.filter_groups"
 SQUARES, GDPO_KEYS = f"{ACTOR}.calculate_sum_pi_squared", "algorithm.gdpo_reward_keys"
 BYPASS = "algorithm.rollout_correction.bypass_mode"
+BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
+"""What groups can be filtered by without a reward function of one's own: veRL's return numbers or these."""
 _LEGACY = {"trainer.use_v1": False}
 _MODULES = (
     f"{MODEL}.external_lib",
@@ -126,11 +128,24 @@ def two_kls(subject: Subject) -> Findings:
 
 
 def filter_metric(subject: Subject) -> Findings:
-    """V19: DAPO's group filter has a metric (0.9); a custom sampler skips the check."""
-    if subject.get(f"{FILTER}.enable") is not True or not subject.is_v1:
+    """V19: DAPO's group filter has a metric (0.9). ALG-9: only 0.9's trainer has one, unless its sampler is custom."""
+    if subject.get(f"{FILTER}.enable") is not True:
         return
-    if subject.get(f"{TRAINER}.v1.sampler.custom_sampler.path") is not None:
+    if not subject.is_v1:
+        message = f"{FILTER}.enable has no effect: this trainer filters no groups"
+        fix = "set trainer.use_v1 to true" if subject.at_least("0.9.0") else "update veRL to 0.9 or newer"
+        yield warning("ALG-9", message, fix, [f"{FILTER}.enable", f"{TRAINER}.use_v1"])
         return
+    sampler = f"{TRAINER}.v1.sampler.custom_sampler.path"
+    if subject.get(sampler) is not None:
+        message = f"{FILTER}.enable has no effect on a custom sampler: veRL does not tell it the metric"
+        yield warning("ALG-9", message, f"set {sampler} to null under overrides", [f"{FILTER}.enable", sampler])
+        return
+    metric, own = subject.text(f"{FILTER}.metric"), subject.get("reward.custom_reward_function.path")
+    if metric and not own and metric not in BUILT_IN_METRICS:
+        message = f"veRL's own rewards return no '{metric}': it fails when the first groups are finished"
+        fix = f"set {FILTER}.metric to {' or '.join(BUILT_IN_METRICS[:2])}"
+        yield error("V19", message, fix, [f"{FILTER}.metric"], {"filter.metric": "reward"})
     if not subject.get(f"{FILTER}.metric"):
         message = f"{FILTER}.enable is true, but {FILTER}.metric is not set"
         yield error("V19", message, f"set {FILTER}.metric to reward", [f"{FILTER}.enable", f"{FILTER}.metric"])
