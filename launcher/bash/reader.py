@@ -1,0 +1,473 @@
+"""What a script would start, found without running any of it.
+
+Assignments, arrays, functions, conditions, loops, option parsers and what small programs compute are followed. What
+only a run can tell (`$(date)`, whether a server answers) becomes a mark in the values that depend on it.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launcher.bash import marks, programs, syntax
+from launcher.bash.builtins import BUILTINS, WRAPPERS, Exit, Leave, Return, Runner, unwrapped
+from launcher.bash.conditions import Conditions
+from launcher.bash.marks import Budget
+from launcher.bash.state import Started, State
+from launcher.bash.words import Words
+
+_LARGEST = 500_000  # letters of a script
+_ROUNDS = 2_000  # of one loop
+_SHELLS = ("bash", "sh", "zsh")
+_NPU = re.compile(r"-c import torch_npu\b[\w ;.()]*")
+
+
+@dataclass
+class Read:
+    """All programs that a script starts, and what its reader has to say."""
+
+    started: list[Started] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    ended: str = ""  # the last words of a script that gives up
+
+
+def read(text: str, folder: str, path: str, args: Sequence[str], environ: Mapping[str, str]) -> Read:
+    """What the script `text` starts when it is run in `folder`, called `path`, with `args` and `environ`.
+
+    Raises UserError for one that is too large, or does not end.
+    """
+    state = State({**environ, "PWD": folder, "0": path, "OPTIND": "1"}, folder, args=list(args))
+    state.arrays["BASH_SOURCE"] = {"0": path}
+    reader = _Reader(state)
+    reader.script(text)
+    return Read(reader.state.started, reader.notes, reader.said)
+
+
+class _Reader(Runner):
+    """Walks the tree of a script. `out` collects what it prints."""
+
+    def __init__(self, state: State) -> None:
+        self.state, self.budget = state, Budget()
+        self.words = Words(state, self.budget, self._substituted)
+        self.conditions = Conditions(self.words)
+        self.out: list[str] = []
+        self.given = ""  # the standard input
+        self.notes: list[str] = []
+        self.said = ""
+        self._asking = 0
+
+    def script(self, text: str) -> None:
+        """All of a script, up to its `exit`."""
+        try:
+            self.source(text)
+        except (Exit, Return, Leave):
+            self.said = marks.plain("".join(self.out)).strip().splitlines()[-1:][0] if "".join(self.out).strip() else ""
+
+    def source(self, text: str) -> None:
+        self.budget.step(len(text))
+        parser = syntax.Parser(marks.unmarked(text[:_LARGEST]))
+        tree = parser.script()
+        self.notes += parser.notes
+        with self.budget:
+            self.run(tree)
+
+    def run(self, node: syntax.Node) -> bool | None:
+        """Follows one command; whether it succeeds, as far as that is known."""
+        self.budget.step()
+        with self.budget:
+            self.state.status = self._run(node)
+        return self.state.status
+
+    def _run(self, node: syntax.Node) -> bool | None:
+        match node:
+            case syntax.Simple():
+                return self._simple(node)
+            case syntax.Sequence():
+                for each in node.items:
+                    self.run(each)
+                return self.state.status if node.items else True
+            case syntax.Chain():
+                return self._chain(node.parts)
+            case syntax.Pipeline():
+                return self._pipeline(node)
+            case syntax.If():
+                return self._if(node.branches, node.otherwise)
+            case syntax.Case():
+                return self._case(node)
+            case syntax.For():
+                words = [f for raw in node.words for f in self.words.fields(raw)] if node.words is not None else None
+                return self._each(node.name, self.state.args if words is None else words, node.body)
+            case syntax.Count():
+                self.words.number(node.start)
+                return self._while(lambda: self._counted(node.test), node.body, node.step)
+            case syntax.While():
+                return self._while(lambda: self._asked(node.condition, node.until), node.body)
+            case syntax.Group():
+                return self._group(node)
+            case syntax.Function():
+                self.state.functions[node.name] = node.body
+                return True
+            case syntax.Test():
+                return self.conditions.double(node.text)
+            case syntax.Sum():
+                return self._counted(node.text)
+
+    # conditions and loops
+
+    def _counted(self, text: str) -> bool | None:
+        if not text.strip():
+            return True
+        number = self.words.number(text)
+        return None if number is None else number != 0
+
+    def _asked(self, condition: syntax.Node, until: bool = False) -> bool | None:
+        self._asking += 1
+        try:
+            found = self.run(condition)
+        finally:
+            self._asking -= 1
+        return found if found is None or not until else not found
+
+    def _chain(self, parts: list[tuple[str, syntax.Node]]) -> bool | None:
+        found: bool | None = True
+        for place, (sign, node) in enumerate(parts):
+            if place + 1 < len(parts):
+                now = lambda node=node: self._guessed(node)  # noqa: E731
+            else:
+                now = lambda node=node: self.run(node)  # noqa: E731
+            if not sign or found is (sign == "&&"):
+                found = now()
+            elif found is None:
+                found = None if self._perhaps(now, "a condition before && or || holds") is not False else None
+        return found
+
+    def _guessed(self, node: syntax.Node) -> bool | None:
+        return self.run(node)
+
+    def _perhaps(self, run: object, reason: str) -> bool | None:
+        """Follows what may happen or not, and keeps what both have in common."""
+        before = self.state.copy()
+        try:
+            found: bool | None = run()  # type: ignore[operator]
+        except (Exit, Return, Leave):
+            self.state.adopt(self._ended(before))
+            return None
+        self.state.merge(before, reason)
+        return found
+
+    def _ended(self, before: State) -> State:
+        """The state when a branch that may be taken has ended the script; what it started may have been."""
+        more = self.state.started[len(before.started) :]
+        before.started += [Started(e.argv, e.env, e.folder, (*e.because, "a condition holds"), e.line) for e in more]
+        return before
+
+    def _if(self, branches: list[tuple[syntax.Sequence, syntax.Sequence]], otherwise: syntax.Sequence) -> bool | None:
+        if not branches:
+            return self.run(otherwise)
+        (condition, body), rest = branches[0], branches[1:]
+        found = self._asked(condition)
+        if found is not None:
+            return self.run(body) if found else self._if(rest, otherwise)
+        return self._fork([lambda: self.run(body), lambda: self._if(rest, otherwise)], _told(condition))
+
+    def _fork(self, ways: list[object], reason: str) -> bool | None:
+        """Follows every way from here, and keeps what those that go on have in common."""
+        before, ends, left = self.state.copy(), [], None
+        for way in ways:
+            self.state.adopt(before)
+            try:
+                way()  # type: ignore[operator]
+            except (Exit, Return, Leave) as leaving:
+                ended = before.copy()
+                more = self.state.started[len(before.started) :]
+                ended.started += more
+                left = (leaving, ended)
+            else:
+                ends.append(self.state.copy())
+        if not ends and left is not None:
+            self.state.adopt(left[1])
+            raise left[0]
+        self.state.adopt(ends[0])
+        for other in ends[1:]:
+            self.state.merge(other, reason)
+        if left is not None:
+            lost = left[1].started[len(before.started) :]
+            self.state.started += [Started(e.argv, e.env, e.folder, (*e.because, reason), e.line) for e in lost]
+        return None
+
+    def _case(self, node: syntax.Case) -> bool | None:
+        word = self.words.one(node.word)
+        if marks.is_unknown(word):
+            ways = [lambda body=body: self.run(body) for _, body, _ in node.branches]
+            return self._fork([*ways, lambda: True], f"case {node.word} in") if ways else True
+        text, going = marks.plain(word), False
+        found: bool | None = True
+        for each, body, end in node.branches:
+            if going or any(self._matches(pattern, text) for pattern in each):
+                found = self.run(body)
+                if end not in (";&", ";;&"):
+                    break
+                going = end == ";&"
+        return found
+
+    def _matches(self, raw: str, text: str) -> bool:
+        from launcher.bash.patterns import matches
+
+        return matches(self.words.pattern(raw), text, self.budget)
+
+    def _each(self, name: str, values: list[str], body: syntax.Sequence) -> bool | None:
+        for value in list(values)[:_ROUNDS]:
+            self.words.assign(name, value)
+            if not self._round(body):
+                break
+        return True
+
+    def _while(self, condition: object, body: syntax.Sequence, step: str = "") -> bool | None:
+        for _ in range(_ROUNDS):
+            found = condition()  # type: ignore[operator]
+            if found is False:
+                break
+            if found is None:  # once, perhaps
+                self._perhaps(lambda: self._round(body), "a loop runs")
+                break
+            if not self._round(body):
+                break
+            self.words.number(step)
+        return True
+
+    def _round(self, body: syntax.Sequence) -> bool:
+        """One round of a loop; whether there may be another."""
+        try:
+            self.run(body)
+        except Leave as leave:
+            if leave.levels > 1:
+                raise Leave(leave.levels - 1, leave.again) from None
+            return leave.again
+        return True
+
+    # commands
+
+    def _group(self, node: syntax.Group) -> bool | None:
+        if not node.subshell:
+            return self.run(node.body)
+        with _Apart(self):
+            try:
+                return self.run(node.body)
+            except (Exit, Return, Leave):
+                return None
+
+    def _pipeline(self, node: syntax.Pipeline) -> bool | None:
+        found: bool | None = True
+        given, out = self.given, self.out
+        last = len(node.commands) - 1
+        for place, each in enumerate(node.commands):
+            if place < last:
+                self.out = []
+            else:
+                self.out = out
+            if last:
+                with _Apart(self):
+                    try:
+                        found = self.run(each)
+                    except (Exit, Return, Leave):
+                        found = None
+            else:
+                found = self.run(each)
+            self.given = self.budget.made("".join(self.out)) if place < last else given
+        return found if found is None or not node.negated else not found
+
+    def _substituted(self, text: str) -> str:
+        """The output of `$(text)`."""
+        out, self.out = self.out, []
+        asking, self._asking = self._asking, 0
+        try:
+            with _Apart(self, keep_started=False):
+                file = re.fullmatch(r"\s*<\s*(\S+)\s*", text)
+                tree = syntax.Parser(text).script()
+                try:
+                    self.run(tree)
+                except (Exit, Return, Leave):
+                    pass
+            found = marks.unknown(f"$({text})") if file else "".join(self.out)
+        finally:
+            self.out, self._asking = out, asking
+        why = marks.reasons(found)
+        return marks.unknown(f"$({text})") if why and why != [f"$({text})"] and not marks.plain(found).strip() else found
+
+    def _simple(self, node: syntax.Simple) -> bool | None:
+        words = [found for raw in node.words for found in self.words.fields(raw)]
+        given = self._input(node.redirections)
+        if not words:
+            for each in node.assignments:
+                self._assign(each)
+            return True if not any("$(" in each.value for each in node.assignments) else self._asking == 0 or None
+        if words[0] in ("export", "declare", "local", "readonly", "typeset"):
+            for each in node.assignments:
+                self._assign(each)
+            return BUILTINS[words[0]](self, [*words[1:], *(each.name for each in node.assignments)])
+        before = {each.name: self.state.variables.get(each.name) for each in node.assignments}
+        exported = set(self.state.exported)
+        for each in node.assignments:
+            self._assign(each)
+            self.state.exported.add(each.name)
+        old, self.given = self.given, given if given is not None else self.given
+        out = self.out
+        if any(each.operator in (">", ">>", ">|", "&>", "&>>") and not each.word.isdigit() for each in node.redirections):
+            self.out = []
+        try:
+            return self._command(words, node.line)
+        finally:
+            self.given, self.out, self.state.exported = old, out, exported | (self.state.exported - set(before))
+            for name, value in before.items():
+                if value is None:
+                    self.state.variables.pop(name, None)
+                else:
+                    self.state.variables[name] = value
+
+    def _assign(self, each: syntax.Assignment) -> None:
+        if each.items is not None:
+            held = dict(self.state.arrays.get(each.name, {})) if each.append else {}
+            for raw in each.items:
+                named = re.match(r"\[([^\]]*)\]=", raw)
+                if named:
+                    held[marks.plain(self.words.one(named[1]))] = self.words.one(raw[named.end() :])
+                    continue
+                for value in self.words.fields(raw):
+                    numbers = [int(key) for key in held if key.isdigit()]
+                    held[str(max(numbers, default=-1) + 1)] = value
+            self.state.arrays[each.name] = held
+            self.state.variables.pop(each.name, None)
+            return
+        name = each.name if each.index is None else f"{each.name}[{each.index}]"
+        value = self.words.one(each.value)
+        if each.append:
+            held_value = self.words.one(f"${{{name}:-}}")
+            value = held_value + value
+        if each.index is None and each.name in self.state.arrays:
+            name = f"{each.name}[0]"
+        self.words.assign(name, value)
+
+    def _input(self, redirections: list[syntax.Redirection]) -> str | None:
+        for each in redirections:
+            if each.operator == "<<<":
+                return self.words.one(each.word) + "\n"
+            if each.operator in ("<<", "<<-"):
+                return each.word if each.literal else self.words.text(each.word)
+            if each.operator == "<":
+                return marks.unknown(f"< {each.word}")
+        return None
+
+    def _command(self, words: list[str], line: int) -> bool | None:
+        name, bare = marks.plain(words[0]), words
+        if name in self.state.functions:
+            return self._call(name, words[1:])
+        if name in BUILTINS:
+            return BUILTINS[name](self, words[1:])
+        if name in ("[", "test"):
+            return self.conditions.single(words[1:-1] if name == "[" else words[1:])
+        if name in WRAPPERS and (bare := unwrapped(words)) != words and bare and bare[0] in self.state.functions:
+            return self._call(bare[0], bare[1:])
+        if bare and (found := self._other_script(bare, line)) is not None:
+            return found[0]
+        output = programs.printed(words, self.given, self.state.folder)
+        if output is not None:
+            self.out.append(output)
+            return True if name != "grep" else bool(output)
+        if name.startswith("python") and _NPU.fullmatch(" ".join(words[1:])):
+            npu = os.path.exists("/dev/davinci_manager")  # noqa: PTH110 (never raises)
+            self.notes.append(f"{'an' if npu else 'no'} Ascend NPU is here, so torch_npu is taken as {'there' if npu else 'missing'}")
+            return npu
+        self.state.started.append(Started(tuple(words), self.state.env(), self.state.folder, (), line))
+        self.out.append(marks.unknown(f"$({' '.join(map(marks.plain, words))})"))
+        return None if self._asking else True
+
+    def _other_script(self, words: list[str], line: int) -> tuple[bool | None] | None:
+        """Follows `bash other.sh` where that is there; None for another command."""
+        at = 1 if words[0].rpartition("/")[2] in _SHELLS else 0
+        while at and at < len(words) and words[at].startswith("-") and words[at] != "-c":
+            at += 1
+        if at >= len(words) or any(map(marks.is_unknown, words[: at + 1])):
+            return None
+        if at and words[at] == "-c" and at + 1 < len(words):
+            text, path, args = words[at + 1], "bash", words[at + 3 :]
+        elif at or words[0].endswith(".sh"):
+            path, args = programs.located(self.state.folder, words[at]), words[at + 1 :]
+            found = self.file(path)
+            if found is None:
+                return None
+            text = found
+        else:
+            return None
+        with _Apart(self):
+            self.state.args, self.state.variables["0"] = list(args), path
+            self.state.arrays["BASH_SOURCE"] = {"0": path}
+            kept = self.state.exported | set(self.state.given)
+            self.state.variables = {n: v for n, v in self.state.variables.items() if n in kept or n in ("0", "HOME")}
+            try:
+                self.source(text)
+            except (Exit, Return, Leave):
+                pass
+        return (True,)
+
+    def _call(self, name: str, args: list[str]) -> bool | None:
+        outer, self.state.args = self.state.args, list(args)
+        hidden = dict(self.state.variables)
+        self.state.variables.pop("\nlocal", None)
+        try:
+            self.run(self.state.functions[name])
+        except Return as end:
+            self.state.status = end.status
+        finally:
+            for each in self.state.variables.pop("\nlocal", "").split():
+                if each in hidden:
+                    self.state.variables[each] = hidden[each]
+                else:
+                    self.state.variables.pop(each, None)
+            if "\nlocal" in hidden:
+                self.state.variables["\nlocal"] = hidden["\nlocal"]
+            self.state.args = outer
+        return self.state.status
+
+    def file(self, path: str) -> str | None:
+        """The text of another script; None where there is none."""
+        try:
+            if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
+                return None
+            return Path(path).read_text("utf-8", errors="replace")
+        except (OSError, ValueError):
+            return None
+
+
+class _Apart:
+    """A subshell: what it sets is forgotten at its end, what it starts is kept."""
+
+    def __init__(self, reader: _Reader, *, keep_started: bool = True) -> None:
+        self._reader, self._keep = reader, keep_started
+
+    def __enter__(self) -> None:
+        self._before = self._reader.state.copy()
+
+    def __exit__(self, *_: object) -> None:
+        started, status = self._reader.state.started, self._reader.state.status
+        self._reader.state.adopt(self._before)
+        self._reader.state.status = status
+        if self._keep:
+            self._reader.state.started = started
+
+
+def _told(condition: syntax.Node) -> str:
+    """A condition for a person."""
+    match condition:
+        case syntax.Sequence() if condition.items:
+            return _told(condition.items[-1])
+        case syntax.Simple():
+            return " ".join(condition.words)
+        case syntax.Test():
+            return f"[[ {condition.text.strip()} ]]"
+        case syntax.Pipeline():
+            return ("! " if condition.negated else "") + " | ".join(map(_told, condition.commands))
+        case syntax.Chain():
+            return " ".join(f"{sign} {_told(node)}".strip() for sign, node in condition.parts)
+        case _:
+            return "a condition"
