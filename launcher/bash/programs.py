@@ -4,6 +4,7 @@ import posixpath
 import re
 
 from launcher.bash import marks
+from launcher.bash.arithmetic import Arithmetic, NotANumber
 
 _MOST = 10_000  # lines of a range
 
@@ -203,6 +204,15 @@ def _xargs(args: list[str], given: str, _: str) -> str | None:
     return None if args else " ".join(given.split()) + "\n"
 
 
+def _expr(args: list[str], _: str, __: str) -> str | None:
+    if any(re.fullmatch(r"-?\d{1,18}|[-+*/%()]", word) is None for word in args):
+        return None
+    try:
+        return f"{Arithmetic(' '.join(args), lambda name: '', lambda name, value: None).value()}\n"
+    except (NotANumber, RecursionError):
+        return None
+
+
 def _getopt(args: list[str], _: str, __: str) -> str | None:
     return " --\n" if args and args[-1] == "--" else None
 
@@ -224,6 +234,7 @@ _PROGRAMS = {
     "grep": _grep,
     "paste": _paste,
     "xargs": _xargs,
+    "expr": _expr,
     "getopt": _getopt,
     "cat": lambda args, given, _: given if not _paths(args) else None,
 }

@@ -62,7 +62,7 @@ class _Reader(Runner):
         try:
             self.source(text)
         except (Exit, Return, Leave):
-            self.said = marks.plain("".join(self.out)).strip().splitlines()[-1:][0] if "".join(self.out).strip() else ""
+            self.said = next(reversed(marks.plain("".join(self.out)).strip().splitlines()), "")
 
     def source(self, text: str) -> None:
         self.budget.step(len(text))
@@ -183,9 +183,12 @@ class _Reader(Runner):
                 more = self.state.started[len(before.started) :]
                 ended.started += more
                 left = (leaving, ended)
+                if isinstance(leaving, Leave) and not leaving.again:
+                    break  # what a loop waits for comes true
             else:
                 ends.append(self.state.copy())
-        if not ends and left is not None:
+        waited = left is not None and isinstance(left[0], Leave) and not left[0].again
+        if left is not None and (waited or not ends):
             self.state.adopt(left[1])
             raise left[0]
         self.state.adopt(ends[0])

@@ -2,14 +2,16 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launcher.algorithms import ESTIMATORS
 from launcher.bash import marks
 from launcher.errors import UserError
-from launcher.preset import layers, script, versions
+from launcher.preset import environment, hydra, layers, script, versions
 from launcher.preset.drafts import dump
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, restore
@@ -42,9 +44,8 @@ _SETTERS = (
     "PYTHONUNBUFFERED",
     "RAY_COLOR_PREFIX",
     "RAY_USAGE_STATS_ENABLED",
-    "VERL_USE_EXTERNAL_MODULES",
 )
-_SEARCHED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
+_LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VERL_USE_EXTERNAL_MODULES")
 _PLAIN = ("ppo_trainer", "ppo_trainer.yaml")  # what a preset starts from, too
 _ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
 _CPU_SETTERS = ("VERL_PLATFORM", "VERL_ENGINE_DEVICE")
@@ -111,8 +112,11 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     if draft.losses and not lossy:
         raise Lossy(tuple(dict.fromkeys(draft.losses)))
     layer, given = draft.layer, set(draft.layer)
-    tidy(layer)
-    notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes, *_fill_in(layer, given)]
+    foreign = restore("", layers.nest(layer)).preset.program.is_foreign
+    tidy(layer, followers=not foreign)
+    notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
+    if not foreign:
+        notes += _fill_in(layer, given)
     notes += _environment(layer, found.env, folder)
     notes = list(dict.fromkeys(notes))
     return Imported(dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes), tuple(notes))
@@ -180,6 +184,11 @@ def _add(word: str, draft: _Draft) -> None:
 
 def _setting(word: str, folder: Path, name: str) -> Layer:
     """The layer of one override. Raises UserError, also for a value that its field does not allow."""
+    key, _, value = word.partition("=")
+    bare = key.lstrip("+")
+    default = EffectiveConfig().get(versions.newest(bare))
+    if hydra.parse(value) is None and default is not None and not word.startswith("~"):
+        word = f"++{bare}=null"  # in a field it would mean veRL's default
     layer = layers.from_override(word, folder)
     without_usual_loggers(layer)
     try:
@@ -199,15 +208,15 @@ def without_usual_loggers(layer: Layer) -> None:
         layer[path] = layers.Entry(kept, entry.source, entry.spelling)
 
 
-def tidy(layer: Layer) -> None:
-    """Takes out what says nothing: a field equal to the one it follows, no loggers, a list of one file."""
+def tidy(layer: Layer, *, followers: bool = True) -> None:
+    """Takes out what says nothing: a field equal to the one it follows (`followers`), no loggers, a list of one."""
     for spec in FIELDS.values():
         if spec.path not in layer:
             continue
         entry = layer[spec.path]
         if spec.kind and isinstance(entry.value, list) and len(entry.value) == 1:
             layer[spec.path] = layers.Entry(entry.value[0], entry.source, entry.spelling)
-        leader = FIELDS[spec.follows].path if spec.follows else None
+        leader = FIELDS[spec.follows].path if spec.follows and followers else None
         if leader in layer and entry.value == layer[leader].value:
             del layer[spec.path]
     if ("trainer", "loggers") in layer and not layer["trainer", "loggers"].value:
@@ -245,7 +254,7 @@ def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
     for spec in FIELDS.values():
         if spec.path in given or not spec.key or spec.name in _OWN_DEFAULTS or (spec.default is None and not spec.follows):
             continue
-        if spec.key.startswith("critic.") and seen.get(ESTIMATOR) != "gae":
+        if spec.key.startswith("critic.") and seen.get(ESTIMATOR) in ESTIMATORS.keys() - {"gae"}:
             continue
         value, ours = theirs.get(spec.key), seen.get(spec.key)
         if value == ours or (value is None and spec.default is None) or (value is None and not spec.nullable):
@@ -267,14 +276,23 @@ def _environment(layer: Layer, env: Mapping[str, str], folder: Path) -> Iterator
             yield f"left out: {name}, which is known only when the script runs: {', '.join(marks.reasons(value))}"
             continue
         value = marks.plain(value)
-        if name in _SEARCHED:
-            value = os.pathsep.join(str(folder / part) for part in value.split(os.pathsep) if part)
+        if name in _LISTS:
+            value = _without_ours(value, name, folder)
             if not value or value == os.environ.get(name):
                 continue
         try:
             layer.update(layers.from_setting(f"env.{name}={value}", folder))
         except UserError as error:
             yield f"left out: {error}"
+
+
+def _without_ours(value: str, name: str, folder: Path) -> str:
+    """A list of folders, or of modules, without those that every run of ppo-tui has."""
+    if name == "VERL_USE_EXTERNAL_MODULES":
+        return ",".join(part for part in value.split(",") if part and part != environment.PLUGIN)
+    parts = dict.fromkeys(str(folder / part) for part in value.split(os.pathsep) if part)
+    parts.pop(environment.plugin_path(Path(sys.executable)), None)
+    return os.pathsep.join(parts)
 
 
 def portable(layer: Layer) -> Layer:

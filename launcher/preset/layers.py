@@ -171,7 +171,7 @@ def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folde
         environment.check(variable, str(value), source)
     newest = versions.newest(key)
     spec = BY_KEY.get(newest)
-    as_it_is = prefix == "~" or (prefix == "++" and spec is not None and not _takes(spec, value))
+    as_it_is = prefix == "~" or (prefix == "++" and spec is not None and (value is None or not _takes(spec, value)))
     if spec is not None and not as_it_is:
         _put_field(layer, spec.name, spec.from_verl(value), source, folder)
     else:

@@ -128,7 +128,10 @@ def settings(
                 "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME"
             )
     derived = _derived(preset, version, experiment or loaded.name)
-    wanted = {**of_fields(values), **derived, **ours, **_ray(preset, env), **overrides}
+    fields = of_fields(values)
+    if preset.program.is_foreign:  # its configuration may have other defaults
+        fields = {key: setting for key, setting in fields.items() if setting.source == "field"}
+    wanted = {**fields, **derived, **ours, **_ray(preset, env), **overrides}
     named, lacking = for_version(wanted, version)
     if lacking and not preset.program.is_foreign:
         raise UserError("; ".join(lacking))

@@ -25,6 +25,7 @@ from launcher.preset.files import load_text
 from launcher.preset.importer import OURS, Lossy, from_script
 from launcher.preset.schema import BY_KEY
 from launcher.preset.script import Source
+from launcher.verl_config import ENGINE
 from launcher.preset.translate import Launch, RunFolders, build
 
 _FOLDERS = RunFolders.below(Path("/runs/measured"))
@@ -37,8 +38,8 @@ _WITHOUT_CRITIC |= {"reinforce_plus_plus_baseline", "optimal_token_baseline", "g
 
 @dataclass(frozen=True)
 class Outcome:
-    """`kind`: faithful, asked (after answering what it asked for), exec (by bash), refused, silent (the preset
-    differs, and nobody was told); `why` lists differences or the refusal.
+    """`kind`: faithful, asked (after answering what it asked for), exec (by bash), told (it differs, and a note
+    says why), refused, silent (it differs, and nobody was told); `why` lists differences or the refusal.
     """
 
     kind: str
@@ -118,7 +119,9 @@ def _compared(wanted: Started, source: Source) -> Outcome:
     theirs, options = _configuration(_words(wanted.argv), Path(wanted.folder))
     ours, given = _configuration(launch.argv[1:], Path(launch.cwd or source.folder))
     differences = [*_differences(theirs, ours), *_options(options, given, launch), *_env(wanted, launch, found.notes)]
-    return Outcome("silent" if differences else "faithful", tuple(differences))
+    torn = any("a backslash is followed by" in note for note in found.notes)  # bash ends the command there
+    kind = "faithful" if not differences else "told" if torn else "silent"
+    return Outcome(kind, tuple(differences))
 
 
 def _configuration(words: list[str], folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -144,6 +147,8 @@ def _normal(value: Any, folder: Path | None) -> Any:
     if isinstance(value, list):
         items = [_normal(item, folder) for item in value]
         return items[0] if folder and len(items) == 1 else items
+    if folder and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
     if folder and isinstance(value, str) and value and "://" not in value:
         return str((folder / Path(value).expanduser()).resolve())
     return value
@@ -161,7 +166,8 @@ def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator
             if theirs[key] is not None or defaults.get(key) is not None:
                 yield f"lost: {key}={theirs[key]}"
         elif key not in theirs:
-            if key not in _ADDED and not _same(ours[key], defaults.get(key)) and "env_vars" not in key:
+            usual = key == ENGINE and ours[key] == "vllm"  # veRL's default up to 0.6, and none since
+            if not usual and key not in _ADDED and not _same(ours[key], defaults.get(key)) and "env_vars" not in key:
                 yield f"added: {key}={ours[key]}"
         elif not _same(ours[key], theirs[key]):
             yield f"changed: {key}: {theirs[key]!r} to {ours[key]!r}"
@@ -171,7 +177,8 @@ def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator
 
 
 def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) or str(one) == str(other)
+    texts = [re.sub(r"\d{8}[_-]\d{4,6}", "", str(each)).replace("~", str(Path.home())) for each in (one, other)]
+    return bool(one == other) or texts[0] == texts[1]
 
 
 def _options(theirs: list[str], ours: list[str], launch: Launch) -> Iterator[str]:
@@ -189,13 +196,14 @@ def _env(wanted: Started, launch: Launch, notes: tuple[str, ...]) -> Iterator[st
     for name, value in wanted.env.items():
         told = any(name in note for note in notes)
         silent = name in ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONUNBUFFERED", "VERL_FILE_LOGGER_PATH")
-        if not told and not silent and launch.env.get(name) != value and not marks.is_marked(value):
+        silent |= value in str(launch.env.get(name))
+        if not told and not silent and not _same(value, launch.env.get(name)) and not marks.is_marked(value):
             yield f"environment: {name}={value} to {launch.env.get(name)}"
 
 
 def main() -> None:
     """Measures all scripts below the folders."""
-    kinds = ("faithful", "asked", "exec", "refused", "silent")
+    kinds = ("faithful", "asked", "exec", "told", "refused", "silent")
     table: dict[str, Counter[str]] = {}
     for place in map(Path, sys.argv[1:]):
         counts = table.setdefault(place.name, Counter())
