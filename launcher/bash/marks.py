@@ -12,8 +12,8 @@ _UNKNOWN, _UNSET, _END, _BLANK = "\x01", "\x02", "\x03", "\x04"
 _MARK = re.compile(f"([{_UNKNOWN}{_UNSET}])([^{_END}]*){_END}")
 _STRAY = re.compile(f"[\0{_UNKNOWN}{_UNSET}{_END}{_BLANK}]")
 
-_STEPS = 200_000
-_LETTERS = 20_000_000
+_STEPS = 50_000
+_LETTERS = 4_000_000
 _LONGEST = 1_000_000
 _DEEPEST = 60
 _REASON = 200

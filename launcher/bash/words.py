@@ -121,7 +121,7 @@ class Words:
         return found if '"' in raw or "'" in raw else [each for each in found if marks.without_unset(each)]
 
     def _pieces(self, raw: str) -> Iterator[_Piece]:
-        self.budget.step(len(raw))
+        self.budget.step(4 * len(raw))
         at = 0
         if raw.startswith("~") and (len(raw) == 1 or raw[1] == "/"):
             yield _Piece(self.state.variables.get("HOME", "~"), "quoted")
