@@ -1,5 +1,6 @@
 """Bash's own commands, as far as they change what a script hands on."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Protocol
@@ -93,7 +94,7 @@ def _unset(shell: Runner, args: list[str]) -> bool:
 def _set(shell: Runner, args: list[str]) -> bool:
     if "--" in args:
         shell.state.args = args[args.index("--") + 1 :]
-    elif "-a" in args or "-o" in args and "allexport" in args:
+    elif "-a" in args or ("-o" in args and "allexport" in args):
         shell.notes.append("set -a exports every variable; only those that export names are in the preset")
     elif args and not args[0].startswith(("-", "+")):
         shell.state.args = list(args)
@@ -129,7 +130,9 @@ def _cd(shell: Runner, args: list[str]) -> bool | None:
     paths = [word for word in args if not word.startswith("-")] or [shell.state.variables.get("HOME", "/")]
     if marks.is_unknown(shell.state.folder) and not paths[0].startswith("/"):
         return True
-    shell.state.folder = paths[0] if marks.is_unknown(paths[0]) else programs.located(shell.state.folder, marks.plain(paths[0]))
+    shell.state.folder = (
+        paths[0] if marks.is_unknown(paths[0]) else programs.located(shell.state.folder, marks.plain(paths[0]))
+    )
     return True
 
 
@@ -152,10 +155,8 @@ def _source(shell: Runner, args: list[str]) -> bool | None:
         shell.state.args = args[1:]
     before = shell.state.arrays.get("BASH_SOURCE", {})
     shell.state.arrays["BASH_SOURCE"] = {"0": path}
-    try:
+    with contextlib.suppress(Return):
         shell.source(text)
-    except Return:
-        pass
     shell.state.args, shell.state.arrays["BASH_SOURCE"] = outer, before
     return True
 
@@ -187,7 +188,11 @@ def _read(shell: Runner, args: list[str]) -> bool | None:
     line = shell.given.split("\n")[0]
     shell.given = shell.given[len(line) + 1 :]
     separators = marks.plain(shell.state.variables.get("IFS", " \t\n"))
-    parts = re.split(f"[{re.escape(separators)}]+" if separators.isspace() else f"[{re.escape(separators)}]", line.strip()) if separators else [line]
+    parts = (
+        re.split(f"[{re.escape(separators)}]+" if separators.isspace() else f"[{re.escape(separators)}]", line.strip())
+        if separators
+        else [line]
+    )
     if array is not None:
         shell.state.arrays[array] = {str(place): part for place, part in enumerate(parts) if part or len(parts) > 1}
         shell.state.variables.pop(array, None)

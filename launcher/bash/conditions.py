@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from launcher.bash import marks, patterns
 from launcher.bash.scanning import end_of_word
@@ -22,7 +23,7 @@ _FILES: dict[str, Callable[[str], bool]] = {
     "-f": os.path.isfile,
     "-d": os.path.isdir,
     "-r": os.path.exists,
-    "-s": lambda path: os.path.isfile(path) and os.path.getsize(path) > 0,
+    "-s": lambda path: Path(path).is_file() and Path(path).stat().st_size > 0,
     "-x": lambda path: os.access(path, os.X_OK),
     "-L": os.path.islink,
     "-h": os.path.islink,

@@ -71,6 +71,11 @@ def derived(*sources: str) -> str:
     return unknown(", ".join(dict.fromkeys(found)) or "?")
 
 
+def kept(*sources: str) -> str:
+    """The marks of unset variables in values, for what is computed from them."""
+    return "".join(unset(name) for name in dict.fromkeys(name for text in sources for name in unset_names(text)))
+
+
 class Budget:
     """What may be spent on one script. Every method raises UserError when it is used up."""
 

@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections.abc import Callable
 
 from launcher.bash import marks
 from launcher.bash.arithmetic import Arithmetic, NotANumber
@@ -15,10 +16,12 @@ def printed(words: list[str], given: str, folder: str) -> str | None:
     found = _PROGRAMS.get(name)
     if found is None:
         return None
-    if any(map(marks.is_marked, [*args, given])):
+    if any(map(marks.is_unknown, [*args, given])):
         return marks.derived(*args, given)
+    left = marks.kept(*args, given)
     try:
-        return found(args, given, folder)
+        output = found([marks.plain(each) for each in args], marks.plain(given), folder)
+        return output if output is None or not left else output.removesuffix("\n") + left
     except (ValueError, IndexError, OverflowError, re.error):
         return None
 
@@ -34,8 +37,10 @@ def formatted(args: list[str]) -> str | None:
     found = ""
     while True:
         now, rest = rest[:holes], rest[holes:]
-        fill = iter(now)
-        found += re.sub(r"%([sdqib%])", lambda hole: "%" if hole[1] == "%" else next(fill, ""), layout)
+        parts = re.split(r"(%[sdqib%])", layout)
+        found += "".join(
+            "%" if part == "%%" else (now.pop(0) if now else "") if part[:1] == "%" else part for part in parts
+        )
         if not rest or not holes:
             return found
 
@@ -64,7 +69,7 @@ def _paths(args: list[str]) -> list[str]:
 
 
 def _dirname(args: list[str], _: str, __: str) -> str:
-    return (posixpath.dirname(_paths(args)[0].rstrip("/")) or "." ) + "\n"
+    return (posixpath.dirname(_paths(args)[0].rstrip("/")) or ".") + "\n"
 
 
 def _basename(args: list[str], _: str, __: str) -> str:
@@ -83,8 +88,8 @@ def _seq(args: list[str], _: str, __: str) -> str | None:
     if args and args[0] == "-s":
         separator, args = args[1], args[2:]
     numbers = [int(word) for word in args]
-    first, step, last = (1, 1, *numbers) if len(numbers) == 1 else (
-        (numbers[0], 1, numbers[1]) if len(numbers) == 2 else numbers
+    first, step, last = (
+        (1, 1, *numbers) if len(numbers) == 1 else ((numbers[0], 1, numbers[1]) if len(numbers) == 2 else numbers)
     )
     if step == 0 or abs(last - first) // abs(step) > _MOST:
         return None
@@ -115,9 +120,7 @@ def _tr(args: list[str], given: str, _: str) -> str | None:
 
 def _spread(text: str) -> str:
     return re.sub(
-        r"([0-9a-zA-Z])-([0-9a-zA-Z])",
-        lambda found: "".join(map(chr, range(ord(found[1]), ord(found[2]) + 1))),
-        text,
+        r"([0-9a-zA-Z])-([0-9a-zA-Z])", lambda found: "".join(map(chr, range(ord(found[1]), ord(found[2]) + 1))), text
     )
 
 
@@ -167,7 +170,11 @@ def _sed(args: list[str], given: str, _: str) -> str | None:
     extended = args[0] in ("-E", "-r")
     args = [word for word in args if word not in ("-e", "-E", "-r")]
     match = re.fullmatch(r"s(.)((?:(?!\1).)*)\1((?:(?!\1).)*)\1(g?)", args[0])
-    if match is None or len(args) > 1 or re.search(r"[()\[\]{}|+?\\&*]" if not extended else r"[^\w ,./:-]", match[2] + match[3]):
+    if (
+        match is None
+        or len(args) > 1
+        or re.search(r"[()\[\]{}|+?\\&*]" if not extended else r"[^\w ,./:-]", match[2] + match[3])
+    ):
         return None
     lines = [re.sub(match[2], match[3], line, count=0 if match[4] else 1) for line in given.splitlines()]
     return "".join(f"{line}\n" for line in lines)
@@ -217,7 +224,7 @@ def _getopt(args: list[str], _: str, __: str) -> str | None:
     return " --\n" if args and args[-1] == "--" else None
 
 
-_PROGRAMS = {
+_PROGRAMS: dict[str, Callable[[list[str], str, str], str | None]] = {
     "dirname": _dirname,
     "basename": _basename,
     "realpath": _realpath,

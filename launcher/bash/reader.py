@@ -4,21 +4,22 @@ Assignments, arrays, functions, conditions, loops, option parsers and what small
 only a run can tell (`$(date)`, whether a server answers) becomes a mark in the values that depend on it.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from launcher.bash import marks, programs, syntax
+from launcher.bash import marks, programs, syntax, tree
 from launcher.bash.builtins import BUILTINS, WRAPPERS, Exit, Leave, Return, Runner, unwrapped
 from launcher.bash.conditions import Conditions
+from launcher.bash.control import Control
 from launcher.bash.marks import Budget
 from launcher.bash.state import Started, State
 from launcher.bash.words import Words
 
 _LARGEST = 500_000  # letters of a script
-_ROUNDS = 2_000  # of one loop
 _SHELLS = ("bash", "sh", "zsh")
 _NPU = re.compile(r"-c import torch_npu\b[\w ;.()]*")
 
@@ -44,7 +45,7 @@ def read(text: str, folder: str, path: str, args: Sequence[str], environ: Mappin
     return Read(reader.state.started, reader.notes, reader.said)
 
 
-class _Reader(Runner):
+class _Reader(Control, Runner):
     """Walks the tree of a script. `out` collects what it prints."""
 
     def __init__(self, state: State) -> None:
@@ -67,191 +68,14 @@ class _Reader(Runner):
     def source(self, text: str) -> None:
         self.budget.step(len(text))
         parser = syntax.Parser(marks.unmarked(text[:_LARGEST]))
-        tree = parser.script()
+        parsed = parser.script()
         self.notes += parser.notes
         with self.budget:
-            self.run(tree)
-
-    def run(self, node: syntax.Node) -> bool | None:
-        """Follows one command; whether it succeeds, as far as that is known."""
-        self.budget.step()
-        with self.budget:
-            self.state.status = self._run(node)
-        return self.state.status
-
-    def _run(self, node: syntax.Node) -> bool | None:
-        match node:
-            case syntax.Simple():
-                return self._simple(node)
-            case syntax.Sequence():
-                for each in node.items:
-                    self.run(each)
-                return self.state.status if node.items else True
-            case syntax.Chain():
-                return self._chain(node.parts)
-            case syntax.Pipeline():
-                return self._pipeline(node)
-            case syntax.If():
-                return self._if(node.branches, node.otherwise)
-            case syntax.Case():
-                return self._case(node)
-            case syntax.For():
-                words = [f for raw in node.words for f in self.words.fields(raw)] if node.words is not None else None
-                return self._each(node.name, self.state.args if words is None else words, node.body)
-            case syntax.Count():
-                self.words.number(node.start)
-                return self._while(lambda: self._counted(node.test), node.body, node.step)
-            case syntax.While():
-                return self._while(lambda: self._asked(node.condition, node.until), node.body)
-            case syntax.Group():
-                return self._group(node)
-            case syntax.Function():
-                self.state.functions[node.name] = node.body
-                return True
-            case syntax.Test():
-                return self.conditions.double(node.text)
-            case syntax.Sum():
-                return self._counted(node.text)
-
-    # conditions and loops
-
-    def _counted(self, text: str) -> bool | None:
-        if not text.strip():
-            return True
-        number = self.words.number(text)
-        return None if number is None else number != 0
-
-    def _asked(self, condition: syntax.Node, until: bool = False) -> bool | None:
-        self._asking += 1
-        try:
-            found = self.run(condition)
-        finally:
-            self._asking -= 1
-        return found if found is None or not until else not found
-
-    def _chain(self, parts: list[tuple[str, syntax.Node]]) -> bool | None:
-        found: bool | None = True
-        for place, (sign, node) in enumerate(parts):
-            if place + 1 < len(parts):
-                now = lambda node=node: self._guessed(node)  # noqa: E731
-            else:
-                now = lambda node=node: self.run(node)  # noqa: E731
-            if not sign or found is (sign == "&&"):
-                found = now()
-            elif found is None:
-                found = None if self._perhaps(now, "a condition before && or || holds") is not False else None
-        return found
-
-    def _guessed(self, node: syntax.Node) -> bool | None:
-        return self.run(node)
-
-    def _perhaps(self, run: object, reason: str) -> bool | None:
-        """Follows what may happen or not, and keeps what both have in common."""
-        before = self.state.copy()
-        try:
-            found: bool | None = run()  # type: ignore[operator]
-        except (Exit, Return, Leave):
-            self.state.adopt(self._ended(before))
-            return None
-        self.state.merge(before, reason)
-        return found
-
-    def _ended(self, before: State) -> State:
-        """The state when a branch that may be taken has ended the script; what it started may have been."""
-        more = self.state.started[len(before.started) :]
-        before.started += [Started(e.argv, e.env, e.folder, (*e.because, "a condition holds"), e.line) for e in more]
-        return before
-
-    def _if(self, branches: list[tuple[syntax.Sequence, syntax.Sequence]], otherwise: syntax.Sequence) -> bool | None:
-        if not branches:
-            return self.run(otherwise)
-        (condition, body), rest = branches[0], branches[1:]
-        found = self._asked(condition)
-        if found is not None:
-            return self.run(body) if found else self._if(rest, otherwise)
-        return self._fork([lambda: self.run(body), lambda: self._if(rest, otherwise)], _told(condition))
-
-    def _fork(self, ways: list[object], reason: str) -> bool | None:
-        """Follows every way from here, and keeps what those that go on have in common."""
-        before, ends, left = self.state.copy(), [], None
-        for way in ways:
-            self.state.adopt(before)
-            try:
-                way()  # type: ignore[operator]
-            except (Exit, Return, Leave) as leaving:
-                ended = before.copy()
-                more = self.state.started[len(before.started) :]
-                ended.started += more
-                left = (leaving, ended)
-                if isinstance(leaving, Leave) and not leaving.again:
-                    break  # what a loop waits for comes true
-            else:
-                ends.append(self.state.copy())
-        waited = left is not None and isinstance(left[0], Leave) and not left[0].again
-        if left is not None and (waited or not ends):
-            self.state.adopt(left[1])
-            raise left[0]
-        self.state.adopt(ends[0])
-        for other in ends[1:]:
-            self.state.merge(other, reason)
-        if left is not None:
-            lost = left[1].started[len(before.started) :]
-            self.state.started += [Started(e.argv, e.env, e.folder, (*e.because, reason), e.line) for e in lost]
-        return None
-
-    def _case(self, node: syntax.Case) -> bool | None:
-        word = self.words.one(node.word)
-        if marks.is_unknown(word):
-            ways = [lambda body=body: self.run(body) for _, body, _ in node.branches]
-            return self._fork([*ways, lambda: True], f"case {node.word} in") if ways else True
-        text, going = marks.plain(word), False
-        found: bool | None = True
-        for each, body, end in node.branches:
-            if going or any(self._matches(pattern, text) for pattern in each):
-                found = self.run(body)
-                if end not in (";&", ";;&"):
-                    break
-                going = end == ";&"
-        return found
-
-    def _matches(self, raw: str, text: str) -> bool:
-        from launcher.bash.patterns import matches
-
-        return matches(self.words.pattern(raw), text, self.budget)
-
-    def _each(self, name: str, values: list[str], body: syntax.Sequence) -> bool | None:
-        for value in list(values)[:_ROUNDS]:
-            self.words.assign(name, value)
-            if not self._round(body):
-                break
-        return True
-
-    def _while(self, condition: object, body: syntax.Sequence, step: str = "") -> bool | None:
-        for _ in range(_ROUNDS):
-            found = condition()  # type: ignore[operator]
-            if found is False:
-                break
-            if found is None:  # once, perhaps
-                self._perhaps(lambda: self._round(body), "a loop runs")
-                break
-            if not self._round(body):
-                break
-            self.words.number(step)
-        return True
-
-    def _round(self, body: syntax.Sequence) -> bool:
-        """One round of a loop; whether there may be another."""
-        try:
-            self.run(body)
-        except Leave as leave:
-            if leave.levels > 1:
-                raise Leave(leave.levels - 1, leave.again) from None
-            return leave.again
-        return True
+            self.run(parsed)
 
     # commands
 
-    def _group(self, node: syntax.Group) -> bool | None:
+    def group(self, node: tree.Group) -> bool | None:
         if not node.subshell:
             return self.run(node.body)
         with _Apart(self):
@@ -260,7 +84,7 @@ class _Reader(Runner):
             except (Exit, Return, Leave):
                 return None
 
-    def _pipeline(self, node: syntax.Pipeline) -> bool | None:
+    def pipeline(self, node: tree.Pipeline) -> bool | None:
         found: bool | None = True
         given, out = self.given, self.out
         last = len(node.commands) - 1
@@ -287,18 +111,18 @@ class _Reader(Runner):
         try:
             with _Apart(self, keep_started=False):
                 file = re.fullmatch(r"\s*<\s*(\S+)\s*", text)
-                tree = syntax.Parser(text).script()
-                try:
-                    self.run(tree)
-                except (Exit, Return, Leave):
-                    pass
+                parsed = syntax.Parser(text).script()
+                with contextlib.suppress(Exit, Return, Leave):
+                    self.run(parsed)
             found = marks.unknown(f"$({text})") if file else "".join(self.out)
         finally:
             self.out, self._asking = out, asking
         why = marks.reasons(found)
-        return marks.unknown(f"$({text})") if why and why != [f"$({text})"] and not marks.plain(found).strip() else found
+        return (
+            marks.unknown(f"$({text})") if why and why != [f"$({text})"] and not marks.plain(found).strip() else found
+        )
 
-    def _simple(self, node: syntax.Simple) -> bool | None:
+    def simple(self, node: tree.Simple) -> bool | None:
         words = [found for raw in node.words for found in self.words.fields(raw)]
         given = self._input(node.redirections)
         if not words:
@@ -316,7 +140,9 @@ class _Reader(Runner):
             self.state.exported.add(each.name)
         old, self.given = self.given, given if given is not None else self.given
         out = self.out
-        if any(each.operator in (">", ">>", ">|", "&>", "&>>") and not each.word.isdigit() for each in node.redirections):
+        if any(
+            each.operator in (">", ">>", ">|", "&>", "&>>") and not each.word.isdigit() for each in node.redirections
+        ):
             self.out = []
         try:
             return self._command(words, node.line)
@@ -328,7 +154,7 @@ class _Reader(Runner):
                 else:
                     self.state.variables[name] = value
 
-    def _assign(self, each: syntax.Assignment) -> None:
+    def _assign(self, each: tree.Assignment) -> None:
         if each.items is not None:
             held = dict(self.state.arrays.get(each.name, {})) if each.append else {}
             for raw in each.items:
@@ -351,7 +177,7 @@ class _Reader(Runner):
             name = f"{each.name}[0]"
         self.words.assign(name, value)
 
-    def _input(self, redirections: list[syntax.Redirection]) -> str | None:
+    def _input(self, redirections: list[tree.Redirection]) -> str | None:
         for each in redirections:
             if each.operator == "<<<":
                 return self.words.one(each.word) + "\n"
@@ -379,7 +205,9 @@ class _Reader(Runner):
             return True if name != "grep" else bool(output)
         if name.startswith("python") and _NPU.fullmatch(" ".join(words[1:])):
             npu = os.path.exists("/dev/davinci_manager")  # noqa: PTH110 (never raises)
-            self.notes.append(f"{'an' if npu else 'no'} Ascend NPU is here, so torch_npu is taken as {'there' if npu else 'missing'}")
+            self.notes.append(
+                f"{'an' if npu else 'no'} Ascend NPU is here, so torch_npu is taken as {'there' if npu else 'missing'}"
+            )
             return npu
         self.state.started.append(Started(tuple(words), self.state.env(), self.state.folder, (), line))
         self.out.append(marks.unknown(f"$({' '.join(map(marks.plain, words))})"))
@@ -407,10 +235,8 @@ class _Reader(Runner):
             self.state.arrays["BASH_SOURCE"] = {"0": path}
             kept = self.state.exported | set(self.state.given)
             self.state.variables = {n: v for n, v in self.state.variables.items() if n in kept or n in ("0", "HOME")}
-            try:
+            with contextlib.suppress(Exit, Return, Leave):
                 self.source(text)
-            except (Exit, Return, Leave):
-                pass
         return (True,)
 
     def _call(self, name: str, args: list[str]) -> bool | None:
@@ -435,7 +261,7 @@ class _Reader(Runner):
     def file(self, path: str) -> str | None:
         """The text of another script; None where there is none."""
         try:
-            if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
+            if not Path(path).is_file() or Path(path).stat().st_size > _LARGEST:
                 return None
             return Path(path).read_text("utf-8", errors="replace")
         except (OSError, ValueError):
@@ -457,20 +283,3 @@ class _Apart:
         self._reader.state.status = status
         if self._keep:
             self._reader.state.started = started
-
-
-def _told(condition: syntax.Node) -> str:
-    """A condition for a person."""
-    match condition:
-        case syntax.Sequence() if condition.items:
-            return _told(condition.items[-1])
-        case syntax.Simple():
-            return " ".join(condition.words)
-        case syntax.Test():
-            return f"[[ {condition.text.strip()} ]]"
-        case syntax.Pipeline():
-            return ("! " if condition.negated else "") + " | ".join(map(_told, condition.commands))
-        case syntax.Chain():
-            return " ".join(f"{sign} {_told(node)}".strip() for sign, node in condition.parts)
-        case _:
-            return "a condition"

@@ -5,6 +5,7 @@ and what is not there is recorded, too. Where the system has bubblewrap or unpri
 this machine are read-only for it and there is no network.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -87,9 +88,7 @@ def record(text: str, folder: str, path: str | None, args: Sequence[str], enviro
 
 
 def _fill(stubs: Path, records: Path, bash: str) -> None:
-    text = _RECORD.format(
-        bash=bash, records=records, env=shutil.which("env"), mv=shutil.which("mv"), unknown=_UNKNOWN
-    )
+    text = _RECORD.format(bash=bash, records=records, env=shutil.which("env"), mv=shutil.which("mv"), unknown=_UNKNOWN)
     for name in _STUBS:
         (stubs / name).write_text(text, "utf-8")
         (stubs / name).chmod(0o755)
@@ -126,10 +125,8 @@ def _run(command: list[str], folder: Path, env: Mapping[str, str]) -> None:
         except subprocess.TimeoutExpired:
             raise UserError(f"the script did not end within {LIMIT_S} s, though its programs do nothing") from None
         finally:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it left in the background
-            except ProcessLookupError:
-                pass
 
 
 def _started(record: Path, empty: str, folder: str, given: Mapping[str, str]) -> Started:

@@ -1,13 +1,30 @@
-"""The commands of a bash script as a tree. Words stay as they are written; `words` expands them.
+"""The text of a bash script into the tree of its commands.
 
-The reader forgives: what is not closed ends with the text, and a stray word is passed over.
+It forgives: what is not closed ends with the text, and a stray word is passed over.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from launcher.bash.scanning import BLANK, TORN, end_of_word, past
+from launcher.bash.tree import (
+    Assignment,
+    Case,
+    Chain,
+    Count,
+    For,
+    Function,
+    Group,
+    If,
+    Node,
+    Pipeline,
+    Redirection,
+    Sequence,
+    Simple,
+    Sum,
+    Test,
+    While,
+)
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]=]*)\])?(\+?)=")
 _REDIRECTION = re.compile(r"(?:\d+|\{\w+\})?(<<<|<<-?|<>|>>|>\||[<>]&|<|>)|(&>>?)")
@@ -15,122 +32,6 @@ _OPERATOR = re.compile(r"&&|\|\||;;&|;&|;;|\|&|[;&|()\n]")
 _DECLARES = ("export", "declare", "local", "readonly", "typeset")
 _CLOSES = ("then", "do", "done", "fi", "else", "elif", "esac", "}", ")")
 _DEEPEST = 50
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """`NAME=value`, `NAME[index]+=value`, or `NAME=(items)`."""
-
-    name: str
-    index: str | None
-    append: bool
-    value: str
-    items: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Redirection:
-    """`>file`, `<<<word`; of a here-document `word` is the text, and `literal` says that nothing in it expands."""
-
-    operator: str
-    word: str
-    literal: bool = False
-
-
-@dataclass
-class Simple:
-    """Assignments, words and redirections. Arrays that `declare` is given are assignments here, too."""
-
-    assignments: list[Assignment] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-    redirections: list[Redirection] = field(default_factory=list)
-    line: int = 0
-
-
-@dataclass
-class Pipeline:
-    commands: "list[Node]"
-    negated: bool = False
-
-
-@dataclass
-class Chain:
-    """Pipelines that `&&` and `||` connect; the first has no operator."""
-
-    parts: "list[tuple[str, Node]]"
-
-
-@dataclass
-class Sequence:
-    items: "list[Node]" = field(default_factory=list)
-
-
-@dataclass
-class If:
-    branches: "list[tuple[Sequence, Sequence]]"
-    otherwise: Sequence
-
-
-@dataclass
-class For:
-    """`for NAME in WORDS`; without words those of "$@"."""
-
-    name: str
-    words: list[str] | None
-    body: Sequence
-
-
-@dataclass
-class Count:
-    """`for ((start; test; step))`."""
-
-    start: str
-    test: str
-    step: str
-    body: Sequence
-
-
-@dataclass
-class While:
-    condition: Sequence
-    body: Sequence
-    until: bool
-
-
-@dataclass
-class Case:
-    word: str
-    branches: list[tuple[list[str], Sequence, str]]
-
-
-@dataclass
-class Group:
-    body: Sequence
-    subshell: bool
-    redirections: list[Redirection] = field(default_factory=list)
-
-
-@dataclass
-class Function:
-    name: str
-    body: "Node"
-
-
-@dataclass
-class Test:
-    """`[[ ... ]]`: the text between."""
-
-    text: str
-
-
-@dataclass
-class Sum:
-    """`(( ... ))`: the text between."""
-
-    text: str
-
-
-Node = Simple | Pipeline | Chain | Sequence | If | For | Count | While | Case | Group | Function | Test | Sum
 
 
 class Parser:

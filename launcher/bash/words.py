@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from launcher.bash import marks, patterns
 from launcher.bash.arithmetic import Arithmetic, NotANumber
@@ -37,6 +37,7 @@ class Words:
 
     def __init__(self, state: State, budget: Budget, run: Callable[[str], str]) -> None:
         self.state, self.budget, self._run = state, budget, run
+        self._unset: dict[str, None] = {}  # variables that arithmetic took for 0
 
     def fields(self, raw: str) -> list[str]:
         """The words that one word becomes."""
@@ -60,6 +61,7 @@ class Words:
         text = self.text(raw)
         if marks.is_unknown(text):
             return None
+        self._unset |= dict.fromkeys(marks.unset_names(text))
         seen: list[str] = []
 
         def get(name: str) -> str:
@@ -67,6 +69,7 @@ class Words:
             value = self._element(base, index.rstrip("]")) if index else self.state.variables.get(base)
             if value is None or marks.is_unknown(value):
                 seen.append(value or "")
+            self._unset |= dict.fromkeys([name] if value is None else marks.unset_names(value))
             return marks.plain(value or "")
 
         try:
@@ -147,7 +150,9 @@ class Words:
             if letter == "'":
                 yield _Piece(raw[at + 1 : end - 1] if raw.endswith("'", at + 1, end) else raw[at + 1 : end], "quoted")
             elif raw.startswith("$'", at):
-                yield _Piece(re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), raw[at + 2 : end - 1]), "quoted")
+                yield _Piece(
+                    re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), raw[at + 2 : end - 1]), "quoted"
+                )
             elif letter in "$`":
                 end, pieces = self._dollar(raw, at, quoted=False)
                 yield from pieces
@@ -183,8 +188,10 @@ class Words:
         kind = "quoted" if quoted else "value"
         if raw.startswith("$((", at) and raw.startswith("))", (end := end_of_part(raw, at)) - 2):
             text = raw[at + 3 : end - 2]
+            self._unset.clear()
             number = self.number(text)
-            return end, [_Piece(marks.unknown(f"$(({text}))") if number is None else str(number), kind)]
+            left = "".join(map(marks.unset, self._unset))
+            return end, [_Piece(marks.unknown(f"$(({text}))") if number is None else f"{number}{left}", kind)]
         if raw[at] == "`" or raw.startswith("$(", at):
             end = end_of_part(raw, at)
             text = raw[at + 1 : end - 1].replace("\\`", "`") if raw[at] == "`" else raw[at + 2 : end - 1]
@@ -298,8 +305,11 @@ class Words:
 
     def _operated(self, value: str, rest: str) -> str | None:
         """`#`, `%` (a beginning or an end cut off), `/` (replaced), `^`, `,` (upper or lower case), `:` (a part)."""
-        if marks.is_marked(value):
+        if marks.is_unknown(value):
             return marks.derived(value)
+        if left := marks.kept(value):
+            found = self._operated(marks.plain(value), rest)
+            return None if found is None else found + left
         match = re.match(r"##?|%%?|//|/#|/%|/|\^\^?|,,?|:", rest)
         if match is None:
             return None
@@ -383,7 +393,7 @@ def _braces(raw: str) -> list[str]:
 def _parts(raw: str, start: int, end: int, commas: list[int]) -> list[str]:
     if commas:
         edges = [start, *commas, end]
-        return [raw[one + 1 : other] for one, other in zip(edges, edges[1:], strict=False)]
+        return [raw[one + 1 : other] for one, other in pairwise(edges)]
     if found := _RANGE.fullmatch(raw[start + 1 : end]):
         letters = found[4] is not None
         first, last = (ord(found[4]), ord(found[5])) if letters else (int(found[1]), int(found[2]))

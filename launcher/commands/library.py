@@ -74,7 +74,8 @@ def import_(
         bool, typer.Option("--lossy", help="Import it although the preset would train differently.")
     ] = False,
     run: Annotated[
-        bool, typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called.")
+        bool,
+        typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the preset (default: the script's name).")] = None,

@@ -151,7 +151,7 @@ def _program(draft: _Draft, name: str, value: str) -> None:
 def _doubt(key: str, value: str, draft: _Draft) -> None:
     """A value that is known only in part; empty variables are asked for."""
     if marks.is_unknown(value):
-        why = ', '.join(dict.fromkeys(marks.reasons(value)))
+        why = ", ".join(dict.fromkeys(marks.reasons(value)))
         draft.losses.append(f"{key} is known only when the script runs: {why}")
     else:
         draft.missing |= dict.fromkeys(marks.unset_names(value))
@@ -179,7 +179,9 @@ def _add(word: str, draft: _Draft) -> None:
     except UserError as error:
         why = str(error).removeprefix(f"snapshot of {draft.name}: ")
         secret = "looks like a secret" in why
-        (draft.notes if secret else draft.losses).append(f"left out: {why}" if key in why else f"left out: {key}: {why}")
+        (draft.notes if secret else draft.losses).append(
+            f"left out: {why}" if key in why else f"left out: {key}: {why}"
+        )
 
 
 def _setting(word: str, folder: Path, name: str) -> Layer:
@@ -232,7 +234,9 @@ def _from_folder(draft: _Draft) -> Any:
         return path not in located and path[0] != "program" and any(map(relative, _texts(entry.value)))
 
     def relative(text: str) -> bool:
-        return bool(_FILE.match(text)) or ("/" in text and not text.startswith(("/", "~")) and os.path.exists(draft.folder / text))  # noqa: PTH110
+        return bool(_FILE.match(text)) or (
+            "/" in text and not text.startswith(("/", "~")) and (draft.folder / text).exists()
+        )
 
     return asked
 
@@ -252,7 +256,12 @@ def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
     theirs = EffectiveConfig(settings={key: s for key, s in seen.settings.items() if s.source in ("field", "override")})
     names = []
     for spec in FIELDS.values():
-        if spec.path in given or not spec.key or spec.name in _OWN_DEFAULTS or (spec.default is None and not spec.follows):
+        if (
+            spec.path in given
+            or not spec.key
+            or spec.name in _OWN_DEFAULTS
+            or (spec.default is None and not spec.follows)
+        ):
             continue
         if spec.key.startswith("critic.") and seen.get(ESTIMATOR) in ESTIMATORS.keys() - {"gae"}:
             continue

@@ -122,7 +122,7 @@ def _driver(words: Sequence[str]) -> int | None:
             name = word.removesuffix(".py").replace("/", ".").rpartition(".")[2]
             ours = any(_OF_PPO.match(each) for each in words[place + 1 :])
             return place + 1 if name.startswith("main_ppo") or ours else None
-        if words[place - 1] == "-c" or "=" in word and not word.startswith("-"):
+        if words[place - 1] == "-c" or ("=" in word and not word.startswith("-")):
             return None
     return None
 

@@ -25,8 +25,8 @@ from launcher.preset.files import load_text
 from launcher.preset.importer import OURS, Lossy, from_script
 from launcher.preset.schema import BY_KEY
 from launcher.preset.script import Source
-from launcher.verl_config import ENGINE
 from launcher.preset.translate import Launch, RunFolders, build
+from launcher.verl_config import ENGINE
 
 _FOLDERS = RunFolders.below(Path("/runs/measured"))
 _NAMES = ("trainer.experiment_name", "trainer.project_name")
@@ -158,7 +158,11 @@ def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator
     defaults = EffectiveConfig()
     estimator = theirs.get("algorithm.adv_estimator", "gae")
     for key in {**theirs, **ours}:
-        if key in _IGNORED or key.startswith("hydra.run") or (key.startswith("critic.") and estimator in _WITHOUT_CRITIC):
+        if (
+            key in _IGNORED
+            or key.startswith("hydra.run")
+            or (key.startswith("critic.") and estimator in _WITHOUT_CRITIC)
+        ):
             continue
         if key in _NAMES:
             continue

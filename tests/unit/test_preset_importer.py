@@ -311,15 +311,15 @@ def test_another_trainer_and_another_configuration_are_kept_and_run():
     )
     program = preset.program
     assert (program.entry_point, program.folder) == ("recipe.dapo.main_dapo", "/data/project/fork")
-    launch = build(
-        restored(preset), version="0.9.1", folders=RunFolders.below(HERE), python="python3", environ={}
-    )
+    launch = build(restored(preset), version="0.9.1", folders=RunFolders.below(HERE), python="python3", environ={})
     assert launch.argv[:5] == ["python3", "-u", "-m", "recipe.dapo.main_dapo", "--config-name=dapo"]
     assert launch.argv[5] == "model_engine=megatron"  # before the keys of its files
     assert launch.cwd == "/data/project/fork"
     passed = set(launch.argv)
     assert {"algorithm.adv_estimator=gigpo", "env.env_name=alfworld", "++critic.ppo_epochs=0"} <= passed
-    assert not {word for word in passed if word.startswith(("trainer.max_", "critic.model"))}  # its defaults are its own
+    assert not {
+        word for word in passed if word.startswith(("trainer.max_", "critic.model"))
+    }  # its defaults are its own
 
 
 def restored(preset):
@@ -330,14 +330,15 @@ def test_functions_conditions_loops_and_option_parsers_are_followed():
     preset, notes = imported(
         """
         while [[ $# -gt 0 ]]; do case "$1" in --lr) LR="$2"; shift 2;; *) shift;; esac; done
-        DEVICES=0,1,2,3; GPUS=(0 1); IFS=',' read -ra NODES <<< "a,b,c"
+        SUM=0; DEVICES=0,1,2,3; GPUS=(0 1); IFS=',' read -ra NODES <<< "a,b,c"
         case "${DEVICE:-gpu}" in npu) BATCH=8;; gpu) BATCH=16;; esac
         if [ -n "$LONG" ] || (( BATCH > 20 )); then LENGTH=4096; elif [[ $BATCH == 1* ]]; then LENGTH=512; fi
         for size in $(seq 1 3); do SUM=$((SUM + size)); done
         launch() { local n=$1; shift; python -m verl.trainer.main_ppo data.train_batch_size=$BATCH "$@" \\
             actor_rollout_ref.rollout.n=$n; }
         launch 5 trainer.total_epochs=$SUM data.max_response_length=$LENGTH trainer.nnodes=${#NODES[@]} \\
-            trainer.n_gpus_per_node=$(echo $DEVICES | awk -F',' '{print NF}') actor_rollout_ref.actor.optim.lr=${LR:-2e-6} \\
+            trainer.n_gpus_per_node=$(echo $DEVICES | awk -F',' '{print NF}') \\
+            actor_rollout_ref.actor.optim.lr=${LR:-2e-6} \\
             actor_rollout_ref.rollout.tensor_model_parallel_size=${#GPUS[@]} "${@:1}"
         """
     )
@@ -438,7 +439,7 @@ _LINES = st.lists(
             "B=${A#1}",
             "B=${A/1/2}",
             "A=$((${#B} + 1))",
-            "if [ -z \"$A\" ]; then B=e; elif [[ $A == 1* ]]; then B=f; else B=g; fi",
+            'if [ -z "$A" ]; then B=e; elif [[ $A == 1* ]]; then B=f; else B=g; fi',
             "case $A in 1*) B=h;; '') B=i;& *) B=j;; esac",
             "for A in $B k; do B=$B$A; done",
             "f() { local A=l; B=$A$1; }; f m",
@@ -466,7 +467,9 @@ def test_scripts_mean_what_they_mean_to_bash(lines):
     before = "\n".join(lines)
     words = '"a=$A" "b=$B" $A "${L[@]}" "$@"'
     found = parse(Source(f"{before}\npython -m verl.trainer.main_ppo x.y=1 {words}", HERE))
-    assert [plain(word) for word in found.overrides[1:]] == [each.strip() for each in shell_words(f"{before}\nshow {words}") if each.strip()]
+    assert [plain(word) for word in found.overrides[1:]] == [
+        each.strip() for each in shell_words(f"{before}\nshow {words}") if each.strip()
+    ]
 
 
 @pytest.mark.slow

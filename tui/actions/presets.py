@@ -80,9 +80,7 @@ async def import_preset(app: App[Any]) -> None:
         if not await app.push_screen_wait(question):
             return
         lossy = True
-    made = await ask_and_do(
-        app, "Import as preset", name, lambda new: add_script(source, new, lossy=lossy), taken
-    )
+    made = await ask_and_do(app, "Import as preset", name, lambda new: add_script(source, new, lossy=lossy), taken)
     if made is None:
         return
     path, found = made
