@@ -24,7 +24,7 @@ LIMIT_S = 20
 _MOST = 10_000_000  # bytes that are read of the records
 _REAL = (
     *("awk", "basename", "bash", "cat", "cut", "date", "dirname", "env", "expr", "false", "gawk", "getopt", "grep"),
-    *("egrep", "fgrep", "head", "hostname", "id", "mawk", "mkdir", "mktemp", "nohup", "nproc", "paste", "printf"),
+    *("egrep", "fgrep", "head", "hostname", "id", "mawk", "mkdir", "nohup", "nproc", "paste", "printf"),
     *("readlink", "realpath", "rev", "sed", "seq", "sh", "sort", "tac", "tail", "tee", "tr", "true", "uname", "uniq"),
     *("wc", "whoami", "xargs", "timeout", "touch", "jq", "bc"),
 )
@@ -34,7 +34,7 @@ _STUBS = (
     *("python", "python2", "python3", "python3.10", "python3.11", "python3.12", "torchrun", "accelerate", "deepspeed"),
     *("ray", "uv", "pip", "pip3", "conda", "mamba", "git", "wget", "curl", "ssh", "scp", "rsync", "docker", "srun"),
     *("sbatch", "mpirun", "nvidia-smi", "npu-smi", "rocm-smi", "huggingface-cli", "hf", "wandb", "sudo", "su", "kill"),
-    *("pkill", "killall", "rm", "mv", "cp", "ln", "chmod", "chown", "apt", "apt-get", "sleep", "ping", "nc"),
+    *("pkill", "killall", "mktemp", "rm", "mv", "cp", "ln", "chmod", "chown", "apt", "apt-get", "sleep", "ping", "nc"),
 )
 
 _UNKNOWN = "PPO-TUI-UNKNOWN"

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
 
-from launcher.bash import marks, patterns
+from launcher.bash import braces, marks, patterns
 from launcher.bash.arithmetic import Arithmetic, NotANumber
 from launcher.bash.marks import Budget
 from launcher.bash.scanning import end_of_part, past_double
@@ -14,8 +13,6 @@ from launcher.bash.state import State
 _NAME = re.compile(r"\w+|[@*#?$!-]")
 _PARAMETER = re.compile(r"(!?)(#?)(\w+|[@*#?$!-])(?:\[((?:[^\[\]]|\[[^\]]*\])*)\])?(.*)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "e": "\033", "0": ""}
-_RANGE = re.compile(r"(-?\d{1,6})\.\.(-?\d{1,6})(?:\.\.(-?\d{1,4}))?|([A-Za-z])\.\.([A-Za-z])")
-_MOST = 10_000  # words of a brace
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Words:
 
     def fields(self, raw: str) -> list[str]:
         """The words that one word becomes."""
-        return [found for each in _braces(raw) for found in self._fields(each)]
+        return [found for each in braces.words_of(raw) for found in self._fields(each)]
 
     def one(self, raw: str) -> str:
         """The word without being cut: the right side of an assignment."""
@@ -358,46 +355,3 @@ def _operands(word: str) -> tuple[str, str]:
             return word[:at], word[at + 1 :]
         at = at + 2 if word[at] == "\\" else end_of_part(word, at) if word[at] in "'\"$`" else at + 1
     return word, ""
-
-
-def _braces(raw: str) -> list[str]:
-    """`{a,b}` and `{1..3}` outside of quotes, each as a word of its own."""
-    at, start = 0, -1
-    depth = 0
-    commas: list[int] = []
-    while at < len(raw):
-        letter = raw[at]
-        if letter == "\\":
-            at += 2
-            continue
-        if letter in "'\"`$":
-            at = end_of_part(raw, at)
-            continue
-        if letter == "{":
-            depth += 1
-            if depth == 1:
-                start, commas = at, []
-        elif letter == "," and depth == 1:
-            commas.append(at)
-        elif letter == "}" and depth:
-            depth -= 1
-            if depth == 0 and (parts := _parts(raw, start, at, commas)):
-                before, after = raw[:start], raw[at + 1 :]
-                rests = _braces(after)
-                inner = [each for part in parts for each in _braces(part)]
-                return list(islice((before + part + rest for part in inner for rest in rests), _MOST))
-        at += 1
-    return [raw]
-
-
-def _parts(raw: str, start: int, end: int, commas: list[int]) -> list[str]:
-    if commas:
-        edges = [start, *commas, end]
-        return [raw[one + 1 : other] for one, other in pairwise(edges)]
-    if found := _RANGE.fullmatch(raw[start + 1 : end]):
-        letters = found[4] is not None
-        first, last = (ord(found[4]), ord(found[5])) if letters else (int(found[1]), int(found[2]))
-        step = abs(int(found[3] or 1)) or 1
-        numbers = list(range(first, last + 1, step) if first <= last else range(first, last - 1, -step))[:_MOST]
-        return [chr(each) if letters else str(each) for each in numbers]
-    return []
