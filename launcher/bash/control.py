@@ -24,6 +24,7 @@ class Control(ABC):
     budget: Budget
     words: Words
     conditions: Conditions
+    early: list[tuple[Return | Leave, State, str]]
     _asking: int
 
     @abstractmethod
@@ -104,22 +105,9 @@ class Control(ABC):
                 self._perhaps(partial(self.run, node), f"what stands before {sign} tells")
         return found
 
-    def _perhaps(self, run: Way, reason: str) -> bool | None:
+    def _perhaps(self, run: Way, reason: str) -> None:
         """Follows what may happen or not, and keeps what both have in common."""
-        before = self.state.copy()
-        try:
-            found: bool | None = run()
-        except (Exit, Return, Leave):
-            self.state.adopt(self._ended(before))
-            return None
-        self.state.merge(before, reason)
-        return found
-
-    def _ended(self, before: State) -> State:
-        """The state when a branch that may be taken has ended the script; what it started may have been."""
-        more = self.state.started[len(before.started) :]
-        before.started += [Started(e.argv, e.env, e.folder, (*e.because, "a condition holds"), e.line) for e in more]
-        return before
+        self._fork([run, lambda: True], reason)
 
     def _if(self, branches: list[tuple[tree.Sequence, tree.Sequence]], otherwise: tree.Sequence) -> bool | None:
         if not branches:
@@ -128,41 +116,59 @@ class Control(ABC):
         found = self._asked(condition)
         if found is not None:
             return self.run(body) if found else self._if(rest, otherwise)
-        return self._fork([lambda: self.run(body), lambda: self._if(rest, otherwise)], told(condition))
+        self._fork([lambda: self.run(body), lambda: self._if(rest, otherwise)], told(condition))
+        return None
 
-    def _fork(self, ways: list[Way], reason: str) -> bool | None:
-        """Follows every way from here, and keeps what those that go on have in common."""
-        before, ends, left = self.state.copy(), [], None
+    def _fork(self, ways: list[Way], reason: str) -> None:
+        """Follows every way from here, and keeps what those that go on have in common.
+
+        The state of one that leaves a loop or a function waits in `early` for the end of that.
+        """
+        before, ends, exits = self.state.copy(), [], []
         for way in ways:
             self.state.adopt(before)
             try:
                 way()
-            except (Exit, Return, Leave) as leaving:
-                ended = before.copy()
-                more = self.state.started[len(before.started) :]
-                ended.started += more
-                left = (leaving, ended)
-                if isinstance(leaving, Leave) and not leaving.again:
-                    break  # what a loop waits for comes true
+            except Exit:
+                exits.append(self.state.copy())
+            except (Return, Leave) as leaving:
+                self.early.append((leaving, self.state.copy(), reason))
             else:
                 ends.append(self.state.copy())
-        waited = left is not None and isinstance(left[0], Leave) and not left[0].again
-        if left is not None and (waited or not ends):
-            self.state.adopt(left[1])
-            raise left[0]
+        if not ends:
+            if len(exits) == len(ways):
+                self.state.adopt(exits[0])
+                raise Exit
+            last, state, _ = self.early.pop()
+            self.state.adopt(state)
+            raise last
         self.state.adopt(ends[0])
         for other in ends[1:]:
             self.state.merge(other, reason)
-        if left is not None:
-            lost = left[1].started[len(before.started) :]
+        for each in exits:
+            lost = each.started[len(before.started) :]
             self.state.started += [Started(e.argv, e.env, e.folder, (*e.because, reason), e.line) for e in lost]
-        return None
+
+    def _joined(self, kind: type[Return] | type[Leave], since: int, *, ended: bool) -> list[Return | Leave]:
+        """Takes the states that have waited for the end of a loop or a function, and keeps what is common to all.
+
+        With `ended` the way that did not leave early ended the script, and does not count.
+        """
+        mine = [each for each in self.early[since:] if isinstance(each[0], kind)]
+        self.early[since:] = [each for each in self.early[since:] if not isinstance(each[0], kind)]
+        for place, (_, state, reason) in enumerate(mine):
+            if ended and place == 0:
+                self.state.adopt(state)
+            else:
+                self.state.merge(state, reason)
+        return [each[0] for each in mine]
 
     def _case(self, node: tree.Case) -> bool | None:
         word = self.words.one(node.word)
         if marks.is_unknown(word):
             ways: list[Way] = [partial(self.run, body) for _, body, _ in node.branches]
-            return self._fork([*ways, lambda: True], f"case {node.word} in") if ways else True
+            self._fork([*ways, lambda: True], f"case {node.word} in")
+            return None
         text, going = marks.plain(word), False
         found: bool | None = True
         for each, body, end in node.branches:
@@ -198,13 +204,19 @@ class Control(ABC):
 
     def _round(self, body: tree.Sequence) -> bool:
         """One round of a loop; whether there may be another."""
+        since, again = len(self.early), True
         try:
             self.run(body)
         except Leave as leave:
             if leave.levels > 1:
                 raise Leave(leave.levels - 1, leave.again) from None
-            return leave.again
-        return True
+            again = leave.again
+        except Exit:
+            if not self._joined(Leave, since, ended=True):
+                raise
+            return False  # what the loop waits for comes true
+        left = self._joined(Leave, since, ended=False)
+        return again and all(isinstance(each, Leave) and each.again for each in left)
 
 
 def told(condition: tree.Node) -> str:

@@ -56,6 +56,7 @@ class _Reader(Control, Runner):
         self.given = ""  # the standard input
         self.notes: list[str] = []
         self.said = ""
+        self.early = []
         self._asking = 0
 
     def script(self, text: str) -> None:
@@ -202,7 +203,7 @@ class _Reader(Control, Runner):
         output = programs.printed(words, self.given, self.state.folder)
         if output is not None:
             self.out.append(output)
-            return True if name != "grep" else bool(output)
+            return True if name != "grep" else None if marks.is_unknown(output) else bool(output)
         if name.startswith("python") and _NPU.fullmatch(" ".join(words[1:])):
             npu = os.path.exists("/dev/davinci_manager")  # noqa: PTH110 (never raises)
             self.notes.append(
@@ -243,10 +244,18 @@ class _Reader(Control, Runner):
         outer, self.state.args = self.state.args, list(args)
         hidden = dict(self.state.variables)
         self.state.variables.pop("\nlocal", None)
+        since = len(self.early)
         try:
-            self.run(self.state.functions[name])
-        except Return as end:
-            self.state.status = end.status
+            try:
+                self.run(self.state.functions[name])
+            except Return as end:
+                self.state.status = end.status
+            except Exit:
+                if not self._joined(Return, since, ended=True):
+                    raise
+                self.state.status = None
+            if self._joined(Return, since, ended=False):
+                self.state.status = None
         finally:
             for each in self.state.variables.pop("\nlocal", "").split():
                 if each in hidden:
@@ -275,11 +284,12 @@ class _Apart:
         self._reader, self._keep = reader, keep_started
 
     def __enter__(self) -> None:
-        self._before = self._reader.state.copy()
+        self._before, self._early = self._reader.state.copy(), len(self._reader.early)
 
     def __exit__(self, *_: object) -> None:
         started, status = self._reader.state.started, self._reader.state.status
         self._reader.state.adopt(self._before)
+        del self._reader.early[self._early :]
         self._reader.state.status = status
         if self._keep:
             self._reader.state.started = started

@@ -358,6 +358,9 @@ def test_functions_conditions_loops_and_option_parsers_are_followed():
         ("if nvidia-smi; then B=8; else B=16; fi\nRUN data.train_batch_size=$B", "B, set where nvidia-smi"),
         ("for b in 8 16; do RUN data.train_batch_size=$b; done", "2 different veRL commands"),
         ("if ray status; then RUN data.seed=1; else RUN data.seed=2; fi", "started differently if: ray status"),
+        ("f() { if nvidia-smi; then B=8; return 0; fi; B=16; }\nf\nRUN data.train_batch_size=$B", "B, set where"),
+        ("f() { if nvidia-smi; then return 0; fi; return 1; }\nB=8; if f; then B=16; fi\nRUN data.seed=$B", "B, set"),
+        ("for i in 1 2; do nvidia-smi -i $i | grep -q x || continue; A+=$i; done\nRUN data.seed=$A", "A, set where"),
         ("RUN data.seed=1 oops", "not KEY=VALUE: oops"),
         ("RUN data.seed=1 trainer.resume_mode=resume_path", "continue a checkpoint"),
         ("RUN data.seed=1\nlaunch.py --x data.seed=2", "launch.py --x data.seed=2, which sets data.seed"),
@@ -369,6 +372,15 @@ def test_what_would_train_differently_is_refused(script, loss):
         from_script(source, "mine")
     assert any(loss in each for each in refused.value.losses)
     assert any(loss in note for note in from_script(source, "mine", lossy=True).notes)
+
+
+def test_what_a_script_waits_for_comes_true():
+    wait = "wait_for() { i=0; while [ $i -lt 9 ]; do if curl x; then return 0; fi; ((i++)); done; return 1; }\n"
+    preset, _ = imported(
+        f"{wait}if ! wait_for; then exit 1; fi\nfor i in 1 2; do if curl y; then break; fi\n"
+        "if [ $i = 2 ]; then exit 1; fi; done\npython -m verl.trainer.main_ppo data.seed=3"
+    )
+    assert preset.data.seed == 3
 
 
 def test_arguments_and_variables_behind_the_script_answer():
