@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from launcher.algorithms import ESTIMATORS
 from launcher.errors import UserError
 from launcher.preset import defaults, hydra, versions
 from launcher.preset.schema import FIELDS
@@ -41,6 +42,7 @@ BUILT_IN_REWARDS = ("gsm8k", "math")
 
 _STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 _REWARD_NAME = "reward.custom_reward_function.name"
+_WITHOUT_CRITIC = ESTIMATORS.keys() - {"gae"}
 _Config = TypeVar("_Config", bound="EffectiveConfig")
 
 Source = Literal["default", "field", "derived", "override", "ppo-tui"]
@@ -270,7 +272,7 @@ def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
     dropped = set()
     if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
         dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
-    if ESTIMATOR in wanted and wanted[ESTIMATOR].value != "gae" and not _critic_on(wanted):
+    if ESTIMATOR in wanted and wanted[ESTIMATOR].value in _WITHOUT_CRITIC and not _critic_on(wanted):
         dropped |= {key for key in wanted if key.startswith("critic.")}
     if versions.number(version) < (0, 8, 0):
         dropped.add(_STORAGE)  # there is no TransferQueue
@@ -286,6 +288,8 @@ def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
             name = versions.at(key, version)
         except UserError as error:
             missing.append(str(error))
+            if setting.source == "override":
+                named[key] = setting  # of a fork, where what veRL itself lacks may be known
         else:
             added = versions.unlisted(key, version)
             named[name] = dataclasses.replace(setting, prefix="+") if added else setting

@@ -8,6 +8,7 @@ from launcher.preset.critic import Critic, Ref
 from launcher.preset.fields import Group, Spec, specs, verl
 from launcher.preset.objective import Advantage, Correction, Filter, Kl
 from launcher.preset.policy import Actor, Model
+from launcher.preset.program import Program
 from launcher.preset.rollout import Rollout
 from launcher.preset.task import Data, Reward
 
@@ -39,6 +40,7 @@ class Preset(Group):
     reward: Reward = Reward()
     trainer: Trainer = Trainer()
     cluster: Cluster = Cluster()
+    program: Program = Program()
     health: dict[str, Any] = verl("Limits of the health rules and actions on alerts.", key="", default={})
     env: dict[str, str] = verl(
         "Environment variables for veRL; export secrets in the shell instead.", key="", default={}

@@ -15,7 +15,6 @@ from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.verl_config import RAY
 
-MODULE = "verl.trainer.main_ppo"
 NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
 _FILE_LOGGER = (0, 7, 1)  # before, it loses lines and dies of numpy numbers
 
@@ -42,13 +41,15 @@ class Launch:
     """What starts the driver.
 
     `env` is laid over the environment of whoever starts it, after the names in `unset` were taken out of it;
-    it holds no secrets. `keys` are the veRL keys in `argv` with their values.
+    it holds no secrets. `keys` are the veRL keys in `argv` with their values. `cwd` is the folder to start it in
+    where that matters.
     """
 
     argv: list[str]
     env: dict[str, str]
     unset: list[str]
     keys: dict[str, Any]
+    cwd: str | None = None
 
 
 def build(
@@ -74,9 +75,9 @@ def build(
         argv=[
             str(python),
             "-u",
-            "-m",
-            MODULE,
-            *(f"{setting.prefix}{key}={hydra.quote(setting.value)}" for key, setting in passed.items()),
+            *preset.program.command,
+            *preset.program.options,
+            *(_override(key, setting) for key, setting in passed.items()),
             # Hydra's own notes (config, overrides, log) belong to the run, not to the working directory.
             f"hydra.run.dir={hydra.quote(str(folders.hydra))}",
             "hydra.output_subdir=config",
@@ -84,7 +85,13 @@ def build(
         env=env,
         unset=[] if preset.cluster.address else ["RAY_ADDRESS"],
         keys={key: setting.value for key, setting in passed.items()},
+        cwd=preset.program.folder,
     )
+
+
+def _override(key: str, setting: Setting) -> str:
+    """One word of the command; `~key` takes a key out."""
+    return f"~{key}" if setting.prefix == "~" else f"{setting.prefix}{key}={hydra.quote(setting.value)}"
 
 
 def settings(
@@ -102,7 +109,7 @@ def settings(
     versions.check(version)
     preset = loaded.preset
     missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
-    if missing:
+    if missing and not preset.program.is_foreign:
         raise UserError(
             f"preset {loaded.name} does not set {' or '.join(missing)}; set it in the preset or as KEY=VALUE"
         )
@@ -121,9 +128,12 @@ def settings(
                 "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME"
             )
     derived = _derived(preset, version, experiment or loaded.name)
-    wanted = {**of_fields(values), **derived, **ours, **_ray(preset, env), **overrides}
+    fields = of_fields(values)
+    if preset.program.is_foreign:  # its configuration may have other defaults
+        fields = {key: setting for key, setting in fields.items() if setting.source == "field"}
+    wanted = {**fields, **derived, **ours, **_ray(preset, env), **overrides}
     named, lacking = for_version(wanted, version)
-    if lacking:
+    if lacking and not preset.program.is_foreign:
         raise UserError("; ".join(lacking))
     return named
 

@@ -59,7 +59,10 @@ def unknown(subject: Subject) -> Findings:
             continue
         near = _nearest_key(subject, key)
         fix = f"use {near}" if near else f"use +{key} to pass it anyway"
-        found = error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra rejects it", fix, [key])
+        judged = subject.verl is not None and not subject.loaded.preset.program.is_foreign
+        make = error if judged else warning
+        then = "Hydra rejects it" if judged else "it is passed on, and rejected unless this program has it"
+        found = make("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: {then}", fix, [key])
         yield replace(found, rename=(key, near) if near else None)
 
 

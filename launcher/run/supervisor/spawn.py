@@ -28,7 +28,7 @@ def write_launch(
         env=launch.env,
         unset=tuple(launch.unset),
         keys=launch.keys,
-        cwd=str(run.path),
+        cwd=launch.cwd or str(run.path),
         created=created,
         run_created=run_created,
         resume_step=resume_step,
