@@ -19,6 +19,11 @@ class Preset(Group):
     extends: str | None = verl("Base preset: a name or a path relative to the file.", key="")
     description: str = verl("Purpose of the preset, in one sentence.", key="", default="")
     needs: str = verl("Required hardware, such as: 1 GPU, 24 GB.", key="", default="")
+    recipe: str | None = verl(
+        "Published settings of an algorithm, laid over the base preset; values of this file win.",
+        key="",
+        essential=True,
+    )
     algorithm: str = verl(
         "Advantage estimator; PPO trains a critic, the others compare responses.",
         key="algorithm.adv_estimator",

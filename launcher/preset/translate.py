@@ -16,6 +16,7 @@ from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.verl_config import RAY
 
 NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
+_RESPONSE = 512  # veRL's default of data.max_response_length
 _FILE_LOGGER = (0, 7, 1)  # before, it loses lines and dies of numpy numbers
 
 
@@ -145,7 +146,29 @@ def _derived(preset: Preset, version: str, experiment: str) -> Settings:
     return {
         "trainer.logger": Setting(always + more, "derived"),
         "trainer.experiment_name": Setting(preset.trainer.experiment or experiment, "derived"),
+        **_overlong(preset),
     }
+
+
+def _overlong(preset: Preset) -> Settings:
+    """DAPO's penalty for responses near the limit, which the reward manager dapo applies.
+
+    veRL: `verl/experimental/reward_loop/reward_manager/dapo.py: DAPORewardManager.__init__`.
+    """
+    if not preset.reward.overlong_buffer:
+        return {}
+    limit = preset.data.max_response_length or _RESPONSE
+    buffer = {
+        "enable": True,
+        "len": max(1, round(preset.reward.overlong_buffer * limit)),
+        "penalty_factor": 1.0,
+        "log": False,
+    }
+    keys = {f"overlong_buffer_cfg.{name}": value for name, value in buffer.items()} | {"max_resp_len": limit}
+    found = {f"reward.reward_kwargs.{name}": Setting(value, "derived", "+") for name, value in keys.items()}
+    if preset.reward.manager is None:
+        found["reward.reward_manager.name"] = Setting("dapo", "derived")
+    return found
 
 
 def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:

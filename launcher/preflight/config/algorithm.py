@@ -15,6 +15,7 @@ from launcher.verl_config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, MODEL, TRA
 CRITIC_ON = f"{CRITIC}.enable"
 FILTER = "algorithm.filter_groups"
 SQUARES, GDPO_KEYS = f"{ACTOR}.calculate_sum_pi_squared", "algorithm.gdpo_reward_keys"
+DRO_BETA = f"{ACTOR}.policy_loss.dro_beta"
 BYPASS = "algorithm.rollout_correction.bypass_mode"
 BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
 """What groups can be filtered by without a reward function of one's own: veRL's return numbers or these."""
@@ -76,10 +77,10 @@ def _registered(
 
 
 def trainers_of_estimators(subject: Subject) -> Findings:
-    """ALG-5: ReMax computes its baseline in the legacy trainer only."""
+    """ALG-5: ReMax, GDPO and the optimal token baselines run in the old trainer only."""
     known = ESTIMATORS.get(subject.text(ESTIMATOR) or "")
-    if known is not None and not known.v1 and subject.is_v1:
-        message = f"the trainer of veRL {subject.version} passes no reward baselines, which {known.name} requires"
+    if known is not None and known.lacks and subject.is_v1:
+        message = f"the new trainer of veRL {subject.version} passes no {known.lacks}, which {known.name} requires"
         yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
 
 
@@ -94,7 +95,7 @@ def rewards_of_gdpo(subject: Subject) -> Findings:
     """ALG-7: GDPO normalizes each of several rewards, whose names it requires."""
     if subject.get(ESTIMATOR) == "gdpo" and not subject.get(GDPO_KEYS):
         message = f"gdpo requires {GDPO_KEYS}: the names of the rewards that the reward function returns"
-        yield error("ALG-7", message, f"set {GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
+        yield error("ALG-7", message, f"set +{GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
 
 
 def correction_of_bypass(subject: Subject) -> Findings:
@@ -102,6 +103,14 @@ def correction_of_bypass(subject: Subject) -> Findings:
     if subject.get(LOSS_MODE) == "bypass_mode" and subject.get(BYPASS) is not True:
         message = f"the loss bypass_mode requires {BYPASS}=true"
         yield error("ALG-8", message, "set correction.bypass_mode to true", [LOSS_MODE, BYPASS])
+
+
+def strength_of_dro(subject: Subject) -> Findings:
+    """ALG-10: the loss dro has a strength, which veRL does not set."""
+    beta = subject.number(DRO_BETA)
+    if subject.get(LOSS_MODE) == "dro" and not (beta or 0) > 0:
+        message = f"the loss dro requires a positive {DRO_BETA}, which is {subject.get(DRO_BETA)}"
+        yield error("ALG-10", message, f"set {DRO_BETA}=0.1 under overrides", [LOSS_MODE, DRO_BETA])
 
 
 def gae_needs_critic(subject: Subject) -> Findings:
@@ -164,6 +173,7 @@ RULES = (
     optimal_baseline,
     rewards_of_gdpo,
     correction_of_bypass,
+    strength_of_dro,
     gae_needs_critic,
     group_of_one,
     two_kls,
