@@ -4,12 +4,12 @@ run.yaml            what was asked for: preset snapshot, overrides, argv, enviro
 state.json          what the supervisor knows now (atomic)
 events.jsonl        phase changes, health rises and releases, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)
-note.json           what the user says about it, and tags
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
 checkpoints/ samples/
-.lock .room         who may change an ended run; disk space for the record of the end
+.lock .supervisor   who may change an ended run; who supervises it
+.room               disk space for the record of the end
 """
 
 import contextlib
@@ -55,14 +55,14 @@ class AttemptDir:
 class RunDir:
     """Paths and plain files of one run; creates nothing by itself."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, id: str | None = None) -> None:
+        """`id` is the name of the folder; a supervisor, which stands in it, calls its path `.`."""
         self.path = path
-        self.id = path.name
+        self.id = id or path.name
         self.run_yaml = path / "run.yaml"
         self.state = path / "state.json"
         self.events = path / "events.jsonl"
         self.machine = path / "gpu.jsonl"
-        self.note = path / "note.json"
         self.note = path / "note.json"
         self.control = path / "control"
         self.attempts = path / "attempts"
@@ -93,6 +93,10 @@ class RunDir:
     def read_info(self) -> RunInfo:
         """run.yaml; without a name where it is missing or broken."""
         return RunInfo.read(self.run_yaml)
+
+    def read_id(self) -> str:
+        """The id with which the run was started, also of a folder that was given another name."""
+        return self.read_info().id or self.id
 
     def read_name(self) -> str | None:
         """The name in run.yaml, much sooner than `read_info`."""

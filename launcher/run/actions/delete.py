@@ -7,14 +7,14 @@ import shutil
 from launcher.errors import UserError
 from launcher.record.control import alone
 from launcher.record.layout import RunDir
-from launcher.record.state import current
+from launcher.run.supervisor.spawn import ended
 
 _DOOMED = ".deleted-"
 
 
 def check(run: RunDir) -> None:
     """Raises UserError while anything of the run still goes."""
-    state = current(run)
+    state = ended(run)
     if state.going:
         raise UserError(f"run {run.id} is still running (state: {state.state}); stop it first")
 
