@@ -14,6 +14,7 @@ from launcher.record.check import Check
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
 from launcher.record.note import read_note
+from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ def runs(json: Json = False) -> None:
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
         put_table(rows)
+    over = {run.id for run, state in states if not state.live and state.driver_alive is None}
+    if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
+        say(f"{len(left)} process{'es' * (len(left) > 1)} of ended runs still there; 'ppo-tui clean' removes what is left")
 
 
 def _headline(state: RunState) -> dict[str, object]:

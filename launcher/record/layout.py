@@ -6,7 +6,7 @@ events.jsonl        phase changes, health rises and releases, user actions, exit
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
-attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
 checkpoints/ samples/
 .lock .supervisor   who may change an ended run; who supervises it
 .room               disk space for the record of the end
@@ -37,6 +37,7 @@ class AttemptDir:
         self.launch = path / "launch.json"
         self.exit = path / "exit.json"
         self.hydra = path / "hydra"
+        self.ray = path / "ray.json"
 
     def logs(self) -> tuple[Path | None, Path | None]:
         """The console and the metrics of veRL's file logger, each None where there is none."""

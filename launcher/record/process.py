@@ -122,6 +122,17 @@ def run_processes(run_id: str, attempt: int | None = None) -> list[int]:
     return [pid for pid, environment in _environments() if wanted <= environment]
 
 
+def processes_of_runs() -> list[tuple[int, str]]:
+    """Pids of the live processes of this user that runs have started, with the ids of these runs."""
+    start = f"{RUN}=".encode()
+    return [
+        (pid, variable[len(start) :].decode(errors="replace"))
+        for pid, environment in _environments()
+        for variable in environment
+        if variable.startswith(start)
+    ]
+
+
 def _environments() -> Iterator[tuple[int, set[bytes]]]:
     """The environment in which each live process of this user was started, ourselves excepted."""
     for pid in psutil.pids():

@@ -1,8 +1,10 @@
 """Supervisors that are killed, frozen or moved: what the next one makes of the run."""
 
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -20,6 +22,7 @@ from launcher.record.events import Note, StateChange, read_events
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.process import ProcessId, run_members, run_processes
+from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState, current
 from launcher.run.actions.stop import stop
 from launcher.run.reading.diagnosis import diagnosis
@@ -195,3 +198,32 @@ def test_nvml_that_hangs_keeps_no_stop_from_being_heard(tmp_path: Path, monkeypa
     spawn_supervisor(run)
     wait_for(run, lambda state: state.driver is not None)
     assert stop(run, wait=True) == "stopped"
+
+
+def test_what_an_ended_run_left_is_offered_and_removed_and_nothing_else(
+    run: RunDir, tmp_path: Path, ppo_tui: Callable[..., Any]
+) -> None:
+    home = str(tmp_path / "home")
+    assert ppo_tui("clean", "--json", PPO_TUI_HOME=home).stdout == "", "the run goes on"
+    session = tmp_path / "ray" / "session_2026-11-22_20-40-07_609238_1" / "logs"
+    session.mkdir(parents=True)
+    with (session / "gcs_server.out").open("w"):
+        found = RaySession.of([os.getpid()])
+    assert found is not None and found.path == str(session.parent)
+    (tmp_path / "go").touch()
+    (tmp_path / "end").touch()
+    wait_for(run, lambda state: not state.live)
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    orphan, foreign = (
+        subprocess.Popen(sleeps, env={**os.environ, "PPO_TUI_RUN": name}) for name in (run.id, "of-another-home")
+    )
+    found.write(run.attempt(1).ray)
+    wait_until(lambda: run_processes(run.id) == [orphan.pid])
+    offered = [json.loads(line) for line in ppo_tui("clean", "--json", PPO_TUI_HOME=home).stdout.splitlines()]
+    assert [(each["run"], each["kind"]) for each in offered] == [(run.id, "process"), (run.id, "folder")]
+    assert orphan.poll() is None and found.left, "it was only asked"
+    threading.Thread(target=orphan.wait, daemon=True).start()
+    assert ppo_tui("clean", "--yes", PPO_TUI_HOME=home).returncode == 0
+    assert orphan.wait() == -signal.SIGKILL and foreign.poll() is None and not found.left
+    foreign.kill()
+    foreign.wait()

@@ -3,10 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from launcher.gpu import Sampler
 from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId, run_members
+from launcher.record.ray_session import RaySession
 from launcher.run.reading.checklist import machine_sizes
 from launcher.run.supervisor.disk import MachineLog
 
@@ -20,8 +22,14 @@ class Sampling:
     """A thread that appends samples to gpu.jsonl and hands them over. `guard` calls a part and notes its mistakes."""
 
     def __init__(
-        self, log: MachineLog, visible: Collection[str] | None, guard: Callable[[Callable[[float], object]], None]
+        self,
+        log: MachineLog,
+        ray: Path,
+        visible: Collection[str] | None,
+        guard: Callable[[Callable[[float], object]], None],
     ) -> None:
+        """`ray` is where the folder of the run's Ray is noted."""
+        self._ray, self._session = ray, RaySession.read(ray)
         self._log, self._visible, self._guard = log, visible, guard
         self._sampler: Sampler | None = None
         self._begun, self._ending = threading.Event(), threading.Event()
@@ -77,6 +85,9 @@ class Sampling:
         if self._driver is not None and time.monotonic() - self._looked > _LOOKED:
             self._looked = time.monotonic()
             self._pids = [process.pid for process in run_members(self._driver, self._run)]
+            if self._session is None and (found := RaySession.of(self._pids)) is not None:
+                self._session = found
+                found.write(self._ray)
         sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
         self._log.add(sample)
         self._latest = sample

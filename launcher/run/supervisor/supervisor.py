@@ -60,7 +60,8 @@ class Supervisor:
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
-        self.sampling = Sampling(MachineLog(run.machine), visible({**os.environ, **self.launch.env}), self._guard)
+        devices = visible({**os.environ, **self.launch.env})
+        self.sampling = Sampling(MachineLog(run.machine), attempt.ray, devices, self._guard)
         self.reserve = Reserve(run.path / ".room", self._gone)
         keys = self.launch.keys
         # a replayed log tells of another machine's memory
