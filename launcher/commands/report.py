@@ -61,7 +61,7 @@ def runs(json: Json = False) -> None:
         put_table(rows)
     over = {run.id for run, state in states if not state.live and state.driver_alive is None}
     if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
-        say(f"{len(left)} process{'es' * (len(left) > 1)} of ended runs still there; 'ppo-tui clean' removes what is left")
+        say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")
 
 
 def _headline(state: RunState) -> dict[str, object]:

@@ -13,8 +13,11 @@ checkpoints/ samples/
 """
 
 import contextlib
+import fcntl
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from launcher import paths
@@ -23,6 +26,8 @@ from launcher.files import read_json
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo, read_name
 from launcher.text import nearest, perhaps
+
+_HIDDEN = ".new-"
 
 
 class AttemptDir:
@@ -104,19 +109,59 @@ class RunDir:
         return read_name(self.run_yaml)
 
 
-def create(name: str) -> RunDir:
-    """Makes an empty run directory with a new id, readable by its owner only."""
+@contextlib.contextmanager
+def appearing(name: str) -> Iterator[tuple[RunDir, RunDir]]:
+    """A new run, readable by its owner only: as it will be, and the hidden folder in which it is to be filled.
+
+    It appears in one step when the block ends, and never when that raises. What a start that was killed left
+    hidden is removed by the next one.
+    """
     root = paths.runs_dir()
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for abandoned in root.glob(f"{_HIDDEN}*"):
+        with contextlib.suppress(OSError), locked(abandoned) as ours:
+            if ours:
+                shutil.rmtree(abandoned, ignore_errors=True)
     while True:
         # random part first, so that the four characters on the screen are a prefix that finds the run
         run = RunDir(root / f"{secrets.token_hex(3)}-{_slug(name)}")
+        hidden = RunDir(root / f"{_HIDDEN}{run.id}", run.id)
         with contextlib.suppress(FileExistsError):
-            run.path.mkdir(mode=0o700)
-            break
-    for folder in (run.control, run.attempts):
-        folder.mkdir(mode=0o700)
-    return run
+            hidden.path.mkdir(mode=0o700)
+            if not run.path.exists():
+                break
+    try:
+        with locked(hidden.path):
+            for folder in (hidden.control, hidden.attempts):
+                folder.mkdir(mode=0o700)
+            yield run, hidden
+            hidden.path.rename(run.path)
+    except BaseException:
+        shutil.rmtree(hidden.path, ignore_errors=True)
+        raise
+
+
+def create(name: str) -> RunDir:
+    """Makes an empty run directory with a new id."""
+    with appearing(name) as (run, _):
+        return run
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Holds the lock of a folder; False where the file system has none. Raises BlockingIOError where it is held."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = True
+        except BlockingIOError:
+            raise
+        except OSError:
+            ours = False
+        yield ours
+    finally:
+        os.close(folder)
 
 
 def _slug(name: str) -> str:

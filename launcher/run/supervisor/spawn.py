@@ -34,14 +34,18 @@ def write_launch(
     created: float,
     run_created: float,
     resume_step: int | None = None,
+    cwd: Path | None = None,
 ) -> None:
-    """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written."""
+    """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
+
+    `cwd` is where the driver stands: the folder of the run, which may not have its name yet.
+    """
     LaunchRecord(
         argv=tuple(launch.argv),
         env=launch.env,
         unset=tuple(launch.unset),
         keys=launch.keys,
-        cwd=str(run.path),
+        cwd=str(cwd or run.path),
         created=created,
         run_created=run_created,
         resume_step=resume_step,
