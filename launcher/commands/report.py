@@ -37,6 +37,7 @@ def runs(json: Json = False) -> None:
     from launcher.run.supervisor.spawn import adopt
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
+    directory.require_readable()
     states = [(run, current(run, checks=False)) for run in directory.all_runs()]
     adopted = {run.id for run in adopt(states)}
     for run, before in states:

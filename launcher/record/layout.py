@@ -180,6 +180,16 @@ def all_runs() -> list[RunDir]:
     return []
 
 
+def require_readable() -> None:
+    """Raises UserError where the folder of the runs cannot be read: it then has runs that no list shows."""
+    try:
+        os.scandir(paths.runs_dir()).close()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}") from None
+
+
 def _created(run: RunDir) -> float:
     created = read_json(run.state).get("created")
     if isinstance(created, (int, float)):
@@ -196,6 +206,7 @@ def find(word: str) -> RunDir:
     """
     runs = all_runs()
     if not runs:
+        require_readable()
         raise UserError(f"no runs in {paths.runs_dir()} yet; start one with 'ppo-tui run toy-cpu'")
     if word == "last":
         return runs[0]

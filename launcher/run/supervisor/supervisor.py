@@ -343,12 +343,13 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     alone = control.supervise_alone(run, 0 if adopting else PATIENCE / 2)
-    before = stored(run) if adopting else None
+    before = stored(run)
     # without locks nobody knows whether there is another supervisor: a run is started, but none is taken over
-    if alone is False or (adopting and not (alone and before and orphaned(run, current(run)))):
+    wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
+    if alone is False or before is None or not wanted:
         return
     try:
-        supervisor = Supervisor(run, before)
+        supervisor = Supervisor(run, before if adopting else None)
         # only noted: a handler runs in the middle of anything, such as writing state.json
         signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
         supervisor.supervise()
