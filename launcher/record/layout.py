@@ -17,6 +17,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from launcher.record.info import RunInfo, read_name
 from launcher.text import nearest, perhaps
 
 _HIDDEN = ".new-"
+_ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
 
 class AttemptDir:
@@ -120,7 +122,7 @@ def appearing(name: str) -> Iterator[tuple[RunDir, RunDir]]:
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     for abandoned in root.glob(f"{_HIDDEN}*"):
         with contextlib.suppress(OSError), locked(abandoned) as ours:
-            if ours:
+            if ours and time.time() - abandoned.stat().st_mtime > _ABANDONED:
                 shutil.rmtree(abandoned, ignore_errors=True)
     while True:
         # random part first, so that the four characters on the screen are a prefix that finds the run

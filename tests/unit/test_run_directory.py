@@ -46,8 +46,10 @@ def test_a_run_appears_in_one_step_or_never(home: Path) -> None:
     assert list((home / "runs").iterdir()) == []
     abandoned = home / "runs" / ".new-abc-x"
     abandoned.mkdir()  # its start was killed
+    os.utime(abandoned, (1e9, 1e9))
     with appearing("x") as (run, hidden):
         RunInfo(run.id, "x").write(hidden.run_yaml)
+        os.utime(hidden.path, (1e9, 1e9))
         with appearing("y"):
             assert hidden.path.exists(), "that one is still being filled"
     assert not abandoned.exists() and run.id in [each.id for each in all_runs()]
