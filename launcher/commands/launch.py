@@ -56,13 +56,15 @@ def stop(
     wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
 ) -> None:
     """Stop a run with its driver, Ray and the rollout engine."""
+    from launcher.run.actions.stop import cancel_retry
     from launcher.run.actions.stop import stop as ask
     from launcher.run.supervisor.spawn import ended
 
     found = find(run)
     before = ended(found)
     if not before.going:
-        say(f"run {found.id} is not running (state: {before.state})")
+        waits = cancel_retry(found, before)
+        say(f"run {found.id} is not running (state: {before.state})" + ("; cancelled its retry" if waits else ""))
         return
     state = ask(found, wait=wait, narrate=say)
     asked = state in ALIVE and not wait

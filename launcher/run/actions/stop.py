@@ -46,6 +46,14 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     return state.state
 
 
+def cancel_retry(run: RunDir, state: RunState) -> bool:
+    """Asks the supervisor of a failed run, which lives only while it waits, not to continue it; whether it does."""
+    if state.state != "failed" or state.supervisor is None or not state.supervisor.alive():
+        return False
+    control.request(run, "stop")
+    return True
+
+
 def _ask_to_end(run: RunDir, state: RunState, by: str) -> None:
     try:
         control.request(run, "stop", by=by)

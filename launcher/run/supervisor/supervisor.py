@@ -33,6 +33,7 @@ from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.disk import MachineLog, Reserve
+from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
 from launcher.run.supervisor.spawn import PATIENCE, orphaned
 from launcher.tail import LineTail, Tail
@@ -56,7 +57,7 @@ class Supervisor:
         info = run.read_info()
         self.id = info.id or run.id  # as `RunDir.read_id`
         alerts = AlertSettings.read(info.health)
-        self.name = info.name
+        self.name, self.retries = info.name, alerts.retry
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
@@ -292,6 +293,26 @@ class Supervisor:
         for waiting in (self.sink, self.events):
             self.reserve.retry(waiting.flush)
         self.reserve.release()
+        if ended.state == "failed":
+            self._guard(lambda _: self._retry(ended.cause))
+
+    def _retry(self, cause: str | None) -> None:
+        """Continues the run after a while, unless somebody cancels that, continues it himself or removes it."""
+        seconds = wait_before_retry(self.run, self.retries, cause, self.monitor.step)
+        if seconds is None:
+            return
+        self.events.add(Note(f"the run continues from its newest checkpoint in {seconds:.0f} s ({cause})"))
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(TICK)
+            last = self.run.last_attempt()
+            if self._gone() or last is None or last.number != self.attempt.number:
+                return
+            if self.terminated or any(request.verb == "stop" for request in control.take(self.run)):
+                self.events.add(Note("the retry was cancelled"))
+                return
+        self.events.add(Action("retry", f"retry after {cause}", step=self.monitor.step))
+        retry(self.run, Path.cwd())
 
     def _ended_at(self) -> float:
         """Now; of a driver that had ended before we came, its last sign."""
