@@ -18,6 +18,7 @@ from textual.notifications import SeverityLevel
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.types import CSSPathType
 
 from launcher.screen_request import ScreenRequest
 from tui import terminal
@@ -36,7 +37,8 @@ class PpoTui(App[None]):
     """Shows runs. It reads run directories and sends requests; closing it changes nothing for a run."""
 
     TITLE = "ppo-tui"
-    CSS_PATH = "app.tcss"
+    # all at once: for a screen with styles of its own Textual would parse everything again
+    CSS_PATH: ClassVar[CSSPathType | None] = ["app.tcss", *sorted(Path(__file__).parent.glob("*/*.tcss"))]
     COMPONENT_CLASSES = ROLE_CLASSES
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
@@ -58,7 +60,11 @@ class PpoTui(App[None]):
         for theme in OWN:
             self.register_theme(theme)
         asked = theme_name(settings.theme, settings.theme_place)
-        self.theme = TERMINAL if colourless else asked
+        # as `self.theme =` would, but before any style is parsed: that parses all of them twice
+        self.set_reactive(App.theme, TERMINAL if colourless else asked)
+        self.stylesheet.set_variables(self.get_css_variables())
+        self.set_class(self.current_theme.dark, "-dark-mode")
+        self.set_class(not self.current_theme.dark, "-light-mode")
         self.set_class(settings.ascii, ASCII_CLASS)
         self._ascii = AsciiFilter()
         self.said: Said | None = None

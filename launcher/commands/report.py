@@ -156,7 +156,7 @@ def _shown(data: Mapping[str, float]) -> list[str]:
     from launcher.health.keys import is_validation_score
     from launcher.metrics import names
 
-    groups = (names.SCORE, names.KL, names.ENTROPY, names.THROUGHPUT)
+    groups = (names.SCORE, names.KL + names.PPO_KL, names.ENTROPY, names.THROUGHPUT)
     found = [next((name for name in group if name in data), "") for group in groups]
     return [*filter(None, found), *sorted(filter(is_validation_score, data))]
 

@@ -17,6 +17,7 @@ from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 
 until = partial(waited, looks=60)
 
@@ -146,7 +147,7 @@ async def test_a_wide_screen_has_every_page_in_its_footer(make: SimpleNamespace,
         await opened(pilot)
 
         def words() -> set[str]:
-            return {key.description for key in app.screen.query("FooterKey")}
+            return set(app.screen.query_one(KeyBar).labels)
 
         for columns, more in ((80, False), (160, True), (80, False)):
             await pilot.resize_terminal(columns, 48)

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 from pilots import message, picture, until
-from textual.widgets import Footer
 
 from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.runs import RunsScreen
 from tui.widgets import message_line
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.message_line import MessageLine
 
 
@@ -45,7 +45,7 @@ async def test_it_goes_with_a_key_but_not_before_it_can_be_read(
         monkeypatch.setattr(message_line, "_READ", 0.0)
         await pilot.press("down")
         await until(pilot, lambda: not message(app))
-        assert app.screen.query_one(Footer).region.bottom == 24
+        assert app.screen.query_one(KeyBar).region.bottom == 24
 
 
 async def test_it_goes_after_its_time(make: SimpleNamespace) -> None:

@@ -17,10 +17,12 @@ from launcher.preset.library import copy
 from tui.content.run_list import ORDERS, RunList
 from tui.dialogs.ask import AskScreen
 from tui.dialogs.confirm import ConfirmScreen
+from tui.drawing.rows import width
 from tui.screens.compare import CompareScreen
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.launch import LaunchScreen
 from tui.screens.runs import POLL, RunsScreen
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import RunTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import Painted
@@ -383,7 +385,7 @@ async def test_the_whole_footer_fits_on_the_way_back_to_a_run(make: SimpleNamesp
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("r")
-        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.query("FooterKey")))
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and bool(app.screen.query_one(KeyBar).labels))
         await opened(pilot)
-        keys = {key.description: key.region for key in app.screen.query("FooterKey")}
-        assert {"quit", "help"} <= set(keys) and all(region.right <= 80 for region in keys.values())
+        bar = app.screen.query_one(KeyBar)
+        assert {"quit", "help"} <= set(bar.labels) and width(bar.draw(1000, 1)[0]) <= 80

@@ -23,7 +23,6 @@ T = TypeVar("T")
 class AskScreen(ModalScreen[str | None]):
     """Returns the text, None when it was left. Below stands what `wrong` says of it, else `note`."""
 
-    CSS_PATH = "dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["ask"]]
 
     def __init__(self, question: str, text: str, wrong: Callable[[str], str | None], note: str = "") -> None:

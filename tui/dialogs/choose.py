@@ -17,7 +17,6 @@ from tui.keys import KEYS
 class ChooseScreen(ModalScreen[str | None]):
     """Returns the key of what was chosen, None when nothing was. The last choice has the focus."""
 
-    CSS_PATH = "dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["choose"]]
 
     def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:

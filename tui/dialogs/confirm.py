@@ -15,7 +15,6 @@ from tui.keys import KEYS
 class ConfirmScreen(ModalScreen[bool]):
     """Asks; returns True only for `y` or the button that says so. The safe button has the focus."""
 
-    CSS_PATH = "dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["confirm"]]
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  cancel") -> None:

@@ -19,7 +19,6 @@ _KEYS = "f2  continue    esc  cancel"
 class PasteScreen(ModalScreen[str | None]):
     """Returns the text, None when it was left. What `wrong` says about a text stands below it."""
 
-    CSS_PATH = "dialog.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["paste"]]
 
     def __init__(self, question: str, details: str, wrong: Callable[[str], str | None]) -> None:

@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
@@ -17,6 +16,7 @@ from tui.charts.check import check_plot
 from tui.keys import KEYS
 from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 from tui.words.check import head, page
@@ -31,7 +31,6 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (18, "-home"), (36, "-tall
 class CheckDetailScreen(Screen[None]):
     """Follows the run; left and right show its other checks."""
 
-    CSS_PATH = "check_detail.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["check"]]
@@ -48,7 +47,7 @@ class CheckDetailScreen(Screen[None]):
                 yield MetricChart(id=f"check-{index}")
         with VerticalScroll(can_focus=False):
             yield Lines(id="page")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only

@@ -6,7 +6,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from launcher.run.reading.reader import RunReader
 from tui.drawing.rows import Item
@@ -14,6 +13,7 @@ from tui.keys import KEYS
 from tui.screens.check_detail import CheckDetailScreen
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Items
+from tui.widgets.key_bar import KeyBar
 from tui.words.check import check_rows
 
 POLL = 1.0  # seconds; the dashboard below reads the files
@@ -21,8 +21,6 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 
 class CheckListScreen(Screen[None]):
     """Its `Items` follow the run; enter opens the check that one is about."""
-
-    CSS_PATH = "pages.tcss"
 
     def __init__(self, reader: RunReader, *, read_only: bool) -> None:
         super().__init__()
@@ -33,7 +31,7 @@ class CheckListScreen(Screen[None]):
         yield from self.above()
         with VerticalScroll(can_focus=False):
             yield Items()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def above(self) -> ComposeResult:
         """What stands between the header and the list."""

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
-from textual.widgets import Footer
 
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.run.reading.compare import Compared, differences, notes
 from launcher.run.reading.groups import groups
-from tui.charts.figures import FIGURES
+from tui.charts.figures import FIGURES, chosen
 from tui.charts.overlay import overlay
 from tui.charts.view import STEP
 from tui.content.compare import difference_lines, fact_lines
@@ -22,6 +21,7 @@ from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.screens.charted import HEIGHTS, ChartScreen
 from tui.widgets.charts import MetricChart
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 from tui.widgets.view_line import ViewLine
 
@@ -31,7 +31,6 @@ POLL = 2.0  # seconds
 class CompareScreen(ChartScreen):
     """Follows the runs. Where there is no room for charts and settings, tab changes between them."""
 
-    CSS_PATH = "compare.tcss"
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
 
@@ -48,7 +47,7 @@ class CompareScreen(ChartScreen):
                 yield MetricChart(id=f"chart-{index}")
         with VerticalScroll(id="settings", can_focus=False):
             yield Lines(id="differences")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one("#compared", Lines).show([[(" Reading the runs …", "dim")]])
@@ -87,7 +86,8 @@ class CompareScreen(ChartScreen):
         return max(self.runs, key=reach)
 
     def show_charts(self) -> None:
-        for index, figure in enumerate(FIGURES):
+        figures = chosen(*(run.store for run in self.runs))
+        for index, figure in enumerate(figures[: len(FIGURES)]):
             chart = overlay(figure, self.runs, self.lens, self._longest)
             self.query_one(f"#chart-{index}", MetricChart).show(chart)
 

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen
-from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned
 from launcher.record.state import RunState
@@ -26,6 +25,7 @@ from tui.widgets.charts import WIDE, Figures, MemoryChart, PinnedCharts
 from tui.widgets.checklist import Checklist
 from tui.widgets.diagnosis_panel import DiagnosisPanel
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
 from tui.widgets.painted import HIDDEN
@@ -74,7 +74,7 @@ class DashboardScreen(RunPages):
         yield TimingSplit(classes=HIDDEN)
         yield Memory()
         yield LogTail()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
@@ -120,7 +120,8 @@ class DashboardScreen(RunPages):
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
-        self._show_diagnosis()
+        if self.is_attached:  # the page may be gone by now
+            self._show_diagnosis()
 
     def _show_diagnosis(self) -> None:
         reader = self.reader

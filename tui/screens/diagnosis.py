@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from launcher.run.reading.reader import RunReader
 from tui.actions.editing import follow_advice
@@ -17,6 +16,7 @@ from tui.keys import KEYS
 from tui.screens.log import LogScreen
 from tui.widgets.diagnosis_list import DiagnosisList
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.words.diagnosis import entries, meaning_rows, title_rows
 
 LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
@@ -57,7 +57,7 @@ class DiagnosisScreen(Screen[None]):
         yield HeaderLine()
         with VerticalScroll(can_focus=False):
             yield DiagnosisList()
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from launcher.errors import UserError
 from launcher.preset.draft import Draft
@@ -24,6 +24,7 @@ from tui.widgets.editor_side import PAGES, EditorSide
 from tui.widgets.fields import open_field
 from tui.widgets.findings import Findings
 from tui.widgets.form_area import FormArea
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 
@@ -38,7 +39,6 @@ class EditorScreen(Screen[None]):
     """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
 
     AUTO_FOCUS = "FormLines"
-    CSS_PATH = "editor.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["editor"]]
@@ -60,7 +60,7 @@ class EditorScreen(Screen[None]):
             yield FormArea(self.draft, read_only=self.read_only)
             yield EditorSide()
         yield Lines(id="editor-about")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.app.title = f"{self.draft.name} - ppo-tui"

@@ -5,7 +5,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.widgets import Footer
 
 from launcher.metrics.store import SeriesStore
 from launcher.run.reading.reader import RunReader
@@ -18,6 +17,7 @@ from tui.widgets.charts import MetricChart
 from tui.widgets.device_detail import DeviceDetail
 from tui.widgets.device_list import DeviceList
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.painted import HIDDEN
 from tui.widgets.view_line import ViewLine
 
@@ -32,7 +32,6 @@ class GpuScreen(ChartScreen):
     Its charts have the view of the run's others, but usually end at the newest step, not at the planned one.
     """
 
-    CSS_PATH = "gpu.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["gpu"]]
@@ -50,7 +49,7 @@ class GpuScreen(ChartScreen):
         with Container(id="memory-charts"):
             yield MetricChart(id="memory-chart")
             yield MetricChart(id="util-chart")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only

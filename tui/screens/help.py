@@ -28,7 +28,6 @@ _LEVELS = {
 class HelpScreen(ModalScreen[None]):
     """Every key that works on the screen below, then what the signs mean."""
 
-    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]
 
     def __init__(self, bindings: Sequence[ActiveBinding]) -> None:

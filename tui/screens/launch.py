@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from launcher.errors import UserError
 from launcher.preflight.finding import LEVELS, Finding, in_order
@@ -29,6 +28,7 @@ from tui.keys import KEYS
 from tui.terminal import copy
 from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 
 WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
@@ -41,7 +41,6 @@ class LaunchScreen(Screen[Path | list[str]]):
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
     """
 
-    CSS_PATH = "launch.tcss"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["launch"]]
@@ -78,7 +77,7 @@ class LaunchScreen(Screen[Path | list[str]]):
                 yield Findings()
             with VerticalScroll(id="launch-command"):
                 yield CommandText(id="command")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(Findings).focus()

@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from launcher.console.diagnose import diagnose
 from launcher.console.pager import LogPager, shown
@@ -20,6 +20,7 @@ from tui.keys import KEYS
 from tui.terminal import LARGEST_COPY, copy
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 from tui.widgets.log_view import LogView
 from tui.widgets.painted import HIDDEN
@@ -32,7 +33,6 @@ _PROMPTS = {"search": "text to search for", "go": "step or :line"}
 class LogScreen(Screen[None]):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
-    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
 
     def __init__(self, reader: RunReader, line: int | None = None) -> None:
@@ -55,7 +55,7 @@ class LogScreen(Screen[None]):
         yield Lines(id="log-state")
         yield LogView()
         yield Input(id="log-prompt", classes=HIDDEN)
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.view.focus()

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.widgets import Footer
 
 from launcher.metrics.pins import pinned, toggle
 from launcher.metrics.store import SeriesStore
@@ -17,6 +16,7 @@ from tui.keys import KEYS
 from tui.screens.charted import ChartScreen
 from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 from tui.widgets.view_line import ViewLine
@@ -27,7 +27,6 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class MetricScreen(ChartScreen):
     """Chart, figures and meaning; up and down show the other metrics of the list."""
 
-    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric"]]
 
     def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str]) -> None:
@@ -40,7 +39,7 @@ class MetricScreen(ChartScreen):
         yield ViewLine(classes=HIDDEN)
         yield MetricChart()
         yield Lines(id="facts")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._show()

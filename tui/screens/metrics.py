@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from launcher.metrics.pins import pinned
 from launcher.run.reading.reader import RunReader
@@ -18,6 +18,7 @@ from tui.keys import KEYS
 from tui.screens.metric import MetricScreen, pin
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import MetricTable
 from tui.widgets.lines import Lines
 
@@ -27,7 +28,6 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class MetricsScreen(Screen[None]):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
-    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metrics"]]
 
     def __init__(self, reader: RunReader, lens: Lens) -> None:
@@ -42,7 +42,7 @@ class MetricsScreen(Screen[None]):
         yield Lines(id="heads")
         yield MetricTable(self._line, " no matching metric; press esc to clear the filter")
         yield Lines(id="meaning")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(MetricTable).focus()

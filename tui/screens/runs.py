@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from launcher.errors import UserError
 from launcher.record.layout import RunDir
@@ -30,6 +30,7 @@ from tui.drawing.rows import Row, Span
 from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.widgets.fields import open_field
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import HEADING, RunTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
@@ -49,7 +50,6 @@ class RunsScreen(Screen[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
-    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
@@ -71,7 +71,7 @@ class RunsScreen(Screen[None]):
             yield Lines(id="preview")
         yield Lines(id="about")
         yield Input(id="runs-find", placeholder="name, state, verdict or tag", compact=True, classes=HIDDEN)
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.app.title = self.app.TITLE or ""

@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.responses import Dump, Sample, dumps, prompt_of, responses_to
@@ -17,6 +16,7 @@ from tui.drawing.rows import Row, crop
 from tui.keys import KEYS
 from tui.screens.charted import HEIGHTS
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import ResponseTable
 from tui.widgets.lines import Lines
 
@@ -39,7 +39,6 @@ class SampleDiffScreen(Screen[None]):
     A validation asks the same prompts each time, training the same one once an epoch.
     """
 
-    CSS_PATH = "pages.tcss"
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diff"]]
 
@@ -58,7 +57,7 @@ class SampleDiffScreen(Screen[None]):
         yield ResponseTable(self._line, " searching other steps for this prompt …")
         with VerticalScroll(can_focus=False):
             yield Lines(id="difference")
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         reader = self.reader

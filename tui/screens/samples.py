@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.responses import Dump, Sample, dumps, read, stamp
@@ -17,6 +17,7 @@ from tui.drawing.rows import Row
 from tui.keys import KEYS
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import ResponseTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
@@ -27,7 +28,6 @@ POLL = 2.0  # seconds
 class SamplesScreen(Screen[None]):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
-    CSS_PATH = "pages.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
 
     def __init__(self, reader: RunReader) -> None:
@@ -47,7 +47,7 @@ class SamplesScreen(Screen[None]):
         with VerticalScroll(can_focus=False):
             yield Lines(id="response")
         yield Input(id="samples-find", placeholder="text to find", compact=True, classes=HIDDEN)
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self.query_one(ResponseTable).focus()

@@ -26,6 +26,8 @@ ROLES = (
     "bar-rest",
     "live",
     "cursor-row",
+    "key",
+    "key-label",
     "ok",
     "notice",
     "warn",
