@@ -158,6 +158,19 @@ def test_a_driver_whose_supervisor_was_killed_before_it_was_written_down_is_foun
     assert known(state.driver).same(driver) and state.state == "running"
 
 
+def test_what_a_driver_left_is_not_taken_for_the_driver(run: RunDir, tmp_path: Path) -> None:
+    driver = known(current(run).driver)
+    kill(run)
+    RunState("starting", attempt=1, supervisor=current(run).supervisor).write(run.state)
+    (tmp_path / "go").touch()
+    (tmp_path / "end").touch()
+    wait_until(lambda: not driver.alive())
+    assert run_processes(run.id), "its grandchild lives"
+    kept(run)
+    assert wait_for(run, lambda state: not state.live and state.driver_alive is None).state == "finished"
+    assert run_processes(run.id) == []
+
+
 def test_a_run_that_never_began_has_failed(run: RunDir) -> None:
     kill(run)
     attempt = run.add_attempt()
