@@ -12,6 +12,7 @@ from launcher.metrics.names import ENTROPY, SCORE, THROUGHPUT, drift
 from launcher.record.events import Alert, Event, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.layout import RunDir
 from launcher.run.reading.reader import RunReader
+from launcher.run.supervisor.spawn import adopt
 from launcher.text import clean
 
 
@@ -23,7 +24,7 @@ def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
         while True:
             reader.poll()
             printer.print_new()
-            if not reader.state.live:
+            if not reader.state.live and not adopt([(run, reader.state)]):
                 return printer.end()
             time.sleep(interval)
     except KeyboardInterrupt:
