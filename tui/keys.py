@@ -23,6 +23,7 @@ LETTERS: dict[str, str] = {  # meaning -> keys, wherever a page has it
     "export": "E",
     "fields": "z",
     "fix": "F",
+    "fork": "Y",
     "import": "i",
     "log": "l",
     "log scale": "L",
@@ -135,6 +136,10 @@ def _charts(*, footer: bool = False) -> list[Binding]:
     ]
 
 
+_FORK = _hidden(
+    "dashboard.fork", "fork", "fork", "fork", "Fork: a new run from a checkpoint of this one, with changed settings"
+)
+
 KEYS: dict[str, list[Binding]] = {
     "app": [
         _shown("app.help", "question_mark", "help", "help", "Show the keys of this page and the signs", "?"),
@@ -210,6 +215,7 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("dashboard.export", "export", "export", "export", "Export: csv, jsonl, parquet, TensorBoard, svg"),
         _hidden("dashboard.note", "note", "note", "note", "Edit the note and the tags of the run"),
         _hidden("dashboard.evaluate", "evaluate", "evaluate", "evaluate", "Score a checkpoint on the test split"),
+        _FORK,
         _hidden("dashboard.merge", "merge", "merge", "merge", "Turn a checkpoint into a Hugging Face model"),
         _hidden("dashboard.runs", "runs", "runs", "runs", "List of runs and presets"),
         _hidden("dashboard.older", "left_square_bracket", "neighbour(1)", "older run", "Previous run", "["),
@@ -222,15 +228,17 @@ KEYS: dict[str, list[Binding]] = {
         *_TEXT,
         _shown("check.diagnosis", "diagnosis", "diagnosis", "diagnosis", "What the errors in the log mean"),
         _shown("check.edit", "edit", "edit", "edit", "Edit the run's settings as a new preset, at the first fix"),
+        _FORK,
         _shown("check.mute", "mute", "mute", "mute", "Mute the check in this run's verdict, or unmute it"),
     ],
-    "checks": [_back("checks.back", also="checks")],
+    "checks": [_back("checks.back", also="checks"), _FORK],
     "items": [_shown("checks.explain", "enter", "choose", "open", "Open the check", "enter"), *_LIST],
     "diagnosis": [
         _back("diagnosis.back", also="diagnosis"),
         _shown(
             "diagnosis.edit", "edit", "edit", "edit", "Edit the run's settings as a new preset, with the fix applied"
         ),
+        _FORK,
         _shown("diagnosis.log", "log", "log", "log", "Console log"),
     ],
     "diagnosis list": [

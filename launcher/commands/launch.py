@@ -20,7 +20,7 @@ Force = Annotated[bool, typer.Option("--force", help="Start even if the prefligh
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
-    for command in (run, attach, watch, stop, resume, delete):
+    for command in (run, attach, watch, stop, resume, fork, delete):
         app.command()(command)
 
 
@@ -89,6 +89,27 @@ def resume(
     with refusals():
         going = go_on(find(run), settings or [], narrate=say, step=step, force=force)
     follow(ctx, going, detach, plain, json)
+
+
+def fork(
+    ctx: typer.Context,
+    run: Run,
+    settings: Settings = None,
+    at: Annotated[
+        int | None,
+        typer.Option(help="Step of the checkpoint, 0 for the start (default: the one before the first flag)."),
+    ] = None,
+    detach: Detach = False,
+    plain: Plain = False,
+    json: Json = False,
+    force: Force = False,
+) -> None:
+    """Start a run from a checkpoint of another one, with changes. The other run stays as it is."""
+    from launcher.run.actions.fork import fork as branch
+
+    with refusals():
+        started = branch(find(run), settings or [], narrate=say, step=at, force=force)
+    follow(ctx, started, detach, plain, json)
 
 
 def delete(

@@ -77,11 +77,15 @@ def status(run: Run, json: Json = False) -> None:
 
     found = directory.find(run)
     state = kept(found)
+    parent = found.read_info().parent
     if json:
-        put_json({"schema": SCHEMA, **state.to_json()})
+        forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
+        put_json({"schema": SCHEMA, **state.to_json(), **forked})
         return
     put(f"run      {found.id}")
     put(f"state    {_word(state)}" + _phase(state))
+    if parent:
+        put(f"fork of  {parent.run}, {f'step {parent.step}' if parent.step else 'its start'}")
     if state.state == "lost":
         driver = (
             "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"

@@ -26,10 +26,16 @@ class Edit(Record):
 
 @dataclass(frozen=True, slots=True)
 class Origin(Record):
-    """The run whose settings were edited for this one, and what was changed."""
+    """The run whose settings were edited for this one, and what was changed.
+
+    `step` is that of the checkpoint of it that this one began with, 0 for its start: a fork. `trial` is the health
+    rule whose fix is tried.
+    """
 
     run: str
     diff: tuple[Edit, ...] = ()
+    step: int | None = field(default=None, metadata=RARE)
+    trial: str | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,11 @@ class RunInfo(Record):
     def from_log(self) -> bool:
         """Whether the run was made elsewhere: its settings are read from a log, which was imported or is replayed."""
         return bool(self.imported_from or self.replay_of)
+
+    @property
+    def parent(self) -> Origin | None:
+        """The run that this one is a fork of."""
+        return self.after if self.after is not None and self.after.step is not None else None
 
     @property
     def health(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ note.json           what the user says about it, with tags
 control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
 checkpoints/ samples/
+protected/          the checkpoint before a flag, which veRL's retention must not remove
 .lock .supervisor   who may change an ended run; who supervises it
 .room               disk space for the record of the end
 """
@@ -75,6 +76,7 @@ class RunDir:
         self.control = path / "control"
         self.attempts = path / "attempts"
         self.checkpoints = path / "checkpoints"
+        self.protected = path / "protected"
         self.rollouts = path / "samples" / "rollout"
         self.validations = path / "samples" / "validation"
         self.supervisor_log = path / "supervisor.log"

@@ -12,7 +12,7 @@ from launcher.errors import UserError
 from launcher.files import append_lines, read_json
 from launcher.record import control
 from launcher.record.info import RunInfo
-from launcher.record.layout import all_runs, appearing, create, find
+from launcher.record.layout import RunDir, all_runs, appearing, create, find
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
 from launcher.run.reading.checkpoints import latest_checkpoint
@@ -154,13 +154,14 @@ def test_requests_are_taken_once_and_in_order() -> None:
 
 
 def test_only_a_checkpoint_that_the_tracker_names_is_complete(tmp_path: Path) -> None:
-    assert latest_checkpoint(tmp_path) is None
-    (tmp_path / "global_step_20" / "actor").mkdir(parents=True)
-    (tmp_path / "global_step_40" / "actor").mkdir(parents=True)  # cut off: the tracker comes last
-    (tmp_path / "latest_checkpointed_iteration.txt").write_text("20")
-    assert latest_checkpoint(tmp_path) == (20, tmp_path / "global_step_20")
-    (tmp_path / "latest_checkpointed_iteration.txt").write_text("60")
-    assert latest_checkpoint(tmp_path) is None
+    run = RunDir(tmp_path)
+    assert latest_checkpoint(run) is None
+    (run.checkpoints / "global_step_20" / "actor").mkdir(parents=True)
+    (run.checkpoints / "global_step_40" / "actor").mkdir(parents=True)  # cut off: the tracker comes last
+    (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("20")
+    assert latest_checkpoint(run) == (20, run.checkpoints / "global_step_20")
+    (run.checkpoints / "latest_checkpointed_iteration.txt").write_text("60")
+    assert latest_checkpoint(run) is None
 
 
 def test_samples_of_the_machine_stay_bounded_and_the_newest_are_whole(

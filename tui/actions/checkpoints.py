@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from launcher.errors import UserError
@@ -15,6 +15,9 @@ from tui.navigation import navigation
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.screen import Screen
+
+    from launcher.run.reading.reader import RunReader
 
 T = TypeVar("T")
 
@@ -28,6 +31,42 @@ async def resume_run(app: App[Any], run: RunDir) -> None:
 
     if await _from_checkpoint(app, run, f"Resume {run.id} from the checkpoint at step", act) is not None:
         navigation(app).show_run(run.path, read_only=False)
+
+
+def begin_fork(screen: Screen[Any], reader: RunReader, *, read_only: bool) -> None:
+    """Forks the run that a page is about, in a worker of the page."""
+    if read_only:
+        screen.notify("Read-only: use `ppo-tui attach` to fork the run", severity="warning")
+    else:
+        screen.run_worker(fork_run(screen.app, reader.dir), exclusive=True, group="start")
+
+
+async def fork_run(app: App[Any], run: RunDir) -> None:
+    """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
+    from launcher.run.actions.fork import fork, fork_step
+    from launcher.run.reading.checkpoints import checkpoint_steps
+
+    kept = [0, *checkpoint_steps(run)]
+    there = f"Checkpoints: {', '.join(map(str, kept[1:])) or 'none'}; 0 is the start of the run"
+    try:
+        step = fork_step(run)
+    except UserError as error:  # there is none before the trouble
+        step, there = 0, str(error).replace("--at ", "")
+
+    def wrong(text: str) -> str | None:
+        at, *settings = text.split() or [""]
+        if not at.isdecimal() or int(at) not in kept:
+            return f"Begin with the step of a checkpoint: {', '.join(map(str, kept))}"
+        return next((f"{word}: use KEY=VALUE" for word in settings if "=" not in word), None)
+
+    def act(text: str, force: bool) -> RunDir:
+        at, *settings = text.split()
+        return fork(run, settings, narrator(app), step=int(at), force=force)
+
+    question = f"Fork {run.id}: step of the checkpoint, then KEY=VALUE changes"
+    begun = await _unless_refused(app, act, lambda try_: ask_and_do(app, question, f"{step} ", try_, wrong, there))
+    if begun is not None:
+        navigation(app).show_run(begun.path, read_only=False)
 
 
 async def evaluate_run(app: App[Any], run: RunDir) -> None:
@@ -61,25 +100,36 @@ async def _from_checkpoint(
     app: App[Any], run: RunDir, question: str, act: Callable[[int, bool], RunDir]
 ) -> RunDir | None:
     """Asks for a step and starts something from its checkpoint; asks again before errors are forced."""
+    return await _unless_refused(
+        app, lambda text, force: act(int(text), force), lambda start: _ask_step(app, run, question, start)
+    )
+
+
+async def _unless_refused(
+    app: App[Any],
+    act: Callable[[str, bool], RunDir],
+    ask: Callable[[Callable[[str], RunDir | None]], Awaitable[RunDir | None]],
+) -> RunDir | None:
+    """What `ask` has started with the text that was typed; before errors are forced it asks again."""
     from launcher.preflight.gate import Refused
 
-    refused: list[tuple[int, Refused]] = []
+    refused: list[tuple[str, Refused]] = []
 
     def start(text: str) -> RunDir | None:
         try:
-            return act(int(text), False)
+            return act(text, False)
         except Refused as error:
-            refused.append((int(text), error))
+            refused.append((text, error))
             return None
 
-    begun = await _ask_step(app, run, question, start)
+    begun = await ask(start)
     if begun is None and refused:
-        step, error = refused[-1]
+        typed, error = refused[-1]
         wrong = "\n\n".join(f"{each.id}: {each.message}" for each in error.findings if each.level == "error")
         confirm = ConfirmScreen("Start despite these errors?", wrong, "y  start", "n  cancel")
         if await app.push_screen_wait(confirm):
             try:
-                return await asyncio.to_thread(act, step, True)
+                return await asyncio.to_thread(act, typed, True)
             except (UserError, OSError) as failure:
                 app.notify(str(failure), title="Not started", severity="error", markup=False, timeout=20)
     return begun

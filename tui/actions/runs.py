@@ -45,12 +45,15 @@ def compare_marked(app: App[Any], chosen: Path | None) -> None:
 
 
 def compare_with_others(app: App[Any], run: Path) -> None:
-    """Compares a run with the marked ones, or with the one before it when none is marked."""
-    from launcher.record.layout import all_runs
+    """Compares a run with the marked ones; when none is marked a fork with its parent, others with the run before."""
+    from launcher.record.layout import RunDir, all_runs
     from launcher.run.reading.compare import MOST
+    from launcher.run.reading.steps import parent_of
 
     others = [other for other in navigation(app).marked if other != run and other.is_dir()][: MOST - 1]
-    if not others:
+    if not others and (parent := parent_of(RunDir(run).read_info().parent)) is not None:
+        others = [parent.path]
+    elif not others:
         known = [each.path for each in all_runs()]
         others = known[known.index(run) + 1 :][:1] if run in known else []
     _compare(app, [run, *others], "No older run to compare with; mark runs with space in the list (r)")
@@ -71,7 +74,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     from launcher.run.reading.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.step
-    kept = latest_checkpoint(run.checkpoints)
+    kept = latest_checkpoint(run)
     trained = "No step finished yet." if step is None else f"Trained {step} step{'s' * (step != 1)}."
     lost = f"The last checkpoint is at step {kept[0]}." if kept else "No checkpoint to resume from."
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."

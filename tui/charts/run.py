@@ -9,7 +9,8 @@ from tui.charts import marks as chart_marks
 from tui.charts.check import check_plot
 from tui.charts.figures import Figure, plot
 from tui.charts.lens import Lens
-from tui.drawing.plot import Plot
+from tui.charts.view import STEP
+from tui.drawing.plot import Curve, Plot
 
 
 class RunCharts:
@@ -24,7 +25,7 @@ class RunCharts:
         """One of the figures on the screen."""
         reader = self.reader
         drawn = plot(figure, reader.series, reader.state, self._risen(), figures=figures, bounds=self._bounds())
-        return self._look(drawn)
+        return self._look(drawn, *figure.keys)
 
     def metric(self, key: str, *, large: bool) -> Plot:
         """Any metric. A `large` chart reaches for limits near its curve, a small one only shows them."""
@@ -35,10 +36,15 @@ class RunCharts:
             drawn.limits = chart_marks.limit_lines(bounds)
         drawn.flag = chart_marks.flag(rules.__contains__, reader.state)
         drawn.marks = chart_marks.marks(rules.__contains__, reader.series, self._risen())
-        return self._look(drawn)
+        return self._look(drawn, key)
 
-    def _look(self, drawn: Plot) -> Plot:
-        return self.lens.look(drawn, self.reader.series, self.reader.state.total)
+    def _look(self, drawn: Plot, *keys: str) -> Plot:
+        """The plot through the lens; of a fork the curve of its parent lies behind its own."""
+        shown = self.lens.look(drawn, self.reader.series, self.reader.state.total)
+        own, parent = self.reader.series.first_of(*keys), self.reader.parent
+        if own and parent is not None and self.lens.view.across == STEP and (series := parent.get(own[0])) is not None:
+            shown.curves.insert(0, Curve(series, role="raw"))
+        return shown
 
     def _bounds(self) -> Mapping[str, Sequence[Bound]]:
         """By metric, the limits that do not move with the run. One of 0 is left out: on a chart that is the axis."""

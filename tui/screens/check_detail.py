@@ -144,3 +144,8 @@ class CheckDetailScreen(Screen[None]):
                 if muted
                 else f"{self.rule} is muted for this run; it is still judged but does not count in the verdict"
             )
+
+    def action_fork(self) -> None:
+        from tui.actions.checkpoints import begin_fork
+
+        begin_fork(self, self.reader, read_only=self.read_only)

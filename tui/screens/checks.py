@@ -74,3 +74,8 @@ class ChecksScreen(CheckListScreen):
         items = [Item(check.rule, check_rows(check, self.size.width - 2)) for check in self.reader.state.checks]
         nothing = Item(None, [[(" no check judged yet", "dim")]])
         self.query_one(Items).show(items or [nothing])
+
+    def action_fork(self) -> None:
+        from tui.actions.checkpoints import begin_fork
+
+        begin_fork(self, self.reader, read_only=self.read_only)

@@ -105,3 +105,8 @@ class DiagnosisScreen(Screen[None]):
 
     def action_log(self) -> None:
         self.app.push_screen(LogScreen(self.reader))
+
+    def action_fork(self) -> None:
+        from tui.actions.checkpoints import begin_fork
+
+        begin_fork(self, self.reader, read_only=self.read_only)

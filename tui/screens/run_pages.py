@@ -119,6 +119,11 @@ class RunPages(ChartScreen):
 
         self._change(evaluate_run, "start")
 
+    def action_fork(self) -> None:
+        from tui.actions.checkpoints import fork_run
+
+        self._change(fork_run, "start")
+
     def action_merge(self) -> None:
         from tui.actions.checkpoints import merge_run
 

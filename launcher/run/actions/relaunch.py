@@ -7,19 +7,22 @@ from launcher.preset.yaml_text import text_of
 from launcher.record.events import Action, EventLog
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs
+from launcher.run.reading.attempts import last_settings
 from launcher.run.reading.compare import differences
 
 
-def origin(earlier: RunDir, preset: dict[str, Any]) -> Origin:
-    """The earlier run, and each setting that is another in the new one."""
-    found = differences([RunInfo(preset=earlier.read_info().preset), RunInfo(preset=preset)])
-    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in found))
+def origin(earlier: RunDir, preset: dict[str, Any], step: int | None = None, trial: str | None = None) -> Origin:
+    """The earlier run, and each setting that is another in the new one; `step` and `trial` as in `Origin`."""
+    found = differences([RunInfo(preset=last_settings(earlier)[0].preset), RunInfo(preset=preset)])
+    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in found), step, trial)
 
 
 def note_origin(run: RunDir, after: Origin) -> None:
     """Notes it in the history of the new run."""
     changes = (f"{each.key}={text_of(each.now)}" for each in after.diff)
-    EventLog(run.events).add(Action("relaunch", after=after.run, settings=(f"after {after.run}:", *changes)))
+    verb = "relaunch" if after.step is None else "fork"
+    told = (f"after {after.run}:", *changes)
+    EventLog(run.events).add(Action(verb, after=after.run, step=after.step, settings=told))
 
 
 def last_run(preset: str) -> tuple[str, Mapping[str, Any]] | None:

@@ -9,7 +9,7 @@ from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import read_note
 from launcher.record.state import RunState, current
 from launcher.run.actions.delete import delete, size
-from launcher.run.reading.checkpoints import checkpoint_steps
+from launcher.run.reading.checkpoints import checkpoint, checkpoint_steps
 from launcher.settings import Keep
 
 
@@ -61,7 +61,7 @@ def remove(found: Sequence[Excess]) -> None:
 
 
 def _checkpoints(run: RunDir) -> list[Path]:
-    return [run.checkpoints / f"global_step_{step}" for step in checkpoint_steps(run)]
+    return [checkpoint(run, step)[1] for step in checkpoint_steps(run)]
 
 
 def _may_go(run: RunDir, state: RunState) -> bool:

@@ -14,7 +14,7 @@ from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.record.events import Action, EventLog
-from launcher.record.info import Preflight, RunInfo
+from launcher.record.info import Origin, Preflight, RunInfo
 from launcher.record.layout import AttemptDir, RunDir, appearing
 from launcher.run.actions.relaunch import note_origin, origin
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
@@ -32,14 +32,14 @@ def start(
     narrate: Narrate = silent,
     *,
     force: bool = False,
-    after: RunDir | None = None,
+    after: RunDir | Origin | None = None,
     resume_from: Path | None = None,
 ) -> RunDir:
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
-    `after` is the run whose settings were edited for this one, `resume_from` a checkpoint of another run to
-    begin with. Raises `preflight.gate.Refused` for a preset that would fail, unless `force`; there is no run
-    then.
+    `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
+    checkpoint of another run to begin with. Raises `preflight.gate.Refused` for a preset that would fail, unless
+    `force`; there is no run then.
     """
     from launcher.preflight.gate import admit
 
@@ -55,7 +55,7 @@ def start(
         attempt = hidden.add_attempt()
         launch = build_launch(loaded, env, run, run.attempt(attempt.number), resume_from=resume_from)
         now = time.time()
-        after_run = origin(after, loaded.snapshot()) if after else None
+        after_run = origin(after, loaded.snapshot()) if isinstance(after, RunDir) else after
         info = RunInfo(
             id=run.id,
             name=loaded.name,
@@ -73,7 +73,8 @@ def start(
             after=after_run,
         )
         info.write(hidden.run_yaml)
-        write_launch(hidden, attempt, launch, created=now, run_created=now, cwd=run.path)
+        begun = after_run.step or None if after_run else None
+        write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=begun, cwd=run.path)
         note_force(hidden, preflight)
         if after_run is not None:
             note_origin(hidden, after_run)

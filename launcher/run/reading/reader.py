@@ -17,7 +17,7 @@ from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
 from launcher.run.reading.attempts import elapsed
 from launcher.run.reading.machine_history import MachineHistory
-from launcher.run.reading.steps import StepTail
+from launcher.run.reading.steps import StepTail, parent_of
 from launcher.tail import LineTail, Tail
 
 if TYPE_CHECKING:
@@ -33,10 +33,11 @@ _EVENTS = 10_000  # a rule that comes and goes for weeks must not fill the memor
 class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
-    `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series`
-    joins all attempts; `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console.
-    `events` and `log` are the newest ones; `event_count` and `log_count` count those that fell out, too.
-    `explanation` says why the run failed or what its errors mean, once `explain` was called.
+    `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series` joins all
+    attempts, `parent` has the steps of the run that this one is a fork of; `machine` has the samples of gpu.jsonl;
+    `log` has clean lines of the newest console. `events` and `log` are the newest ones; `event_count` and `log_count`
+    count those that fell out, too. `explanation` says why the run failed or what its errors mean, once `explain` was
+    called.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -58,6 +59,9 @@ class RunReader:
         self._events = LineTail(self.dir.events)
         self._samples = LineTail(self.dir.machine)
         self._steps = StepTail(self.dir)
+        parent = parent_of(self.info.parent)
+        self.parent = SeriesStore() if parent else None
+        self._parent_steps = StepTail(parent) if parent else None
         self._logged: AttemptDir | None = None  # whose console is read
         self._cut = False  # it is read from its middle on
         self._console: Tail | None = None
@@ -129,12 +133,9 @@ class RunReader:
         return len(self.machine.times) != before
 
     def _read_steps(self) -> bool:
-        found = False
-        for attempt, lines in self._steps.read():
-            records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]
-            self.series.add_all(records, attempt)
-            found = found or bool(records)
-        return found
+        if self.parent is not None and self._parent_steps is not None:
+            _take(self._parent_steps, self.parent)
+        return _take(self._steps, self.series)
 
     def _read_log(self) -> bool:
         attempt = self._steps.attempt
@@ -157,6 +158,16 @@ class RunReader:
                 self.log.append(f"({line.source}) {line.text}" if line.source else line.text)
                 self.log_count += 1
         return self.log_count != before
+
+
+def _take(tail: StepTail, store: SeriesStore) -> bool:
+    """Puts the new steps into the store; whether there were any."""
+    found = False
+    for attempt, lines in tail.read():
+        records = [record for line in lines if (record := StepRecord.from_line(line)) is not None]
+        store.add_all(records, attempt)
+        found = found or bool(records)
+    return found
 
 
 def _new_lines(tail: LineTail) -> Iterator[bytes]:

@@ -1,9 +1,13 @@
 """The steps of a run over all its attempts, or of a log."""
 
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from launcher import paths
 from launcher.console.reader import ConsoleReader, StepLine
 from launcher.metrics.records import StepRecord, parse_record
+from launcher.record.info import Origin
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.run.reading.source import LogFile, chunks, records
 from launcher.tail import LineTail
@@ -55,11 +59,29 @@ def _logged(events: Iterable[object]) -> Iterator[tuple[int, StepRecord]]:
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:
-    """Steps of the attempts before `attempt`, up to the checkpoint that it continues from."""
+    """Steps of the attempts before `attempt`, up to the checkpoint that it continues from.
+
+    Those of a fork go on from its parent's, and so on.
+    """
     if resume_step is None:
         return []
-    kept = {record.step: record for number, record in steps(run) if number < attempt and record.step <= resume_step}
+    kept: dict[int, StepRecord] = {}
+    seen: set[str] = set()  # a damaged run.yaml may name its own run
+    before: RunDir | None = run
+    while before is not None and before.id not in seen:
+        seen.add(before.id)
+        found = {each.step: each for number, each in steps(before) if number < attempt and each.step <= resume_step}
+        kept = found | kept
+        parent = before.read_info().parent
+        attempt, resume_step = sys.maxsize, min(resume_step, parent.step or 0) if parent else 0
+        before = parent_of(parent)
     return [kept[step] for step in sorted(kept)]
+
+
+def parent_of(parent: Origin | None) -> RunDir | None:
+    """The run of a fork's parent; None where it has none, or it was deleted."""
+    run = RunDir(paths.runs_dir() / Path(parent.run).name) if parent is not None else None
+    return run if run is not None and run.run_yaml.exists() else None
 
 
 def place_of_step(run: RunDir, step: int) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ def wait_before_retry(run: RunDir, limit: int, cause: str | None, step: int | No
     nothing to continue from.
     """
     before = [e.what for e in read_events(run.events) if isinstance(e.what, Action) and e.what.verb == "retry"]
-    if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run.checkpoints) is None:
+    if cause not in _PASSING | _MEMORY or len(before) >= limit or latest_checkpoint(run) is None:
         return None
     if cause in _MEMORY and before and before[-1].step == step:
         return None

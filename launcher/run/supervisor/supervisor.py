@@ -33,6 +33,7 @@ from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.disk import MachineLog, Reserve
+from launcher.run.supervisor.protection import protect
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
 from launcher.run.supervisor.spawn import PATIENCE, orphaned
@@ -239,9 +240,15 @@ class Supervisor:
             self.past.until = time.time()
 
     def _alert(self, change: LevelChange, t: float) -> None:
-        """A flag rose to WARN or CRITICAL: the user's command hears of it."""
+        """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
         if change.alarming and change.rule not in self.monitor.checklist.muted:
+            self._guard(lambda _: self._protect(change))
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
+
+    def _protect(self, change: LevelChange) -> None:
+        step = protect(self.run, change, self.monitor.checklist.checks())
+        if step is not None:
+            self.events.add(Note(f"the checkpoint of step {step}, from before {change.rule}, is kept for a fork"))
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
