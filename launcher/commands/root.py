@@ -20,6 +20,7 @@ from launcher.commands import (
     preset,
     report,
     reward,
+    trials,
 )
 from launcher.commands.output import say
 from launcher.screen import Screen
@@ -33,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, clean, keys):
+for module in (launch, check, doctor, report, preset, logs, export, checkpoint, trials, note, clean, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(library.app, name="preset")

@@ -96,3 +96,5 @@ FAMILIES: dict[str, Family] = {
         "An exception in a worker: the run usually ends within a minute.",
     ),
 }
+MACHINE = frozenset({"speed", "memory", "errors"})
+"""Families about the machine and the log: another setting from an earlier checkpoint is no answer to them."""

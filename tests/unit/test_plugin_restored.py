@@ -53,6 +53,9 @@ def test_another_rate_holds_after_loading_and_the_state_is_the_checkpoints(manag
     assert after.lr_scheduler.get_last_lr() == [group["lr"]] and after.lr_scheduler.last_epoch == steps
     (state,) = after.optimizer.state.values()
     assert torch.equal(state["exp_avg"], next(iter(before.optimizer.state.values()))["exp_avg"])
+    plain = Manager(1e-5, 0.2)
+    plain.load_checkpoint(saved)
+    assert plain.optimizer.param_groups[0]["lr"] == pytest.approx(1e-3 * share), "what is mended"
     after.train(4)
     assert after.lr_scheduler.get_last_lr() == [pytest.approx(1e-5)]
 

@@ -8,6 +8,7 @@ from launcher.errors import UserError
 from launcher.preset.files import LoadedPreset, restore
 from launcher.preset.remedy import configuration
 from launcher.preset.yaml_text import text_of
+from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
 from launcher.run.actions.relaunch import origin
 from launcher.run.actions.start import Narrate, silent, start
@@ -54,18 +55,24 @@ def fork(
     is the rule whose fix the new run tries. Raises UserError where there is none or a setting cannot change, and
     Refused as `start` does.
     """
-    info, _ = last_settings(run)
-    if info.preset is None or info.from_log:
-        raise UserError(f"run {run.id} was not started from a preset and cannot be forked")
+    info = refuse_parent(run)
     at = fork_step(run) if step is None else step
-    loaded = restore(info.name, info.preset, settings)
+    loaded = restore(info.name, info.preset or {}, settings)
     folder = _folder(run, at)
     if folder is not None:
-        refuse_fixed(info.preset, loaded)
+        refuse_fixed(info.preset or {}, loaded)
     narrate(f"forking run {run.id} from {f'step {at}' if at else 'its start'}")
     return start(
         loaded, settings, narrate, force=force, after=origin(run, loaded.snapshot(), at, trial), resume_from=folder
     )
+
+
+def refuse_parent(run: RunDir) -> RunInfo:
+    """The settings of a run that can be forked. Raises UserError for others."""
+    info, _ = last_settings(run)
+    if info.preset is None or info.from_log:
+        raise UserError(f"run {run.id} was not started from a preset and cannot be forked")
+    return info
 
 
 def fork_step(run: RunDir, onset: Onset | None = None) -> int:

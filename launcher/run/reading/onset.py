@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from launcher.health.families import MACHINE
+from launcher.record.check import Check
 from launcher.record.events import LevelChange, read_events
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
@@ -24,21 +26,24 @@ def onset_of(change: LevelChange, debounce: tuple[int, ...]) -> Onset:
     return Onset(change.rule, max(change.step - window + 1, 1), change.step, change.after)
 
 
-def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
-    """Where the first flag of a run began that became CRITICAL, or else WARN; of `rule` alone when one is named.
+def check_counts(check: Check) -> bool:
+    """Whether a flag of it is trouble of the training, for which there may be another setting."""
+    return not check.muted and check.family not in MACHINE
 
-    Muted rules count only when they are named. None without such a flag.
+
+def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
+    """Where the flag of a run began that became CRITICAL, else WARN, the first of several; of `rule` when one is named.
+
+    Muted rules and those about the machine count only when they are named. None without such a flag.
     """
     checks = {check.rule: check for check in current(run).checks}
-    found = [
-        onset_of(change, checks[change.rule].debounce if change.rule in checks else (2, 3, 5))
-        for event in read_events(run.events)
-        if isinstance(change := event.what, LevelChange)
-        and change.alarming
-        and (change.rule == rule if rule else change.rule not in checks or not checks[change.rule].muted)
-    ]
-    if not found:
-        return None
-    worst = max(onset.level for onset in found)
-    first = next(onset for onset in found if onset.level == worst)
-    return next(onset for onset in found if onset.rule == first.rule)
+    found = []
+    for event in read_events(run.events):
+        change = event.what
+        if isinstance(change, LevelChange) and change.alarming:
+            check = checks.get(change.rule) or Check(change.rule)
+            if change.rule == rule if rule else check_counts(check):
+                found.append(onset_of(change, check.debounce))
+    worst = max((onset.level for onset in found), default=None)
+    serious = {onset.rule for onset in found if onset.level == worst}
+    return next((onset for onset in found if onset.rule in serious), None)

@@ -8,7 +8,7 @@ from launcher.record.events import LevelChange
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.run.reading.checkpoints import checkpoint, checkpoint_steps
-from launcher.run.reading.onset import onset_of
+from launcher.run.reading.onset import check_counts, onset_of
 
 
 def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
@@ -18,10 +18,10 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     rises alone has another, which takes the place of the earlier. veRL passes over a folder that is gone (verl
     `utils/checkpoint/checkpoint_manager.py: remove_previous_save_local_path`). Raises OSError.
     """
-    others = any(c.level >= Level.WARN and not c.muted and (c.since or change.step) < change.step for c in checks)
+    others = any(c.level >= Level.WARN and check_counts(c) and (c.since or change.step) < change.step for c in checks)
     own = next((check for check in checks if check.rule == change.rule), Check(change.rule))
     worse = change.before >= Level.WARN
-    if not change.alarming or own.muted or ((others or worse) and run.protected.exists()):
+    if not change.alarming or not check_counts(own) or ((others or worse) and run.protected.exists()):
         return None
     onset = onset_of(change, own.debounce)
     before = [step for step in checkpoint_steps(run) if step < onset.step]

@@ -1,0 +1,203 @@
+"""Trials of fixes: forks of a flagged run from before the flag, one untouched and one with each fix; what came of them.
+
+All is read from the run directories at any time: a trial is a run whose parent is noted with the rule that is tried.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from launcher.metrics.store import Series
+from launcher.preset.yaml_text import text_of
+from launcher.record.events import LevelChange, read_events
+from launcher.record.info import Origin, RunInfo
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.levels import Level
+from launcher.record.state import RunState, current
+from launcher.run.reading.onset import check_counts
+from launcher.run.reading.scores import Scores
+
+PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on")  # what every trial sets, the twin too
+ERRORS = 2.0  # standard errors beyond which a reward is worse
+_FEWEST = 4  # steps that both must have
+
+HEALED, NOTHING, BROKE = "healed", "nothing", "broke"
+REPEATED, DIFFERENT = "repeated", "not repeated"  # of the twin
+GOING, UNFINISHED, UNTOLD = "running", "unfinished", "cannot be told"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one trial shows: the level of the tried rule at its end, and the worst in between; other rules that rose.
+
+    `last` is its last step and `planned` the one it goes to; `scores` its reward by step.
+    """
+
+    run: str
+    changes: tuple[str, ...]
+    state: RunState
+    level: Level
+    worst: Level
+    others: frozenset[str]
+    last: int
+    planned: int
+    scores: Series
+
+    @property
+    def twin(self) -> bool:
+        """Whether nothing was changed."""
+        return not self.changes
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One trial and its verdict, with the reason as words. `reward` is the mean difference to the twin's reward."""
+
+    run: str
+    changes: tuple[str, ...]
+    state: str
+    step: int
+    planned: int
+    level: str
+    verdict: str
+    why: str
+    reward: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of one rule from one checkpoint of a run; the twin first, then what healed."""
+
+    parent: str
+    rule: str
+    step: int
+    arms: tuple[Arm, ...]
+
+
+def trials_of(parent: str | None = None) -> list[Trials]:
+    """The trials of a run, of all runs when none is named; the newest first."""
+    found: dict[tuple[str, str, int], list[Facts]] = {}
+    for run in all_runs():
+        info = _trial_info(run)
+        if info is None or info.parent is None or (parent is not None and info.parent.run != parent):
+            continue
+        origin = info.parent
+        place = (origin.run, origin.trial or "", origin.step or 0)
+        found.setdefault(place, []).append(_facts(run, info, origin))
+    return [Trials(*place, tuple(judge(each))) for place, each in found.items()]
+
+
+def judge(found: Sequence[Facts]) -> list[Arm]:
+    """The verdicts of the trials of one rule from one checkpoint."""
+    twin = next((each for each in found if each.twin), None)
+    order = (REPEATED, DIFFERENT, HEALED, BROKE, NOTHING)
+    arms = [_judged(each, twin) for each in found]
+    arms.sort(key=lambda arm: (bool(arm.changes), order.index(arm.verdict) if arm.verdict in order else len(order)))
+    return arms
+
+
+def settled(facts: Facts) -> bool:
+    """Whether more steps would not change the verdict: the flag is CRITICAL again."""
+    return facts.level == Level.CRITICAL
+
+
+def facts_of(run: RunDir) -> Facts | None:
+    """What a run shows that is a trial; None for others."""
+    info = _trial_info(run)
+    return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
+
+
+def _judged(facts: Facts, twin: Facts | None) -> Arm:
+    worse, difference = (False, None) if twin is None or facts.twin else worse_reward(facts.scores, twin.scores)
+    verdict, why = _verdict(facts, twin, worse=worse)
+    state, level = facts.state.state, facts.level.words
+    return Arm(facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, difference)
+
+
+def _verdict(facts: Facts, twin: Facts | None, *, worse: bool) -> tuple[str, str]:
+    again = facts.level >= Level.WARN
+    ended = not facts.state.going
+    if facts.twin:
+        if again or facts.worst >= Level.WARN:
+            return REPEATED, f"the flag rose again ({max(facts.level, facts.worst).words})"
+        if not ended:
+            return GOING, ""
+        done = facts.last >= facts.planned
+        return (DIFFERENT, "the flag did not rise again: nothing can be told") if done else (UNFINISHED, "")
+    if ended and facts.state.failed:
+        return BROKE, f"the run failed: {facts.state.error or facts.state.state}"
+    if again and (ended or settled(facts)):
+        return NOTHING, f"the flag is up ({facts.level.words})"
+    if not ended:
+        return GOING, ""
+    if facts.last < facts.planned:
+        return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
+    new = sorted(facts.others - (twin.others if twin else frozenset()))
+    if new:
+        return BROKE, f"{' '.join(new)} rose, not in the twin"
+    if worse:
+        return BROKE, "the reward is worse than the twin's"
+    if twin is None:
+        return UNTOLD, "there is no twin"
+    if max(twin.level, twin.worst) < Level.WARN:
+        return UNTOLD, "the flag did not rise in the twin either"
+    return HEALED, "no flag, reward not worse than the twin's"
+
+
+def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
+    """Whether the reward is worse than the twin's by more than the noise, and the mean difference.
+
+    Steps are compared in pairs: both trials see the same prompts. The noise is the standard error of the mean
+    difference. A reward that is not finite is worse than one that is.
+    """
+    pairs = [(scores.at(step), twin.at(step)) for step in scores.steps]
+    both = [(own, other) for own, other in pairs if own is not None and other is not None and math.isfinite(other)]
+    if any(not math.isfinite(own) for own, _ in both):
+        return True, None
+    gaps = [own - other for own, other in both]
+    if len(gaps) < _FEWEST:
+        return False, statistics.fmean(gaps) if gaps else None
+    mean, error = statistics.fmean(gaps), statistics.stdev(gaps) / math.sqrt(len(gaps))
+    return mean < -ERRORS * error and mean < 0, mean
+
+
+def _trial_info(run: RunDir) -> RunInfo | None:
+    """run.yaml of a trial; a list asks hundreds of runs, and to parse one takes 10 ms."""
+    try:
+        if b"trial:" not in run.run_yaml.read_bytes():
+            return None
+    except OSError:
+        return None
+    info = run.read_info()
+    return info if info.parent is not None and info.parent.trial else None
+
+
+def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
+    state, scores = current(run), Scores(run)
+    scores.poll()
+    changes = [event.what for event in read_events(run.events) if isinstance(event.what, LevelChange)]
+    alarms = [change for change in changes if change.alarming]
+    rule = origin.trial or ""
+    worst = max((change.after for change in alarms if change.rule == rule), default=Level.OK)
+    ours = {check.rule for check in state.checks if not check_counts(check)}
+    level = next((check.level for check in state.checks if check.rule == rule), Level.N_A)
+    begun = origin.step or 0
+    trainer = (info.preset or {}).get("trainer")
+    planned = trainer.get("steps") if isinstance(trainer, dict) else None
+    return Facts(
+        run=run.id,
+        changes=tuple(f"{each.key}={text_of(each.now)}" for each in origin.diff if each.key not in PLAN),
+        state=state,
+        level=level,
+        worst=worst,
+        others=frozenset(change.rule for change in alarms) - {rule, *ours},
+        last=state.step if state.step is not None else begun,
+        planned=planned if isinstance(planned, int) else state.total or begun,
+        scores=scores.series,
+    )

@@ -1,0 +1,221 @@
+"""Trials of fixes: a player of recorded steps in veRL's place, below real supervisors."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from waiting import wait_for
+
+from launcher.errors import UserError
+from launcher.health.fixes import FIXES
+from launcher.health.values import tried_value, tried_values
+from launcher.metrics.records import StepRecord
+from launcher.metrics.store import Series
+from launcher.preset.files import load, restore
+from launcher.preset.translate import Launch
+from launcher.record.check import Suggestion
+from launcher.record.events import read_events
+from launcher.record.info import Origin, RunInfo
+from launcher.record.layout import RunDir, appearing
+from launcher.record.levels import Level
+from launcher.record.state import RunState
+from launcher.run.actions.fork import fork_step
+from launcher.run.actions.relaunch import origin
+from launcher.run.actions.trials import carry_out, plan
+from launcher.run.reading import trials
+from launcher.run.reading.checkpoints import checkpoint_steps
+from launcher.run.reading.onset import first_onset
+from launcher.run.reading.source import LogFile
+from launcher.run.reading.steps import earlier_steps, steps
+from launcher.run.reading.trials import Facts, judge, trials_of, worse_reward
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+
+BLOWUP = Path(__file__).parents[1] / "data" / "logs" / "kl-blowup.log.gz"  # KL-1 is WARN from step 7 on
+DRIVER = """
+import json, pathlib, sys
+for step, data in json.loads(pathlib.Path(sys.argv[1]).read_text()):
+    print(f"step:{step} - " + " - ".join(f"{key}:{value!r}" for key, value in data.items()), flush=True)
+"""
+Figures = list[tuple[int, dict[str, float]]]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+
+
+def recorded(first: int, last: int) -> Figures:
+    """Steps of the run that blew up."""
+    found = [record for _, record in steps(LogFile(BLOWUP, file_logger=False)) if first <= record.step <= last]
+    return [(each.step, each.data) for each in found]
+
+
+def healthy(first: int, last: int, reward: float = 0.0) -> Figures:
+    """The steps before its trouble, over and over."""
+    early = [data for _, data in recorded(1, 4)]
+    found = [(step, dict(early[step % 4])) for step in range(first, last + 1)]
+    for _, data in found:
+        data["critic/score/mean"] += reward
+    return found
+
+
+def played(settings: Sequence[str], figures: Figures, after: Origin | None = None) -> RunDir:
+    """A run whose driver prints these steps."""
+    loaded = restore("toy", load("toy-cpu").snapshot(), settings)
+    with appearing("toy") as (run, hidden):
+        attempt, now = hidden.add_attempt(), time.time()
+        RunInfo(run.id, "toy", now, preset=loaded.snapshot(), on_cpu=True, after=after).write(hidden.run_yaml)
+        (hidden.path / "figures.json").write_text(json.dumps(figures))
+        for step in (4, 8, 12) if after is None else ():
+            (hidden.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
+            (hidden.checkpoints / "latest_checkpointed_iteration.txt").write_text("12")
+        argv = [sys.executable, "-c", DRIVER, str(run.path / "figures.json")]
+        launch = Launch(argv=argv, env={}, unset=[], keys={"actor_rollout_ref.actor.use_kl_loss": False})
+        begun = after.step if after else None
+        write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=begun, cwd=run.path)
+    spawn_supervisor(run)
+    return run
+
+
+@pytest.fixture
+def parent() -> RunDir:
+    """The run that blew up, with checkpoints at 4, 8 and 12 of 27 steps."""
+    run = played(["trainer.steps=27"], recorded(0, 27))
+    wait_for(run, lambda state: not state.live)
+    return run
+
+
+def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..., RunDir]:
+    """Starts a trial as `fork` does, with made-up steps."""
+
+    def begin(parent: RunDir, settings: Sequence[str], _: object, *, step: int, force: bool, trial: str) -> RunDir:
+        preset = restore("toy", parent.read_info().preset or {}, settings).snapshot()
+        last = preset["trainer"]["steps"]
+        after = origin(parent, preset, step, trial)
+        return played(list(settings), make(settings, step + 1, last), after)
+
+    return begin
+
+
+@pytest.mark.slow
+def test_the_supervisor_keeps_the_checkpoint_from_before_the_flag(parent: RunDir) -> None:
+    onset = first_onset(parent)
+    assert onset is not None and (onset.rule, onset.rose, onset.step) == ("KL-1", 7, 5)
+    assert (parent.protected / "global_step_4" / "actor").is_dir(), "KL-4 and TRUNC-1 belong to the same trouble"
+    assert [path.name for path in parent.protected.iterdir()] == ["global_step_4"]
+    assert checkpoint_steps(parent) == [4, 8, 12] and fork_step(parent) == 4
+    assert any("step 4, from before KL-1, is kept" in getattr(e.what, "text", "") for e in read_events(parent.events))
+
+
+@pytest.mark.slow
+def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
+    def make(settings: Sequence[str], first: int, last: int) -> Figures:
+        words = " ".join(settings)
+        if "actor.lr" in words:
+            return healthy(first, last, reward=0.02)  # the recorded reward rises by as much
+        return healthy(first, last, reward=-0.03) if "clip_ratio" in words else recorded(first, last)
+
+    changes = [["actor.lr=1e-5"], ["actor.clip_ratio=0.05"], ["kl.loss_coef=0.002"]]
+    planned = plan(parent, None, changes)
+    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 17, 0, 0)
+    assert planned.seconds and planned.arms[0] == ()
+    runs = carry_out(planned, begin=beginning(make), poll=0.05)
+    assert len(runs) == 4
+    for run in runs:
+        wait_for(run, lambda state: not state.live)
+    (found,) = trials_of(parent.id)
+    assert (found.parent, found.rule, found.step) == (parent.id, "KL-1", 4)
+    assert [(arm.changes, arm.verdict) for arm in found.arms] == [
+        ((), "repeated"),
+        (("actor.lr=1e-5",), "healed"),
+        (("actor.clip_ratio=0.05",), "broke"),
+        (("kl.loss_coef=0.002",), "nothing"),
+    ], found.arms
+    assert [record.step for record in earlier_steps(runs[1], 1, 4)] == [0, 1, 2, 3, 4], "baselines go on"
+
+
+@pytest.mark.slow
+def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
+    planned = plan(parent, "KL-1", [["actor.lr=1e-5"]], count=6)
+    for run in carry_out(planned, begin=beginning(lambda _, first, last: healthy(first, last)), poll=0.05):
+        wait_for(run, lambda state: not state.live)
+    (found,) = trials_of()
+    assert [arm.verdict for arm in found.arms] == ["not repeated", "cannot be told"]
+    with pytest.raises(UserError, match="ENT-1 never rose"):
+        plan(parent, "ENT-1")
+
+
+def test_advice_becomes_a_value_in_its_direction() -> None:
+    lr, kl, mini = (f"actor_rollout_ref.actor.{name}" for name in ("optim.lr", "kl_loss_coef", "ppo_mini_batch_size"))
+    advised = [Suggestion(key, "") for key in (lr, kl, mini, None, "actor_rollout_ref.actor.ppo_epochs")]
+    now = {lr: 1e-4, kl: 0.001, mini: 32, "actor_rollout_ref.actor.ppo_epochs": 1}
+    assert tried_values("KL-1", advised, now, 4)[:3] == [(lr, 2e-5), (kl, 0.005), (mini, 64)]
+    temperature, coefficient = "actor_rollout_ref.rollout.temperature", "actor_rollout_ref.actor.entropy_coeff"
+    advised = [Suggestion(key, "") for key in (coefficient, temperature)]
+    now = {temperature: 1.0, coefficient: 0}
+    assert tried_values("ENT-1", advised, now, 4) == [(coefficient, 0.001), (temperature, 1.2)]
+    warmup = [Suggestion("trainer.critic_warmup", "")]
+    assert tried_values("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 4) == []
+    assert tried_values("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 0) == [("trainer.critic_warmup", 10)]
+
+
+@given(
+    st.sampled_from([fix for fixes in FIXES.values() for fix in fixes]), st.floats(1e-9, 1e6) | st.integers(1, 10**6)
+)
+def test_a_value_goes_where_the_advice_points(fix: object, now: float) -> None:
+    value = tried_value(fix, now)  # type: ignore[arg-type]
+    direction = getattr(fix, "direction", "")
+    if value is None or direction == "set":
+        return
+    assert value <= now if direction == "lower" else value >= now
+
+
+def series(values: Sequence[float]) -> Series:
+    found = Series()
+    for step, value in enumerate(values):
+        found.append(step, value)
+    return found
+
+
+def facts(changes: tuple[str, ...], level: Level, rewards: Sequence[float], state: str = "finished") -> Facts:
+    return Facts("r", changes, RunState(state), level, level, frozenset(), 10, 10, series(rewards))
+
+
+LEVELS = st.sampled_from([Level.N_A, Level.OK, Level.NOTICE, Level.WARN, Level.CRITICAL])
+REWARDS = st.lists(st.floats(-1, 1) | st.just(float("nan")), max_size=12)
+
+
+@given(LEVELS, LEVELS, REWARDS, REWARDS, st.sampled_from(["finished", "failed", "running", "stopped"]))
+def test_only_what_ends_well_beside_a_sick_twin_is_healed(
+    level: Level, twin: Level, own: list[float], other: list[float], state: str
+) -> None:
+    arms = judge([facts(("a=1",), level, own, state), facts((), twin, other)])
+    assert arms[0].changes == (), "the twin is first"
+    if arms[1].verdict == trials.HEALED:
+        assert level < Level.WARN <= twin and state in ("finished", "stopped")
+        assert not worse_reward(series(own), series(other))[0]
+    if level >= Level.WARN and state == "finished":
+        assert arms[1].verdict == trials.NOTHING
+
+
+def test_equal_rewards_are_not_worse_and_a_lasting_gap_is() -> None:
+    twin = [0.1, 0.2, 0.15, 0.3, 0.2, 0.25]
+    assert worse_reward(series(twin), series(twin)) == (False, 0.0)
+    worse, gap = worse_reward(series([x - 0.1 for x in twin]), series(twin))
+    assert worse and gap == pytest.approx(-0.1)
+    assert not worse_reward(series([x + 0.1 for x in twin]), series(twin))[0]
+    assert worse_reward(series([0.1, float("nan")]), series(twin))[0]
+
+
+def test_a_step_of_a_damaged_parent_ends_nothing() -> None:
+    with appearing("x") as (run, hidden):
+        RunInfo(run.id, "x", after=Origin(run.id, step=3)).write(hidden.run_yaml)  # its own parent
+        attempt = hidden.add_attempt()
+        attempt.steps.write_bytes(StepRecord(1, 0.0, None, {"a": 1.0}).to_line())
+    assert [record.step for record in earlier_steps(run, 1, 3)] == []
+    assert [record.step for record in earlier_steps(run, 2, 3)] == [1]
