@@ -27,6 +27,7 @@ FIXED: Mapping[str, str] = {
     MODEL_PATH: _WEIGHTS,
     f"{MODEL}.lora_rank": _WEIGHTS,
     f"{MODEL}.lora_alpha": _WEIGHTS,
+    f"{MODEL}.lora.rank": _WEIGHTS,
     f"{MODEL}.target_modules": _WEIGHTS,
     CRITIC_PATH: _WEIGHTS,
     f"{CRITIC}.model.lora_rank": _WEIGHTS,
@@ -99,7 +100,8 @@ def refuse_fixed(parent: Mapping[str, Any], loaded: LoadedPreset) -> None:
     before, now = configuration(parent), configuration(loaded.snapshot())
     for key, why in FIXED.items():
         old, new = before.get(key), now.get(key)
-        if old != new:
+        there = not key.startswith(f"{CRITIC}.") or (before.has_critic and now.has_critic)
+        if there and old != new:
             raise UserError(
                 f"{key} cannot change from {text_of(old)} to {text_of(new)} in a fork: {why}; use --at 0 to begin anew"
             )

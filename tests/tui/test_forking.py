@@ -1,0 +1,70 @@
+"""A fork from the screen: the question, what it starts, and the parent's curve behind its own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pilots import until
+from textual.widgets import Input, Static
+
+from launcher.preset.files import load
+from launcher.record.info import Origin
+from launcher.record.layout import RunDir
+from tui.dialogs.ask import AskScreen
+from tui.screens.dashboard import DashboardScreen
+from tui.widgets.charts import MetricChart
+
+HOME = (80, 24)
+SNAPSHOT = load("toy-cpu").snapshot()
+
+
+def with_checkpoints(run: Path, *steps: int) -> Path:
+    for step in steps:
+        (run / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
+    (run / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(str(steps[-1]))
+    return run
+
+
+async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
+    make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = with_checkpoints(make.run(attempts=[make.recorded(9)], state=make.ended("finished"), preset=SNAPSHOT), 4, 8)
+    later, after = make.recorded(12)[10:], Origin(run.name, step=8)
+    child = make.run(hex_id="f0f0f0", attempts=[later], state=make.ended("finished"), after=after)
+    asked: list[Any] = []
+
+    def start(
+        _: object, settings: Sequence[str], *__: object, after: Origin, resume_from: Path, **___: object
+    ) -> RunDir:
+        asked.append((list(settings), after.run, after.step, resume_from.name))
+        return RunDir(child)
+
+    monkeypatch.setattr("launcher.run.actions.fork.start", start)
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
+        await pilot.press("Y")
+        await until(pilot, lambda: isinstance(app.screen, AskScreen))
+        field = app.screen.query_one(Input)
+        assert field.value == "8 "
+        field.value = "5"
+        await until(pilot, lambda: "0, 4, 8" in str(app.screen.query_one("#wrong", Static).render()))
+        field.value = "8 actor.lr=1e-6"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.directory == child)
+        assert asked == [(["actor.lr=1e-6"], run.name, 8, "global_step_8")]
+        await until(pilot, lambda: len(app.screen.query_one("#chart-0", MetricChart).plot.curves) > 1)
+        behind, own = app.screen.query_one("#chart-0", MetricChart).plot.curves[:2]
+        assert behind.role == "raw" and behind.points.steps[-1] == 9 and own.points.steps[0] == 10
+
+
+async def test_who_only_watches_forks_nothing(make: SimpleNamespace) -> None:
+    run = with_checkpoints(make.run(attempts=[make.recorded(9)], state=make.ended("finished")), 4)
+    app = make.app(run, read_only=True)
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
+        await pilot.press("Y")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)

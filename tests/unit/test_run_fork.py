@@ -1,0 +1,105 @@
+"""Forks: from which checkpoint, with which changes, and what is refused with its reason."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from launcher.errors import UserError
+from launcher.preset.files import load, restore
+from launcher.record.events import EventLog, LevelChange
+from launcher.record.info import Edit, Origin, RunInfo
+from launcher.record.layout import RunDir, create
+from launcher.record.levels import Level
+from launcher.record.state import RunState
+from launcher.run.actions.fork import fork, fork_step, refuse_fixed
+from launcher.run.actions.relaunch import origin
+from launcher.run.supervisor.protection import protect
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+    """A finished toy run with checkpoints at 10, 20 and 30; one at 40 was cut off."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    made = create("toy-cpu")
+    RunInfo(made.id, "toy-cpu", time.time(), preset=load("toy-cpu").snapshot()).write(made.run_yaml)
+    RunState("finished", step=40, total=40).write(made.state)
+    made.add_attempt()
+    for step in (10, 20, 30, 40):
+        (made.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
+    (made.checkpoints / "latest_checkpointed_iteration.txt").write_text("30")
+    return made
+
+
+def rise(run: RunDir, step: int, rule: str, level: Level = Level.CRITICAL, before: Level = Level.OK) -> LevelChange:
+    change = LevelChange(step, rule, before, level)
+    EventLog(run.events).add(change)
+    return change
+
+
+def test_a_fork_begins_before_the_flag_that_became_critical(run: RunDir) -> None:
+    assert fork_step(run) == 30, "without a flag the newest one"
+    rise(run, 5, "LEN-1", Level.WARN)
+    rise(run, 25, "KL-1", Level.WARN)
+    rise(run, 31, "KL-1", Level.CRITICAL, Level.WARN)
+    assert fork_step(run) == 20
+    rise(run, 12, "KL-1", Level.WARN)  # of an earlier attempt; 12 is up when two of three steps crossed
+    assert fork_step(run) == 20
+
+
+def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) -> None:
+    rise(run, 11, "KL-4")
+    with pytest.raises(UserError, match=r"before step 9, where KL-4 began; use --at 0 .*--at 10 or 20 or 30"):
+        fork(run)
+    with pytest.raises(UserError, match=r"--at 15: run .* use one of 10, 20, 30"):
+        fork(run, step=15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["trainer.gpus=2"], r"n_gpus_per_node cannot change from 1 to 2 in a fork: the checkpoint has one part for"),
+        (["model.path=/elsewhere"], "weights in the checkpoint are of another model"),
+        (["model.lora_rank=8"], "lora_rank cannot change"),
+        (["actor.strategy=megatron"], "format of the engine"),
+        (["actor_rollout_ref.actor.optim.optimizer=SGD"], "optimizer's state"),
+    ],
+)
+def test_settings_that_cannot_change_are_refused_with_the_reason(
+    run: RunDir, settings: list[str], sentence: str
+) -> None:
+    preset = run.read_info().preset or {}
+    with pytest.raises(UserError, match=sentence) as caught:
+        refuse_fixed(preset, restore("toy", preset, settings))
+    assert str(caught.value).endswith("use --at 0 to begin anew")
+    with pytest.raises(UserError, match=sentence):
+        fork(run, settings, step=10)
+
+
+def test_a_critic_cannot_come_out_of_nothing_but_may_go(run: RunDir) -> None:
+    ppo = run.read_info().preset or {}
+    grpo = restore("toy", ppo, ["algorithm=grpo", "rollout.n=4"])
+    refuse_fixed(ppo, grpo)
+    refuse_fixed(ppo, restore("toy", ppo, ["actor.lr=1e-5", "kl.loss_coef=0.1"]))
+    with pytest.raises(UserError, match="the checkpoint has no critic"):
+        refuse_fixed(grpo.snapshot(), restore("toy", grpo.snapshot(), ["algorithm=ppo"]))
+
+
+def test_the_fork_remembers_its_parent(run: RunDir, tmp_path: Path) -> None:
+    preset = restore("toy", run.read_info().preset or {}, ["actor.lr=1e-5"]).snapshot()
+    info = RunInfo("x", after=origin(run, preset, 20, "KL-1"))
+    info.write(tmp_path / "run.yaml")
+    parent = RunInfo.read(tmp_path / "run.yaml").parent
+    assert parent == Origin(run.id, (Edit("actor.lr", 3e-4, 1e-5),), 20, "KL-1")
+    assert RunInfo("x", after=origin(run, preset)).parent is None, "a preset edited out of a run is no fork"
+
+
+def test_one_checkpoint_is_kept_that_of_the_present_trouble(run: RunDir) -> None:
+    def kept() -> list[str]:
+        return [path.name for path in run.protected.iterdir()] if run.protected.exists() else []
+
+    assert protect(run, rise(run, 8, "KL-1"), []) is None and kept() == [], "none before"
+    assert protect(run, rise(run, 15, "KL-1"), []) == 10 and kept() == ["global_step_10"]
+    assert protect(run, rise(run, 15, "KL-1"), []) is None, "it is safe already"
+    assert protect(run, rise(run, 25, "ENT-1", before=Level.WARN), []) is None, "it became worse"
+    assert protect(run, rise(run, 26, "ENT-1"), []) == 20 and kept() == ["global_step_20"]
