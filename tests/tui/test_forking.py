@@ -6,15 +6,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import until
+from pilots import drawn, until
 from textual.widgets import Input, Static
 
 from launcher.preset.files import load
-from launcher.record.info import Origin
+from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from tui.dialogs.ask import AskScreen
 from tui.screens.dashboard import DashboardScreen
+from tui.screens.trials import TrialsScreen
 from tui.widgets.charts import MetricChart
+from tui.widgets.items import Items
 
 HOME = (80, 24)
 SNAPSHOT = load("toy-cpu").snapshot()
@@ -68,3 +70,22 @@ async def test_who_only_watches_forks_nothing(make: SimpleNamespace) -> None:
         await pilot.press("Y")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
+
+
+async def test_the_trials_of_a_run_are_a_page_with_verdicts(make: SimpleNamespace) -> None:
+    run = make.run(attempts=[make.recorded(9)], state=make.ended("finished"), preset=SNAPSHOT)
+    twin, fix = (Origin(run.name, diff, 4, "KL-1") for diff in ((), (Edit("actor.lr", 3e-4, 1e-5),)))
+    sick = make.checks(KL_1=("CRITICAL", "KL 0.3"))
+    preset = {"trainer": {"steps": 20}}
+    make.run(hex_id="aaaaaa", state=make.ended("stopped", checks=sick), after=twin, preset=preset)
+    make.run(hex_id="bbbbbb", state=make.ended("finished", step=20), after=fix, preset=preset)
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
+        await pilot.press("X")
+        await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and len(app.screen.query_one(Items).items) == 3)
+        shown = drawn(app, Items)
+        assert "KL-1 from step 4" in shown and "repeated" in shown and "healed" in shown
+        assert "actor.lr=1e-5" in shown and "untouched twin" in shown
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.directory.name[:4] == "bbbb")

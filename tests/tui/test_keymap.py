@@ -113,13 +113,13 @@ async def test_a_moved_key_works_and_its_old_one_does_not(make: SimpleNamespace,
 
 @pytest.mark.parametrize("read_only", [False, True])
 async def test_the_two_forms_of_stop_move_together(make: SimpleNamespace, warned: Path, read_only: bool) -> None:
-    app = make.app(warned, read_only=read_only, keys=asked(dashboard__stop="X"))
+    app = make.app(warned, read_only=read_only, keys=asked(dashboard__stop="f9"))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         active = app.screen.active_bindings
         assert "x" not in active
-        assert active["X"].binding.action == ("refuse" if read_only else "stop")
+        assert active["f9"].binding.action == ("refuse" if read_only else "stop")
 
 
 async def test_help_shows_the_keys_of_the_user(make: SimpleNamespace, warned: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from launcher.errors import UserError
 from launcher.preset.files import load, restore
+from launcher.record.check import Check
 from launcher.record.events import EventLog, LevelChange
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir, create
@@ -102,4 +103,6 @@ def test_one_checkpoint_is_kept_that_of_the_present_trouble(run: RunDir) -> None
     assert protect(run, rise(run, 15, "KL-1"), []) == 10 and kept() == ["global_step_10"]
     assert protect(run, rise(run, 15, "KL-1"), []) is None, "it is safe already"
     assert protect(run, rise(run, 25, "ENT-1", before=Level.WARN), []) is None, "it became worse"
+    up = Check("KL-1", level=Level.CRITICAL, since=15)
+    assert protect(run, rise(run, 26, "ENT-1"), [up]) is None, "of the trouble of KL-1"
     assert protect(run, rise(run, 26, "ENT-1"), []) == 20 and kept() == ["global_step_20"]

@@ -67,6 +67,12 @@ class RunPages(ChartScreen):
         if self.reader is not None:
             self.app.push_screen(EventsScreen(self.reader, read_only=self.read_only))
 
+    def action_trials(self) -> None:
+        from tui.screens.trials import TrialsScreen
+
+        if self.reader is not None:
+            self.app.push_screen(TrialsScreen(self.reader, read_only=self.read_only))
+
     def action_metrics(self) -> None:
         from tui.screens.metrics import MetricsScreen
 

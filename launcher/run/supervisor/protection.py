@@ -14,14 +14,14 @@ from launcher.run.reading.onset import check_counts, onset_of
 def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
     """Moves the newest checkpoint before the onset of the flag that rose out of veRL's reach; returns its step.
 
-    One at a time: a flag that rises while others are up belongs to their trouble, whose checkpoint stays; one that
-    rises alone has another, which takes the place of the earlier. veRL passes over a folder that is gone (verl
+    One at a time: a flag that rises while others of its level are up belongs to their trouble, whose checkpoint stays;
+    else its own takes the place of the earlier. veRL passes over a folder that is gone (verl
     `utils/checkpoint/checkpoint_manager.py: remove_previous_save_local_path`). Raises OSError.
     """
-    others = any(c.level >= Level.WARN and check_counts(c) and (c.since or change.step) < change.step for c in checks)
+    others = any(c.level >= change.after and check_counts(c) and (c.since or change.step) < change.step for c in checks)
     own = next((check for check in checks if check.rule == change.rule), Check(change.rule))
     worse = change.before >= Level.WARN
-    if not change.alarming or not check_counts(own) or ((others or worse) and run.protected.exists()):
+    if not change.alarming or not check_counts(own) or others or worse:
         return None
     onset = onset_of(change, own.debounce)
     before = [step for step in checkpoint_steps(run) if step < onset.step]
