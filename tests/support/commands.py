@@ -23,6 +23,8 @@ OF_RUNS = [
     ["compare", RUN, OTHER, "--json"],
     ["attach", RUN, "--plain"],
     ["note", RUN],
+    ["trials"],
+    ["trials", RUN, "--json"],
     ["export", RUN, "--to", "out.csv", "--force"],
     ["export", RUN, "--to", "out.svg", "--force"],
     ["stop", RUN],
