@@ -147,7 +147,9 @@ def _verdict(facts: Facts, twin: Facts | None, *, worse: bool) -> tuple[str, str
         return UNTOLD, "there is no twin"
     if max(twin.level, twin.worst) < Level.WARN:
         return UNTOLD, "the flag did not rise in the twin either"
-    return HEALED, "no flag, reward not worse than the twin's"
+    shared = set(facts.scores.steps) & set(twin.scores.steps)
+    told = "reward not worse than the twin's" if len(shared) >= _FEWEST else "too few steps to compare the reward"
+    return HEALED, f"no flag, {told}"
 
 
 def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
