@@ -40,8 +40,10 @@ def compare(
     plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
     json: Json = False,
 ) -> None:
-    """Compare runs side by side, with the settings that differ."""
+    """Compare runs side by side: what is better, with intervals, and the settings that differ."""
     from launcher.run.reading import compare as core
+    from launcher.run.reading import contrast
+    from launcher.run.reading.groups import groups
 
     found = core.find_runs(runs)
     if not (plain or json) and on_terminal():
@@ -50,12 +52,25 @@ def compare(
     for each in compared:
         each.poll()
     facts, infos = [each.facts() for each in compared], [each.info for each in compared]
-    differences = core.differences(infos)
+    differences, of_run = core.differences(infos), [group + 1 for group in groups(infos)]
+    judged = contrast.contrasts(compared)
+    assumed = contrast.assumptions(compared, judged)
     if json:
         changed = [{"key": entry.key, "values": entry.values} for entry in differences]
-        put_json({"runs": [fact.to_json() for fact in facts], "differences": changed})
+        against = [each.to_json() for each in judged]
+        told = {"groups": of_run, "contrasts": against, "assumptions": assumed}
+        put_json({"runs": [fact.to_json() for fact in facts], "differences": changed, **told})
         return
-    put_table(core.fact_rows(facts))
+    rows = core.fact_rows(facts)
+    put_table([rows[0], ["group", *map(str, of_run)], *rows[1:]])
+    if judged:
+        put("")
+        put_table(contrast.contrast_rows(judged))
+    elif repeated := contrast.spread_rows(compared):
+        put("")
+        put_table(repeated)
+    for line in assumed:
+        put(line)
     for note in core.notes(compared):
         say(note)
     if differences:

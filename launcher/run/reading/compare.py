@@ -8,7 +8,7 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.format import duration, number
-from launcher.health import verdict
+from launcher.health import keys, verdict
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
@@ -27,7 +27,11 @@ _VERSIONS = "versions."
 _STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
 _TOKENS = "perf/total_num_tokens"
 _DRIFTS = (*names.KL, *names.STALENESS, *names.PPO_KL, *names.CLIPPED)
-_KEYS = frozenset((*names.SCORE, *_DRIFTS, *names.ENTROPY, *names.THROUGHPUT, *_STEP_SECONDS, _TOKENS))
+_KEYS = frozenset((*names.SCORE, *_DRIFTS, *names.ENTROPY, *names.THROUGHPUT, *keys.LENGTH, *_STEP_SECONDS, _TOKENS))
+
+
+def _compared(key: str) -> bool:
+    return key in _KEYS or keys.is_validation_score(key)
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Compared:
                 found = True
                 begin = record.t - seconds_of(record.data)
                 self._spans[attempt] = (self._spans.get(attempt, (begin, 0.0))[0], record.t)
-                record.data = {key: value for key, value in record.data.items() if key in _KEYS}
+                record.data = {key: value for key, value in record.data.items() if _compared(key)}
                 self.store.add(record, attempt)
         return found
 
