@@ -17,7 +17,7 @@ _VALUES = [(key, b'"%s":' % key.encode()) for key in names.SCORE]
 
 
 class Scores:
-    """Follows the score of each step, and parses no other figure of it; where a resumed attempt repeats steps, its values hold.
+    """Follows the score of each step and no other figure; where a resumed attempt repeats steps, its values hold.
 
     Of a run that only validates (`ppo-tui eval`) the validation's score is the best one.
     """
