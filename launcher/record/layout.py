@@ -124,12 +124,12 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
     for abandoned in root.glob(f"{_HIDDEN}*"):
         with contextlib.suppress(OSError), locked(abandoned) as ours:
             # a run of the queue is made by the one who has the lock of the queue
-            made_by_us = id is not None and abandoned == hidden_path(id)
+            made_by_us = id is not None and abandoned == _hidden_path(id)
             if ours and (made_by_us or time.time() - abandoned.stat().st_mtime > _ABANDONED):
                 shutil.rmtree(abandoned, ignore_errors=True)
     while True:
         run = RunDir(root / (id or new_id(name)))
-        hidden = RunDir(hidden_path(run.id), run.id)
+        hidden = RunDir(_hidden_path(run.id), run.id)
         with contextlib.nullcontext() if id else contextlib.suppress(FileExistsError):
             hidden.path.mkdir(mode=0o700)
             if not run.path.exists():
@@ -148,7 +148,7 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
         raise
 
 
-def hidden_path(id: str) -> Path:
+def _hidden_path(id: str) -> Path:
     """Where a run is made before it appears."""
     return paths.runs_dir() / f"{_HIDDEN}{id}"
 

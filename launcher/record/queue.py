@@ -15,7 +15,8 @@ from typing import Any
 from launcher import paths
 from launcher.errors import UserError
 from launcher.record.json import RARE, Record
-from launcher.record.layout import RunDir, hidden_path, locked
+from launcher.record.layout import RunDir, locked
+from launcher.record.process import ProcessId
 from launcher.text import did_you_mean
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
@@ -28,7 +29,7 @@ class Queued(Record):
     `preset` is a snapshot with all settings laid over it, `settings` are those beside the preset, to be shown.
     `needs` are GPUs, none for a run on the CPU; `gpus` the ones that were asked for by CUDA_VISIBLE_DEVICES, any
     when empty. It waits for the run `after` to finish. Entries are started in the order of `place`; `now` passes
-    over what the machine has free, `skipped` is why it could not be started.
+    over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Queued(Record):
     paused: bool = field(default=False, metadata=RARE)
     now: bool = field(default=False, metadata=RARE)
     skipped: str | None = field(default=None, metadata=RARE)
+    starter: ProcessId | None = field(default=None, metadata=RARE)
 
     @property
     def run(self) -> RunDir:
@@ -60,8 +62,8 @@ class Queued(Record):
 
     @property
     def starting(self) -> bool:
-        """Whether its run is being made."""
-        return hidden_path(self.id).exists()
+        """Whether its preflight is under way, and then its start."""
+        return self.starter is not None and self.starter.alive()
 
     @property
     def waits(self) -> bool:

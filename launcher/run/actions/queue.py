@@ -1,5 +1,6 @@
 """The queue goes on: `python -m launcher.run.actions.queue` starts the runs whose turn it is, one process at a time."""
 
+import os
 import socket
 import sys
 import time
@@ -12,6 +13,7 @@ from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.record import queue
 from launcher.record.layout import find, new_id
+from launcher.record.process import ProcessId
 from launcher.record.queue import Queued
 from launcher.run.actions.start import start
 from launcher.run.reading.turns import Turn, turns
@@ -116,12 +118,14 @@ def _step() -> bool:
 def _start(turn: Turn) -> None:
     """Starts an entry; what stands against it is kept in the entry, and those behind it go on."""
     entry = turn.entry
+    queue.change(entry, starter=ProcessId.of(os.getpid()))
     try:
         loaded = restore(entry.name, entry.preset)
         chosen = [f"env.{_VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
         start(loaded, chosen, _narrate, force=entry.force, id=entry.id)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
+            queue.change(entry, starter=None)
             time.sleep(POLL)
             return
     except Exception as error:
@@ -129,7 +133,7 @@ def _start(turn: Turn) -> None:
             traceback.print_exc()
         if not entry.run.path.exists():
             reason = str(error) if isinstance(error, UserError | OSError) else repr(error)
-            queue.change(entry, skipped=reason, now=False)
+            queue.change(entry, skipped=reason, now=False, starter=None)
             return
     entry.remove()
 

@@ -1,6 +1,7 @@
 """Whose turn it is: what each run of the queue waits for, and the GPUs that it would get."""
 
 import contextlib
+import dataclasses
 import os
 import socket
 import time
@@ -64,6 +65,8 @@ def turns() -> list[Turn]:
             turn = Turn(entry, f"added on {entry.host}, which starts it")
         else:
             turn = _after(entry, entries) or machine.place(entry)
+            if entry.starting:
+                turn = dataclasses.replace(turn, waits="preflight")
         found.append(turn)
     return found
 
