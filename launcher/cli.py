@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import TextIO, cast
 
 from launcher.errors import UserError
 from launcher.record.layout import find
 from launcher.screen import ListKeys, OpenScreen, Screen, on_terminal
-from launcher.text import TWINS
+from launcher.text import TWINS, Inert
 
 
 def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None) -> None:
@@ -15,6 +16,8 @@ def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = Non
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
+    # the one way to the terminal for what commands print; the screen paints on sys.__stderr__, through its own filter
+    sys.stdout, sys.stderr = cast(TextIO, Inert(sys.stdout)), cast(TextIO, Inert(sys.stderr))
     screen = Screen(open_screen, list_keys)
     code: int | str | None
     try:

@@ -10,6 +10,10 @@ Each setting comes from the command line, else the environment, else config.yaml
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
       log.search: slash,ctrl+f
+
+and what `ppo-tui clean` keeps, which is asked for by that command alone:
+
+    keep: 50 runs, 20 GiB of checkpoints
 """
 
 import os
@@ -28,7 +32,9 @@ from launcher.text import clean, did_you_mean
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys")
+_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep")
+_KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
+_UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _ENVIRONMENT = {
     "theme": "PPO_TUI_THEME",
     "mouse": "PPO_TUI_MOUSE",
@@ -45,6 +51,14 @@ class Key:
 
     keys: str
     place: str
+
+
+@dataclass(frozen=True)
+class Keep:
+    """`keep:` of the user: the newest runs, and bytes of checkpoints in all; None for no limit."""
+
+    runs: int | None = None
+    checkpoints: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +103,19 @@ def cpu_runs() -> int:
     if type(value) is not int or not 1 <= value <= 64:
         raise UserError(f"{place}: {clean(repr(value))} is not allowed; use a number from 1 to 64")
     return value
+
+
+def read_keep() -> Keep | None:
+    """What is to be kept, as config.yaml says; None where it does not. Raises UserError."""
+    if "keep" not in (found := _file(settings_file())):
+        return None
+    value, place = found["keep"]
+    match = _KEEP.fullmatch(str(value).strip())
+    if match is None or not match[0]:
+        wrong = clean(repr(value))
+        raise UserError(f"{place}: {wrong} is not allowed; use a text such as '50 runs, 20 GiB of checkpoints'")
+    size = int(float(match[2]) * _UNITS[match[3]]) if match[2] else None
+    return Keep(int(match[1]) if match[1] else None, size)
 
 
 def keep_theme(name: str) -> None:

@@ -66,7 +66,7 @@ class PpoTui(App[None]):
         self.set_class(self.current_theme.dark, "-dark-mode")
         self.set_class(not self.current_theme.dark, "-light-mode")
         self.set_class(settings.ascii, ASCII_CLASS)
-        self._ascii = AsciiFilter()
+        self._inert, self._ascii = terminal.InertFilter(), AsciiFilter()
         self.said: Said | None = None
         self._complaints: list[str] = []
         if settings.keys:
@@ -161,9 +161,9 @@ class PpoTui(App[None]):
             os._exit(129)  # as a shell shows a death by SIGHUP
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Those of Textual; with `--ascii` no other character gets to the terminal, whoever draws it."""
-        filters = super().get_line_filters()
-        return [*filters, self._ascii] if self.request.settings.ascii else filters
+        """Those of Textual, and no text gets by ours to the terminal; with `--ascii` no other character either."""
+        ours = [self._inert, self._ascii] if self.request.settings.ascii else [self._inert]
+        return [*super().get_line_filters(), *ours]
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables for themes that are not ours."""

@@ -1,4 +1,5 @@
-"""What is sent to the terminal beside the screen: title, notification, clipboard; and whether it is there.
+"""What gets to the terminal: of the screen only text that does not act on it; beside the screen title,
+notification and clipboard; and whether the terminal is there.
 
 Title: OSC 2, between a push and a pop of the one that was there (CSI 22;0t, CSI 23;0t). Notification: OSC 9,
 which iTerm2, kitty, WezTerm, Ghostty and foot show and others ignore. tmux takes the title for its pane
@@ -18,9 +19,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+
 from launcher.files import write_atomic
 from launcher.paths import cache_dir
-from launcher.text import clean
+from launcher.secrets import redact
+from launcher.text import clean, without_controls
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -30,6 +37,23 @@ LONGEST = 120  # characters of a title or notification
 LARGEST_COPY = 1 << 20  # characters
 _CLIPBOARD = 74_000  # characters that terminals take in one escape sequence
 _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show such escapes
+
+
+class InertFilter(LineFilter):
+    """The one way of all text to the screen, whoever draws it: nothing of it acts on the terminal or is a secret.
+
+    Each text keeps its width, so no layout changes.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [segment if segment.control else segment._replace(text=_inert(segment.text)) for segment in segments]
+
+
+def _inert(text: str) -> str:
+    found = redact(text)
+    if not (found.isascii() and found.isprintable()):
+        found = without_controls(found).replace("\t", "").replace("\n", "")
+    return text if found == text else set_cell_size(found, cell_len(text))
 
 
 def understands(env: Mapping[str, str] | None = None) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, put_table, say
+from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, say
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
 from launcher.record.state import ALIVE
@@ -20,7 +20,7 @@ Force = Annotated[bool, typer.Option("--force", help="Start even if the prefligh
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
-    for command in (run, attach, watch, stop, resume, delete, clean):
+    for command in (run, attach, watch, stop, resume, delete):
         app.command()(command)
 
 
@@ -106,34 +106,6 @@ def delete(
         typer.confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", abort=True, err=True)
     remove(found)
     say(f"deleted run {found.id}")
-
-
-def clean(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False, json: Json = False
-) -> None:
-    """Remove what ended runs left behind: processes, and folders of Ray. Without --yes it asks first."""
-    from launcher.format import gib
-    from launcher.run.actions.clean import leftovers
-    from launcher.run.actions.clean import remove as take_away
-
-    found = leftovers()
-    for each in found:
-        if json:
-            kind = "process" if each.process else "folder"
-            put_json({"run": each.run, "kind": kind, "name": each.name, "bytes": each.size})
-    if not json:
-        put_table([(each.run, f"{gib(each.size)} GiB", each.name) for each in found])
-    if not found or not (yes or sys.stdin.isatty()):
-        say("ended runs have left nothing" if not found else "--yes removes these")
-        return
-    if not yes:
-        typer.confirm(f"Remove these {len(found)}?", abort=True, err=True)
-    left = take_away(found)
-    for each in left:
-        say(f"could not remove {each.name}")
-    say(f"removed {len(found) - len(left)} of {len(found)}")
-    if left:
-        raise typer.Exit(1)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import typer
 
 from launcher.commands.launch import Run
 from launcher.commands.output import Json, put, put_json
+from launcher.record.control import refuse_later
 from launcher.record.layout import find
 from launcher.record.note import RunNote, read_note
 
@@ -23,6 +24,7 @@ def note(run: Run, text: Text = None, json: Json = False) -> None:
     """Set the note of a run, with #tags; without TEXT print the note."""
     found = find(run)
     if text is not None:
+        refuse_later(found)
         RunNote.parse(text).write(found.note)
     noted = read_note(found.note)
     if json:

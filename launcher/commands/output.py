@@ -1,5 +1,6 @@
 """How commands speak: stdout is data, stderr is narration."""
 
+import json
 import shutil
 import sys
 import textwrap
@@ -9,7 +10,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from launcher.text import clean
+from launcher.secrets import redact_tree
+from launcher.text import clean, escaped
 
 _LEAST = 24  # columns in which a sentence can be read; with less it goes below its row
 
@@ -34,8 +36,13 @@ def put(text: str) -> None:
 
 
 def put_json(value: Any) -> None:
-    """One JSON object."""
-    sys.stdout.write(orjson.dumps(value).decode() + "\n")
+    r"""One JSON object. What a terminal would act on is written as `\uXXXX`, secrets as `***`."""
+    value = redact_tree(value)
+    try:
+        text = orjson.dumps(value).decode()
+    except TypeError:  # halves of surrogate pairs (a file name that is not UTF-8), numbers of more than 64 bits
+        text = json.dumps(value)
+    sys.stdout.write(escaped(text) + "\n")
     sys.stdout.flush()
 
 

@@ -53,6 +53,7 @@ def runs(json: Json = False) -> None:
             noted = read_note(run.note)
             said = {"note": noted.text, "tags": list(noted.tags)} if str(noted) else {}
             line = {"run": run.id, "name": run.read_name(), "dir": str(run.path), **_headline(state), **said}
+            line |= {"damaged": list(state.damaged)} if state.damaged else {}
             put_json(line | figures | known)
             continue
         step = f"{'–' if state.step is None else state.step}/{state.total or '–'}"
@@ -92,6 +93,10 @@ def status(run: Run, json: Json = False) -> None:
         put(f"         the supervisor has exited; {driver}")
     if minutes := state.silent_minutes:
         put(f"         no update from the supervisor for {minutes} min; the figures below may be outdated")
+    for damaged in state.damaged:
+        put(f"damaged  {damaged}")
+    if state.later:
+        put(f"         {state.later}: this ppo-tui can only show it")
     if state.error:
         put(f"error    {state.error}")
     if state.stall:
@@ -109,8 +114,9 @@ def status(run: Run, json: Json = False) -> None:
 
 
 def _word(state: RunState) -> str:
-    """The state; of an imported run also how it ended."""
-    return f"{state.state} ({state.outcome})" if state.outcome else state.state
+    """The state; of an imported run also how it ended; and whether files of the run are damaged."""
+    said = f"{state.state} ({state.outcome})" if state.outcome else state.state
+    return f"{said}, damaged" if state.damaged else said
 
 
 def _phase(state: RunState) -> str:

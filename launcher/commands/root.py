@@ -8,6 +8,7 @@ import typer
 from launcher.commands import (
     check,
     checkpoint,
+    clean,
     data,
     doctor,
     export,
@@ -33,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, keys):
+for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, clean, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(library.app, name="preset")

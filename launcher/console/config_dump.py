@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from launcher.secrets import redacted
+
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10
 # How a line of Python data begins, or what it is; Ray breaks lines anywhere outside of strings.
@@ -71,7 +73,7 @@ def _literal(text: bytes) -> Any:
 
 
 def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Leaves by dotted veRL key; lists and empty mappings are leaves."""
+    """Leaves by dotted veRL key; lists and empty mappings are leaves. Of a secret nothing but `***` is kept."""
     flat: dict[str, Any] = {}
     branches: list[tuple[str, Mapping[str, Any]]] = [("", tree)]
     while branches:
@@ -80,5 +82,5 @@ def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(value, dict) and value:
                 branches.append((f"{prefix}{key}.", value))
             else:
-                flat[f"{prefix}{key}"] = value
+                flat[f"{prefix}{key}"] = redacted(f"{prefix}{key}", value)
     return flat

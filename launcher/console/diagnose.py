@@ -45,7 +45,9 @@ def diagnose(
     log.read(chunks)
     log.total = log.total or steps_total
     code = 128 - exit_code if exit_code is not None and exit_code < 0 else exit_code
-    return replace(_decide(log, code, requested_by, alive, stalled_for), exit_code=code)
+    found = _decide(log, code, requested_by, alive, stalled_for)
+    left_out = f" {log.left_out >> 20:,} MiB in the middle of the log were not read." if log.left_out else ""
+    return replace(found, meaning=found.meaning + left_out, exit_code=code)
 
 
 def errors_so_far(chunks: Iterable[bytes]) -> Diagnosis | None:

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from launcher.console.causes import CATALOGUE, Cause
+from launcher.console.excerpt import parts
 from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
 from launcher.console.scanner import Marked, Scanner
 from launcher.console.tracebacks import Folders, Owner, Quote, Traceback, is_exception, remote_method
+from launcher.secrets import redact
 
 WRITERS = 4096  # processes that are followed at once
 KEPT = 200  # errors kept of the driver's end
@@ -63,6 +65,8 @@ class Evidence:
     """What a log says about its run; `read` it once."""
 
     def __init__(self) -> None:
+        self.left_out = 0
+        """Bytes of a log of gigabytes that were not looked at."""
         self._scanner = Scanner(figures=False)
         self._known: dict[str, tuple[Cause, ...]] = {}  # what the text of an exception matches
         self._restart()
@@ -100,8 +104,13 @@ class Evidence:
         return None if line is None else _quote(line)
 
     def read(self, chunks: Iterable[bytes]) -> None:
-        for chunk in chunks:
-            self._read(self._scanner.feed(chunk))
+        """Takes in a log; of one larger than some 50 MB what `launcher.console.excerpt` finds worth it."""
+        for part in parts(chunks):
+            if part.read:
+                self._read(self._scanner.feed(part.data))
+            else:
+                self.left_out += len(part.data)
+                self._scanner.skip(part.data)
         self._read(self._scanner.close())
 
     def _read(self, lines: list[Marked]) -> None:
@@ -255,7 +264,7 @@ class Evidence:
     def _error(self, line: Marked, text: str, causes: tuple[Cause, ...]) -> ErrorLine:
         source = line.writer.source
         context = f"from {source or 'driver'} {'stepping' if self.ready else 'starting'}"
-        return ErrorLine(_quote(line), text, source, causes, raised=False, context=context)
+        return ErrorLine(_quote(line), redact(text), source, causes, raised=False, context=context)
 
     def _add(self, error: ErrorLine) -> None:
         fatal = not error.raised and any(cause.fatal for cause in error.causes)

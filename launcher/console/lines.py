@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from launcher.secrets import redact
 from launcher.text import clean
 
 _PRINTABLE = bytes(range(0x20, 0x7F))  # nothing to clean
@@ -87,6 +88,12 @@ class PieceSplitter:
         self._keep(data[end:])
         return found
 
+    def skip(self, data: bytes) -> None:
+        """Counts what is not looked at. A line of which the beginning was is lost."""
+        self._number += data.count(b"\n")
+        self._offset += sum(map(len, self._parts)) + self._dropped + len(data)
+        self._parts, self._room, self._dropped, self._lead = [], LONGEST, 0, None
+
     def _returns(self, line: bytes, number: int, offset: int, dropped: int, found: list[Piece]) -> None:
         """Adds the parts of a line that has carriage returns; empty ones are not worth a line."""
         for part in line.split(b"\r"):
@@ -127,12 +134,12 @@ class LineSplitter:
 
 
 def clean_line(piece: Piece) -> Line:
-    """The line of a piece."""
+    """The line of a piece, as people may see it: no escapes, no secrets."""
     number, offset, raw, lead = piece
     prefix = PREFIX.match(raw)
     assert prefix is not None  # it matches nothing as well
     source, pid = writer_of(prefix[0], lead)
-    return Line(number, offset, source, clean_text(raw, prefix.end()), pid)
+    return Line(number, offset, source, redact(clean_text(raw, prefix.end())), pid)
 
 
 def clean_text(raw: bytes, start: int) -> str:

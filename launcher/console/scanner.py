@@ -50,6 +50,11 @@ class Scanner:
         """The lines that `data` completes."""
         return self._scan(self._pieces.feed(data))
 
+    def skip(self, data: bytes) -> None:
+        """Leaves out whole lines, which only count."""
+        self._pieces.skip(data)
+        self._config, self._begun = None, None
+
     def close(self) -> list[Marked]:
         """A last line without a newline."""
         piece = self._pieces.close()

@@ -9,6 +9,8 @@ import orjson
 
 LARGEST_STEP = 2**31 - 1  # what the series store can hold; no run comes near it
 
+_LARGEST_FILE = 2**62  # bytes
+
 _WORDS = {
     "nan": math.nan,
     "inf": math.inf,
@@ -48,10 +50,18 @@ class StepRecord:
         t, offset = found.get("t"), found.get("log_offset")
         return cls(
             step=found["step"],
-            t=float(t) if isinstance(t, (int, float)) else 0.0,
-            log_offset=offset if isinstance(offset, int) else None,
+            t=float_of(t) if isinstance(t, (int, float)) else 0.0,
+            log_offset=offset if isinstance(offset, int) and 0 <= offset <= _LARGEST_FILE else None,
             data=figures(found.get("data")),
         )
+
+
+def float_of(value: float) -> float:
+    """A number of JSON as a float; one that is larger than any is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def is_step(value: Any) -> bool:
@@ -83,7 +93,7 @@ def figures(raw: Any) -> dict[str, float]:
         elif value is None:
             found[key] = math.nan
         elif kind is int or kind is bool:
-            found[key] = float(value)
+            found[key] = float_of(value)
         elif kind is str and value in _WORDS:
             found[key] = _WORDS[value]
     return found

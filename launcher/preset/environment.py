@@ -6,18 +6,18 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import launcher
 from launcher import paths
 from launcher.errors import UserError
 from launcher.preset.schema import Preset
+from launcher.secrets import in_setting, is_secret, looks_secret
 
 PLUGIN = "launcher.verl_plugin"  # SDPA where flash-attn is missing, and the CPU platform
 
 _OURS = {"VERL_FILE_LOGGER_PATH": "", "RAY_ADDRESS": "; use cluster.address"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET = re.compile(r"(?:^|_)(?:KEY|PASSWD|CREDENTIALS?)(?:_|$)|(?:TOKEN|SECRET|PASSWORD|APIKEY)(?:_|$)")
-_LOGIN = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
 def variables(preset: Preset, metrics: Path, python: Path, environ: Mapping[str, str]) -> dict[str, str]:
@@ -62,19 +62,23 @@ def plugin_path(python: Path) -> str:
     return str(folder)
 
 
-def is_secret(name: str) -> bool:
-    """Whether a variable of that name is likely to hold one: HF_TOKEN, WANDB_API_KEY; not MAX_TOKENS."""
-    return _SECRET.search(name.upper()) is not None
-
-
 def check(name: str, value: str, source: str) -> None:
     """Raises UserError, which starts with `source`, for a variable that a preset cannot set."""
     if not _NAME.fullmatch(name) or "\0" in value:
         raise UserError(f"{source}: {name!r} is not a valid environment variable")
     if name in _OURS:
         raise UserError(f"{source}: {name} is set by ppo-tui{_OURS[name]}")
-    if is_secret(name) or _LOGIN.search(value):
+    if is_secret(name) or looks_secret(value):
         raise UserError(
             f"{source}: {name} looks like a secret, and presets are stored with every run; "
             f"export {name} in the shell instead; veRL inherits it"
+        )
+
+
+def check_setting(key: str, value: Any, source: str) -> None:
+    """Raises UserError, which starts with `source` and leaves out the value, where a setting would store a secret."""
+    if in_setting(key, value):
+        raise UserError(
+            f"{source}: {key} looks like a secret, and settings are stored with every run; export it as a variable in "
+            f"the shell, which veRL inherits; a veRL key can read it: {key}='${{oc.env:NAME}}'"
         )

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from launcher.errors import UserError
-from launcher.record.json import Record
+from launcher.record.damage import later, schema
+from launcher.record.json import SCHEMA, Record
 from launcher.record.layout import RunDir
 
 VERBS = frozenset({"stop", "mute", "unmute"})
@@ -26,8 +27,15 @@ class Request(Record):
     rule: str | None = None
 
 
+def refuse_later(run: RunDir) -> None:
+    """Raises UserError for a run of a later ppo-tui: what this one would write, that one could not read."""
+    if (found := schema(run)) > SCHEMA:
+        raise UserError(f"cannot change run {run.id}: {later(found)}; update ppo-tui")
+
+
 def request(run: RunDir, verb: str, *, by: str = "user", rule: str | None = None) -> None:
-    """Asks the supervisor of `run` for something. Raises OSError."""
+    """Asks the supervisor of `run` for something. Raises OSError; UserError for a run of a later ppo-tui."""
+    refuse_later(run)
     assert verb in VERBS, verb
     Request(verb, by, rule).write(run.control / f"{time.time_ns()}-{verb}.json")
 
@@ -45,7 +53,11 @@ def take(run: RunDir) -> list[Request]:
 
 @contextlib.contextmanager
 def alone(run: RunDir) -> Iterator[None]:
-    """Keeps two from doing the same to an ended run: resuming it, deleting it. Raises UserError for the second."""
+    """Keeps two from doing the same to an ended run: resuming it, deleting it. Raises UserError for the second.
+
+    Nobody does it to a run of a later ppo-tui.
+    """
+    refuse_later(run)
     try:
         file = (run.path / ".lock").open("ab")
     except OSError as error:

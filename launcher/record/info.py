@@ -9,6 +9,7 @@ from typing import Any
 
 from launcher.files import write_atomic
 from launcher.record.json import RARE, SCHEMA, Record
+from launcher.yaml_bounds import refusal
 
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
 _PLAIN = re.compile(r"name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w.-]*)", re.ASCII | re.IGNORECASE)
@@ -69,7 +70,7 @@ class RunInfo(Record):
     @classmethod
     def read(cls, path: Path) -> "RunInfo":
         """The info in run.yaml; without a name where it is missing or broken."""
-        info = cls.from_json(_mapping(_text(path)))
+        info = cls.from_json(mapping_of(_text(path)))
         # version 0.1 did not tell
         return dataclasses.replace(info, on_cpu=True) if "trainer.device=cpu" in info.argv else info
 
@@ -101,7 +102,7 @@ def read_name(path: Path) -> str | None:
     line = _NAME.search(text)
     if line and (plain := _PLAIN.fullmatch(line[0])):  # as nearly all are; asking YAML takes half a millisecond
         return plain[1]
-    name = ((_mapping(line[0]) if line else {}) or _mapping(text)).get("name")
+    name = ((mapping_of(line[0]) if line else {}) or mapping_of(text)).get("name")
     return None if name is None else str(name)
 
 
@@ -112,12 +113,15 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _mapping(text: str) -> dict[str, Any]:
+def mapping_of(text: str) -> dict[str, Any]:
+    """The mapping of a YAML text; empty where it is none, or is too large or too deep to be of ours."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    if refusal(text) is not None:
+        return {}
     try:
         found = YAML(typ="safe").load(text)
-    except YAMLError:
+    except (YAMLError, ValueError, RecursionError):  # ValueError: a date of no calendar
         return {}
     return found if isinstance(found, dict) else {}

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -18,6 +19,7 @@ FROM, TO, QUESTION = {_KEY: "from"}, {_KEY: "to"}, {_KEY: "question"}
 """Metadata of fields that JSON calls so."""
 
 _MISSING = object()
+_FAULTS: ContextVar[list[str] | None] = ContextVar("faults", default=None)  # of the value that is being read
 _WRONG = (LookupError, TypeError, ValueError, OverflowError)  # what a reader raises for a value of another type
 _SCALARS: frozenset[Any] = frozenset({str, int, float, bool, NoneType, dict})
 _LEVELS = {str(level): level for level in Level}
@@ -45,12 +47,33 @@ class Record:
             if type(item) in field.plain:
                 found[field.name] = item
                 continue
+            faults = _FAULTS.get()
+            known = len(faults) if faults is not None else 0
             try:
                 found[field.name] = _refuse(item) if item is _MISSING else field.read(item)
             except _WRONG:
+                if faults is not None and len(faults) == known and (field.required or item is not _MISSING):
+                    faults.append("")
                 if field.required:
                     raise ValueError(f"{cls.__name__}: '{field.key}' is missing or invalid") from None
+            finally:
+                if faults is not None:
+                    faults[known:] = [f"{field.key}.{fault}".rstrip(".") for fault in faults[known:]]
         return cls(**found)
+
+    @classmethod
+    def examine(cls: type[R], value: object) -> tuple[R | None, tuple[str, ...]]:
+        """The record, None where it is none; and its fields that are missing or of another type: `checks.level`."""
+        faults: list[str] = []
+        token = _FAULTS.set(faults)
+        record = None
+        try:
+            record = cls.from_json(value)
+        except ValueError:
+            faults = faults or ["not a JSON object"]
+        finally:
+            _FAULTS.reset(token)
+        return record, tuple(dict.fromkeys(faults))
 
     @classmethod
     def read(cls: type[R], path: Path) -> R | None:
@@ -167,10 +190,13 @@ def _sequence(each: Read) -> Read:
             return _refuse(value)  # type: ignore[no-any-return]
         found = []
         for item in value:  # a damaged one hides no other
+            faults = _FAULTS.get()
+            known = len(faults) if faults is not None else 0
             try:
                 found.append(each(item))
             except _WRONG:
-                continue
+                if faults is not None and len(faults) == known:
+                    faults.append("")
         return tuple(found)
 
     return read

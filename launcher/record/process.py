@@ -99,11 +99,10 @@ def run_members(leader: ProcessId, run_id: str) -> Iterator[psutil.Process]:
     for process in _session(leader):
         seen.add(process.pid)
         yield process
-    if leader.here:
-        for pid in run_processes(run_id):
-            if pid not in seen:
-                with contextlib.suppress(psutil.Error):
-                    yield psutil.Process(pid)
+    for pid in run_processes(run_id) if run_id else ():
+        if pid not in seen:
+            with contextlib.suppress(psutil.Error):
+                yield psutil.Process(pid)
 
 
 def _session(leader: ProcessId) -> Iterator[psutil.Process]:

@@ -16,7 +16,8 @@ import orjson
 
 from launcher.record.attempt import Exit
 from launcher.record.check import Check
-from launcher.record.json import RARE, Record
+from launcher.record.damage import damage, later, schema_of
+from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId, session_members
 
@@ -43,9 +44,10 @@ class RunState(Record):
 
     `phase` is what goes on since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
-    first. Of an imported run `outcome` tells how it ended, and `ended` when. The last three fields are derived
+    first. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived
     by a reader and never written: veRL trains on in a lost run, the supervisor lives but has not written for
-    so many minutes, an ended run took so many seconds.
+    so many minutes, an ended run took so many seconds; what of its files is damaged, file and field; that a later
+    ppo-tui wrote it, so that it can only be looked at.
     """
 
     state: str
@@ -77,6 +79,8 @@ class RunState(Record):
     driver_alive: bool | None = field(default=None, metadata=RARE)
     silent_minutes: int | None = field(default=None, metadata=RARE)
     seconds: float | None = field(default=None, metadata=RARE)
+    damaged: tuple[str, ...] = field(default=(), metadata=RARE)
+    later: str | None = field(default=None, metadata=RARE)
 
     @property
     def live(self) -> bool:
@@ -118,7 +122,7 @@ class StateFile:
         if not changed and beat - self._beat < HEARTBEAT:
             return
         updated = now if changed else self._updated
-        dataclasses.replace(state, updated=updated, heartbeat=now).write(self._path)
+        dataclasses.replace(state, updated=updated, heartbeat=now, damaged=(), later=None).write(self._path)
         self._last, self._updated, self._beat = state, updated, beat
 
 
@@ -128,10 +132,17 @@ def current(run: RunDir, *, checks: bool = True) -> RunState:
     In place of a state that nobody keeps up any more stands `lost`, with `driver_alive` beside it, or the end
     that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
     """
+    state = _known(run, checks)
+    damaged = (*state.damaged, *damage(run, settings=checks))
+    return dataclasses.replace(state, damaged=damaged) if damaged else state
+
+
+def _known(run: RunDir, checks: bool) -> RunState:
     try:
         state = _maintained(_parsed(run.state.read_bytes(), checks))
     except (OSError, ValueError):
-        return RunState("lost", driver_alive=False, error=_REMOVED)
+        removed = not run.path.is_dir()
+        return RunState("lost", driver_alive=False, error=_REMOVED, damaged=() if removed else (f"{run.state.name}",))
     if state.state == "lost" and state.driver_alive is not None and state.attempt is not None:
         record = Exit.read(run.attempt(state.attempt).exit)
         if record is not None:
@@ -150,7 +161,12 @@ def _parsed(content: bytes, checks: bool) -> RunState:
     value = orjson.loads(content)
     if not checks and isinstance(value, dict):
         value["checks"] = []
-    return RunState.from_json(value)
+    schema = schema_of(value)
+    state, fields = RunState.examine(value)
+    if state is None:
+        raise ValueError(fields)
+    damaged = tuple(f"state.json: {name}" for name in fields)
+    return dataclasses.replace(state, damaged=damaged, later=later(schema) if schema > SCHEMA else None)
 
 
 def _maintained(state: RunState) -> RunState:

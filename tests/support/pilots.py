@@ -52,6 +52,13 @@ def picture(app: App[Any]) -> list[str]:
     return [lines.get(line, "") for line in range(app.size.height)]
 
 
+def frame(app: App[Any]) -> str:
+    """What the screen that is up writes on the terminal when it is painted whole, escapes and all."""
+    update = app.screen._compositor.render_update(full=True)
+    assert update is not None
+    return update.render_segments(app.console)
+
+
 def assert_fits(app: App[Any], *words: str) -> None:
     """Something is drawn and no line is too wide; with room, nothing but what scrolls lies beyond the screen.
 

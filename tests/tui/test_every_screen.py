@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from console_logs import diagnosis_of, stored
+from hostile import ACTS, PAYLOAD, poison
 from owners import owners
-from pilots import assert_fits, picture
+from pilots import assert_fits, frame, picture, until
 from textual.pilot import Pilot
 from textual.screen import Screen
+from whole_run import whole_run
 
 from launcher.preset.drafts import open_draft
 from launcher.record.layout import RunDir, all_runs
@@ -111,7 +113,7 @@ async def walk(pilot: Pilot[Any], screen: str) -> None:
                 break
             await pilot.pause(0.05)
         await pilot.pause()
-    assert type(pilot.app.screen).__name__ == screen
+    assert type(pilot.app.screen).__name__ == screen, pilot.app.said
 
 
 async def resize(pilot: Pilot[Any], sizes: Iterable[tuple[int, int]], *, quick: bool = False) -> None:
@@ -221,5 +223,36 @@ async def test_any_run_can_be_looked_at(make: SimpleNamespace, what: str) -> Non
                 await resize(pilot, [size])
                 assert_fits(app)
             while app.screen is not dashboard and screen != "RunsScreen":  # the last one takes its place
+                app.pop_screen()
+                await pilot.pause()
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["free text", "every word"])
+async def test_no_text_of_a_file_acts_on_the_terminal(make: SimpleNamespace, home: Path, everything: bool) -> None:
+    """Names of folders and presets, and every string of every file, on every screen of a run: the very bytes."""
+    other = whole_run(home, "0ld111", "older")
+    run = whole_run(home, name=f"toy{PAYLOAD}", failed=False)
+    for each in (run, other):
+        poison(each, everything=everything)
+    (home / "presets").mkdir()
+    (home / "presets" / f"mine{PAYLOAD}.yaml").write_text(f"description: {json.dumps(PAYLOAD)}\nextends: toy-cpu\n")
+    (home / "presets" / f"broken{PAYLOAD}.yaml").write_text(f"actor: {json.dumps(PAYLOAD)}\n")
+    app = make.app(run.path)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await settled(pilot)
+        dashboard = app.screen
+        for screen in ("DashboardScreen", "RunsScreen") if everything else ROADS.keys() - {"ConfirmScreen"}:
+            await walk(pilot, screen)
+            app.notify(PAYLOAD, markup=False)
+            for key in ("down", "end") if screen == "RunsScreen" else ("down",):
+                await pilot.pause(0.1)
+                found = ACTS.search(painted := frame(app))
+                assert found is None, (screen, found, painted[max(found.start() - 80, 0) : found.end() + 40])
+                await pilot.press(key)
+            if screen == "RunsScreen":
+                app.routes.show_run(run.path, read_only=False)
+                await until(pilot, lambda: type(app.screen).__name__ == "DashboardScreen")
+                dashboard = app.screen
+            while app.screen is not dashboard:
                 app.pop_screen()
                 await pilot.pause()

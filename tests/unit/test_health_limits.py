@@ -220,7 +220,7 @@ def test_a_command_prints_the_limits_of_what_is_on(capsys: pytest.CaptureFixture
     health(str(LOGS / "kl-blowup.log.gz"))
     told = capsys.readouterr().out
     assert "WARN        TRUNC-1  Truncated responses: 99.2 %" in told
-    assert "lowest of 5 steps = 0.977: NOTICE while > 0.400 (crossed), WARN while > 0.800 (crossed)" in told
+    assert "lowest of 5 steps = 0.977: NOTICE while > 0.150 (crossed), WARN while > 0.750 (crossed)" in told
     health(str(LOGS / "kl-blowup.log.gz"), json=True)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {check["rule"] for check in last["checks"]} == set(last["rules"])

@@ -14,6 +14,7 @@ from launcher.preset import environment
 from launcher.preset.files import load
 from launcher.preset.shell import command_line
 from launcher.preset.translate import Launch, RunFolders, build
+from launcher.secrets import is_secret
 
 FOLDERS = RunFolders(
     checkpoints=Path("/runs/r1/checkpoints"),
@@ -229,12 +230,12 @@ def test_our_modules_can_be_imported_by_another_interpreter(tmp_path, monkeypatc
     "name", ["HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "my_password", "GITHUBTOKEN", "OPENAI_APIKEY"]
 )
 def test_names_of_secrets(name):
-    assert environment.is_secret(name)
+    assert is_secret(name)
 
 
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "KEYBOARD", "NCCL_DEBUG", "HF_HUB_OFFLINE"])
 def test_names_that_are_no_secrets(name):
-    assert not environment.is_secret(name)
+    assert not is_secret(name)
 
 
 # --- the command as text

@@ -158,6 +158,19 @@ def test_a_driver_whose_supervisor_was_killed_before_it_was_written_down_is_foun
     assert known(state.driver).same(driver) and state.state == "running"
 
 
+def test_what_a_driver_left_is_not_taken_for_the_driver(run: RunDir, tmp_path: Path) -> None:
+    driver = known(current(run).driver)
+    kill(run)
+    RunState("starting", attempt=1, supervisor=current(run).supervisor).write(run.state)
+    (tmp_path / "go").touch()
+    (tmp_path / "end").touch()
+    wait_until(lambda: not driver.alive())
+    assert run_processes(run.id), "its grandchild lives"
+    kept(run)
+    assert wait_for(run, lambda state: not state.live and state.driver_alive is None).state == "finished"
+    assert run_processes(run.id) == []
+
+
 def test_a_run_that_never_began_has_failed(run: RunDir) -> None:
     kill(run)
     attempt = run.add_attempt()
@@ -204,7 +217,7 @@ def test_what_an_ended_run_left_is_offered_and_removed_and_nothing_else(
     run: RunDir, tmp_path: Path, ppo_tui: Callable[..., Any]
 ) -> None:
     home = str(tmp_path / "home")
-    assert ppo_tui("clean", "--json", PPO_TUI_HOME=home).stdout == "", "the run goes on"
+    assert ppo_tui("clean", "--dry-run", "--json", PPO_TUI_HOME=home).stdout == "", "the run goes on"
     session = tmp_path / "ray" / "session_2026-11-22_20-40-07_609238_1" / "logs"
     session.mkdir(parents=True)
     with (session / "gcs_server.out").open("w"):
@@ -219,7 +232,9 @@ def test_what_an_ended_run_left_is_offered_and_removed_and_nothing_else(
     )
     found.write(run.attempt(1).ray)
     wait_until(lambda: run_processes(run.id) == [orphan.pid])
-    offered = [json.loads(line) for line in ppo_tui("clean", "--json", PPO_TUI_HOME=home).stdout.splitlines()]
+    offered = [
+        json.loads(line) for line in ppo_tui("clean", "--dry-run", "--json", PPO_TUI_HOME=home).stdout.splitlines()
+    ]
     assert [(each["run"], each["kind"]) for each in offered] == [(run.id, "process"), (run.id, "folder")]
     assert orphan.poll() is None and found.left, "it was only asked"
     threading.Thread(target=orphan.wait, daemon=True).start()

@@ -79,7 +79,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     if await app.push_screen_wait(question):
         try:
             await asyncio.to_thread(stop, run, by="screen")
-        except OSError as error:  # a full disk, and no supervisor that could be signalled
+        except (OSError, UserError) as error:  # a full disk, and no supervisor that could be signalled
             app.notify(f"Not stopped: {error}", severity="error", markup=False)
         else:
             app.notify("Stop requested")
@@ -87,9 +87,11 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
 
 async def note_run(app: App[Any], run: RunDir) -> None:
     """Asks for the note and the tags of a run. Runs in a worker."""
+    from launcher.record.control import refuse_later
     from launcher.record.note import RunNote, read_note
 
     def write(line: str) -> bool:
+        refuse_later(run)
         try:
             RunNote.parse(line).write(run.note)
         except OSError as error:
@@ -110,7 +112,7 @@ async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
         for run in runs:
             try:
                 await asyncio.to_thread(stop, run, by="screen")
-            except OSError as error:
+            except (OSError, UserError) as error:
                 app.notify(f"{run.id} not stopped: {error}", severity="error", markup=False)
         app.notify(f"Stop requested: {which}", markup=False)
 

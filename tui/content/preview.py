@@ -24,8 +24,8 @@ _NAME = 12  # cells of the names of facts
 def preview_run(run: RunSummary, columns: int) -> list[Row]:
     """State, verdict, figures, flags with their messages, note and folder. Reads state.json."""
     if run.waits:
-        said = _fact("state", state_words(run.state))
-        return [[(clean(run.id), "title")], [], said, [], *_text(SEE_QUEUE, "dim", columns)]
+        waits = _fact("state", state_words(run.state))
+        return [[(clean(run.id), "title")], [], waits, [], *_text(SEE_QUEUE, "dim", columns)]
     state = current(RunDir(run.path))
     series, step = run.scores.series, "–" if state.step is None else f"{state.step} of {state.total or '?'}"
     rows: list[Row] = [[(clean(run.id), "title")], [], _fact("state", state_words(state))]

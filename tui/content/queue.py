@@ -31,7 +31,7 @@ def queue_row(turn: Turn, columns: int) -> Row:
     name = shorten(clean(entry.name), _NAME - SHORT_ID - 3)
     cells = [
         fit([(f"{sign} {turn.state}", role)], _STATE),
-        fit([(name, "text"), (f" · {entry.id[:SHORT_ID]}", "dim")], _NAME),
+        fit([(name, "text"), (f" · {clean(entry.id[:SHORT_ID])}", "dim")], _NAME),
         fit([(clean(entry.uses), "text")], _USES),
         [(clean(turn.waits or "starts next").partition("\n")[0], "dim")],
     ]

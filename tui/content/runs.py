@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from launcher.format import SHORT_ID, duration, number
 from tui.content.metrics import shorten
 from tui.content.run_list import RunSummary
+from tui.drawing.glyphs import WARN
 from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
 from tui.drawing.spark import spark
@@ -48,7 +49,7 @@ def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
     `longest` is the length of the longest name in the list: runs must differ in their names before a curve is drawn.
     """
     widths, state, series = _widths(columns, longest), run.state, run.scores.series
-    word, role = state_words(state)[0]
+    word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
     step, total = state.step, state.total
     short = f" · {run.id[:SHORT_ID]}"

@@ -8,6 +8,7 @@ from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 
+from launcher.errors import UserError
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.run.reading.reader import ERRORS, RunReader
@@ -135,7 +136,7 @@ class CheckDetailScreen(Screen[None]):
         else:
             try:
                 request(self.reader.dir, "unmute" if muted else "mute", by="screen", rule=self.rule)
-            except OSError as error:  # a full disk
+            except (OSError, UserError) as error:  # a full disk, a run of a later ppo-tui
                 self.notify(f"Cannot send the request: {error}", severity="error", markup=False)
                 return
             self.notify(

@@ -120,7 +120,23 @@ def by_whom(by: str | None) -> str:
 
 
 def notice(state: RunState) -> tuple[str, str] | None:
-    """Role and sentence of the banner: why a run stands still, or how it ended. None while all goes on."""
+    """Role and sentence of the banner: why a run stands still, or how it ended, and whether its files are damaged.
+
+    None while all goes on.
+    """
+    said = _end_or_stall(state)
+    if not (marks := [*filter(None, [damage_words(state), state.later])]):
+        return said
+    return (said[0] if said and said[0] == "critical" else "warn", "; ".join([*([said[1]] if said else []), *marks]))
+
+
+def damage_words(state: RunState) -> str:
+    """`damaged: state.json: step (and 2 more)`; empty for a sound run."""
+    more = f" (and {len(state.damaged) - 1} more)" if len(state.damaged) > 1 else ""
+    return f"damaged: {state.damaged[0]}{more}" if state.damaged else ""
+
+
+def _end_or_stall(state: RunState) -> tuple[str, str] | None:
     name, error, step, total = state.state, state.error, state.step, state.total
     if state.live:
         if minutes := state.silent_minutes:

@@ -67,7 +67,7 @@ def start(
             argv=tuple(launch.argv),
             on_cpu=launch.keys.get("trainer.device") == "cpu",
             env=launch.env,
-            cwd=str(run.path),
+            cwd=launch.cwd or str(run.path),
             versions={"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
             host={"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
             preflight=preflight,

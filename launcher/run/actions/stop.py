@@ -25,6 +25,7 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     A run that lost its supervisor gets a new one first. Where a supervisor does not answer, or (`wait`) does not
     end the run, it is killed, and the driver is ended here and now; `narrate` is told.
     """
+    control.refuse_later(run)
     state = current(run)
     if not state.going:
         return state.state

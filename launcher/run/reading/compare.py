@@ -186,7 +186,7 @@ def settings(info: RunInfo) -> dict[str, Any]:
         return {}
     preset = {key: value for key, value in info.preset.items() if key not in _WORDS}
     verl_keys = preset.pop("overrides", None)
-    return _flat(preset) | _flat(verl_keys or {}) | _flat(info.versions, _VERSIONS)
+    return _flat(preset) | _flat(verl_keys if isinstance(verl_keys, dict) else {}) | _flat(info.versions, _VERSIONS)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

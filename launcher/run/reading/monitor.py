@@ -24,6 +24,8 @@ from launcher.record.state import Rollout, RunState
 RECENT = 20  # steps whose durations carry the ETA
 _PAUSE = 10  # times the median: longer is a pause, not the pace
 
+_ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
+
 # veRL prints no marker inside a step; what its phases took is in the figures of the steps before.
 _TIMINGS = {
     "rollout": tuple(f"timing_s/{name}" for name in ROLLOUT),
@@ -118,7 +120,7 @@ class Monitor:
         self._begun = False  # a step line was printed
         self._printed = -1  # the step of the last one
         self._restarted = False  # Ray was started since: another attempt may have been appended to the same log
-        self._before_steps: list[console.Notable] = []
+        self._before_steps: deque[console.Notable] = deque(maxlen=_ERRORS)
         self._mutes: dict[str, bool] = {}
         self._history: list[StepRecord] = []
         self._durations: deque[float] = deque(maxlen=RECENT)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from launcher.metrics.records import is_step, parse_object
+from launcher.metrics.records import float_of, is_step, parse_object
 from launcher.record.layout import RunDir
 from launcher.text import clean
 
@@ -107,7 +107,7 @@ def _sample(row: dict[str, Any]) -> Sample:
         _text(row.get("input")),
         _text(row.get("output")),
         _text(row.get("gts")),
-        float(score) if isinstance(score, (int, float)) else float("nan"),
+        float_of(score) if isinstance(score, (int, float)) else float("nan"),
         tuple(f"{_text(key)} {_text(value)}" for key, value in row.items() if key not in _KNOWN),
     )
 

@@ -4,9 +4,12 @@ It reads the console and the file logger from their first byte, as its predecess
 flags come again. Those that are on disk already are left out, so that nothing is missed and nothing is there twice.
 """
 
+import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+
+import psutil
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
@@ -89,9 +92,16 @@ def who_asked(run: RunDir) -> str | None:
     return next((action.by for action in reversed(actions) if action.verb == "stop"), None)
 
 
-def driver_of(state: RunState, run_id: str, attempt: int) -> ProcessId | None:
-    """The driver of an attempt, also one whose supervisor was killed before it could write it down."""
+def driver_of(state: RunState, run_id: str, attempt: AttemptDir) -> ProcessId | None:
+    """The driver of an attempt, also one whose supervisor was killed before it could write it down.
+
+    What the driver has started has its environment, too, and may outlive it: the arguments tell them apart.
+    """
     if state.driver is not None:
         return state.driver
-    found = [ProcessId.of(pid) for pid in run_processes(run_id, attempt)]
-    return min((each for each in found if each), key=lambda each: each.ticks or 0, default=None)
+    argv = list(attempt.read_launch().argv)
+    for pid in run_processes(run_id, attempt.number):
+        with contextlib.suppress(psutil.Error):
+            if psutil.Process(pid).cmdline() == argv:
+                return ProcessId.of(pid)
+    return None

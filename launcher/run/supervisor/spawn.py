@@ -45,7 +45,7 @@ def write_launch(
         env=launch.env,
         unset=tuple(launch.unset),
         keys=launch.keys,
-        cwd=str(cwd or run.path),
+        cwd=launch.cwd or str(cwd or run.path),
         created=created,
         run_created=run_created,
         resume_step=resume_step,

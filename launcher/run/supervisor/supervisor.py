@@ -132,7 +132,7 @@ class Supervisor:
     def _take_over(self) -> bool:
         """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
         assert self.before is not None
-        found = driver_of(self.before, self.id, self.attempt.number)
+        found = driver_of(self.before, self.id, self.attempt)
         if found is None and not self.attempt.console.exists():
             self._end(None, None, Outcome("failed", None, "the supervisor was killed before it started the driver"))
             return False

@@ -1,0 +1,65 @@
+"""What of a log of gigabytes is read: its beginning, its end, and between them where errors and steps stand."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+HEAD = TAIL = MIDDLE = 16 << 20  # bytes that are read of each part; a parser takes a second for five of them
+_BLOCK = 1 << 18
+_STEP = b"step:"
+_TROUBLE = (b"Traceback (most", b"Error", b"out of memory", b"NCCL", b"SIGTERM", b"signal", b"Killed", b"No space")
+
+
+class Part(NamedTuple):
+    """Bytes that follow those before; `read` tells whether they are looked at or only counted, in whole lines."""
+
+    data: bytes
+    read: bool
+
+
+def parts(chunks: Iterable[bytes]) -> Iterator[Part]:
+    """A log in parts of which all that matters is read, and at most HEAD + MIDDLE + TAIL bytes and a line a block.
+
+    What is in memory at a time is no more than TAIL.
+    """
+    head, room = HEAD, MIDDLE
+    waiting: deque[bytes] = deque()
+    held = 0
+    for block in _blocks(chunks):
+        if head > 0:
+            head -= len(block)
+            yield Part(block, True)
+            continue
+        waiting.append(block)
+        held += len(block)
+        while held > TAIL:
+            block = waiting.popleft()
+            held -= len(block)
+            if room > 0 and any(word in block for word in _TROUBLE):
+                room -= len(block)
+                yield Part(block, True)
+            else:
+                yield from _last_step(block)
+    yield from (Part(block, True) for block in waiting)
+
+
+def _last_step(block: bytes) -> Iterator[Part]:
+    """A block that is left out, but for its last step line."""
+    at = block.rfind(_STEP)
+    begin = block.rfind(b"\n", 0, at) + 1 if at >= 0 else len(block)
+    end = block.find(b"\n", at) + 1 if at >= 0 else 0
+    parts = (Part(block[:begin], False), Part(block[begin:end], True), Part(block[max(begin, end) :], False))
+    yield from (part for part in parts if part.data)
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Whole lines, some 256 KiB at a time; a longer line comes in pieces."""
+    rest = b""
+    for chunk in chunks:
+        rest += chunk
+        if len(rest) >= _BLOCK:
+            end = rest.rfind(b"\n") + 1 or len(rest)
+            yield rest[:end]
+            rest = rest[end:]
+    if rest:
+        yield rest

@@ -1,0 +1,84 @@
+"""What of a run cannot be read as it was written: damaged fields, and records of a later ppo-tui."""
+
+import contextlib
+import functools
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from launcher.record.attempt import Exit, LaunchRecord
+from launcher.record.info import RunInfo, mapping_of
+from launcher.record.json import SCHEMA, Record
+from launcher.record.layout import RunDir
+from launcher.record.note import RunNote
+
+_SCHEMA = re.compile(rb"^schema: (\d{1,9})\s*$", re.MULTILINE)
+
+
+def damage(run: RunDir, *, settings: bool) -> tuple[str, ...]:
+    """`launch.json: argv`, `run.yaml: not YAML`: the damage to the small files of a run but state.json.
+
+    With `settings` all of run.yaml is looked at, which takes 10 ms; else only whether it has a name.
+    """
+    last = run.last_attempt()
+    of_attempt: list[tuple[Path, type[Record]]] = [(last.launch, LaunchRecord), (last.exit, Exit)] if last else []
+    found = [each for path, kind in ((run.note, RunNote), *of_attempt) for each in _of_json(path, kind, _stamp(path))]
+    return (*_of_settings(run.run_yaml, settings, _stamp(run.run_yaml)), *found)
+
+
+def schema(run: RunDir) -> int:
+    """The newest schema of a run's files: one above ours is of a later ppo-tui."""
+    found = [0]
+    with contextlib.suppress(OSError):
+        found += [int(each) for each in _SCHEMA.findall(run.run_yaml.read_bytes())]
+    for path in (run.state, *((last.launch,) if (last := run.last_attempt()) else ())):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(schema_of(orjson.loads(path.read_bytes())))
+    return max(found)
+
+
+def schema_of(value: object) -> int:
+    """`schema` of a JSON object, 0 without one."""
+    found = value.get("schema") if isinstance(value, Mapping) else None
+    return found if type(found) is int else 0
+
+
+def later(found: int) -> str:
+    """Why a run of that schema cannot be changed."""
+    return f"written by a later ppo-tui (schema {found}; this one writes {SCHEMA})"
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        stat = path.stat()
+        return stat.st_mtime_ns, stat.st_size
+    return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_json(path: Path, kind: type[Record], stamp: tuple[int, int] | None) -> tuple[str, ...]:
+    """`stamp` changes with the file, which is read again only then; None without a file."""
+    if stamp is None:
+        return ()
+    try:
+        fields = kind.examine(orjson.loads(path.read_bytes()))[1]
+    except OSError as error:
+        return (f"{path.name}: {error.strerror}",)
+    except ValueError:
+        return (f"{path.name}: not JSON",)
+    return tuple(f"{path.name}: {field}" for field in fields)
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_settings(path: Path, whole: bool, stamp: tuple[int, int] | None) -> tuple[str, ...]:
+    value: Any = None
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = path.read_text("utf-8")
+        if not whole:
+            return () if re.search("^name:", text, re.MULTILINE) else (f"{path.name}: name",)
+        value = mapping_of(text)
+    fields = RunInfo.examine(value)[1] if value else ("not YAML",)
+    return tuple(f"{path.name}: {field}" for field in fields)

@@ -1,0 +1,93 @@
+"""Passwords, keys and tokens: told by their names and by their looks, refused in settings, hidden where text is shown.
+
+A variable is told more freely than a veRL key: `prompt_key` and `pad_token` are settings.
+"""
+
+import re
+from typing import Any
+
+HIDDEN = "***"
+
+_VARIABLE = re.compile(
+    r"(?:^|_)(?:KEY|PASS|PASSWD|PWD|PASSPHRASE|CREDENTIALS?)(?:_|$)|(?:TOKEN|SECRET|PASSWORD|APIKEY)(?:_|$)"
+)
+_WORD = (
+    r"(?:(?:api|access|secret|private|auth|account|license|encryption|signing|ssh|wandb|openai|hf)_?key"
+    r"|(?:(?:hf|hub|huggingface|auth|access|api|bearer|wandb|github|gitlab|refresh|session|secret|bot|user)_?)token"
+    r"|passw(?:or)?d|passphrase|pass|pwd|secret|credentials?|bearer|authorization)"
+)
+_KEY = re.compile(rf"(?:^|[_.\-+@/]){_WORD}$|(?:^|\.)token$", re.IGNORECASE)
+_LOOKS = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
+    r"|AKIA[0-9A-Z]{12,}|xox[abposr]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?<=[Bb]earer )[\w.~+/=-]{8,}"
+)
+_LOGIN = re.compile(r"(?<=://)([^/@\s:'\"]*):([^/@\s'\"]+)(?=@)")
+_ELSEWHERE = re.compile(r"\$\{oc\.(?:env|decode):")  # told by the environment when the run starts
+_NOTHING = r"(?!['\"]?(?:None|null|True|False|nan|\$\{|\*\*\*|-?[\d.]+(?=[\s,'\"})\]]|$)))"
+# `'api_key': 'x'`, `api_key=x`, `--password x`; a value in quotes may hold blanks
+_NAMED = re.compile(
+    rf"((?:(?:\b|_|--){_WORD}|\btoken)(?:['\"]?\s?[:=]\s?|(?<=\w)\s)){_NOTHING}('[^'\n]+'|\"[^\"\n\\]+\"|[^\s,'\"\\\[\](){{}}]+)",
+    re.IGNORECASE,
+)
+# a text without any of these has no secret that we know, and most lines of a log have none
+_NAMES = ("_key", "-key", "apikey", "accesskey", "secret", "passw", "passphrase", "_pass", "pass:", "pass=", "pwd")
+_MORE_NAMES = ("token'", 'token"', "token=", "token:", "-token", "credential", "bearer", "authorization", "private key")
+_PREFIXES = ("://", "hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat", "akia", "xox", "aiza")
+_HINTS = (*_NAMES, *_MORE_NAMES, *_PREFIXES, "eyj")
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable of that name is likely to hold one: HF_TOKEN, WANDB_API_KEY, MY_PASS; not MAX_TOKENS."""
+    return _VARIABLE.search(name.upper()) is not None
+
+
+def in_setting(key: str, value: Any) -> bool:
+    """Whether a veRL key or field has a secret for its value, by the name of the key or the looks of the value."""
+    if isinstance(value, dict):
+        return any(in_setting(str(name), item) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return any(in_setting(key, item) for item in value)
+    if not isinstance(value, str) or not value or _ELSEWHERE.search(value):
+        return False
+    return _KEY.search(key) is not None or looks_secret(value)
+
+
+def looks_secret(text: str) -> bool:
+    """Whether a token of a known kind or an address with a password is in a text."""
+    return _LOOKS.search(text) is not None or _LOGIN.search(text) is not None
+
+
+def redact(text: str) -> str:
+    """`text` with `***` for the values of secrets in it. JSON stays JSON."""
+    lower = text.lower()
+    if not any(hint in lower for hint in _HINTS):
+        return text
+    text = _LOGIN.sub(rf"\1:{HIDDEN}", text)
+    return _NAMED.sub(_hide, _LOOKS.sub(HIDDEN, text))
+
+
+def redacted(key: str, value: Any) -> Any:
+    """The value of a key, `***` where it is a secret."""
+    return HIDDEN if in_setting(key, value) else value
+
+
+def redact_tree(value: Any) -> Any:
+    """A JSON value without the secrets in its strings and under its keys."""
+    if isinstance(value, dict):
+        return {name: redact_tree(_named(str(name), item)) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redact_tree(item) for item in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def _named(key: str, value: Any) -> Any:
+    return HIDDEN if isinstance(value, str) and _KEY.search(key) and value and not _ELSEWHERE.search(value) else value
+
+
+def _hide(match: re.Match[str]) -> str:
+    before, value = match.groups()
+    if before[-1].isspace() and not re.search(r"[:=]\s$", before) and not before.startswith("--"):
+        return match[0]  # a sentence, and no option
+    quote = value[0] if value[0] in "'\"" else ""
+    return f"{before}{quote}{HIDDEN}{quote}"

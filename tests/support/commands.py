@@ -1,0 +1,48 @@
+"""Every command that reads runs or presets, called in this process as the shell would."""
+
+import io
+import sys
+from collections.abc import Sequence
+from unittest.mock import patch
+
+from launcher.cli import main
+
+RUN, OTHER = "7f3a1c", "0ld111"
+OF_RUNS = [
+    ["runs"],
+    ["runs", "--json"],
+    ["status", RUN],
+    ["status", RUN, "--json"],
+    ["metrics", RUN],
+    ["metrics", RUN, "--json"],
+    ["health", RUN],
+    ["health", RUN, "--json"],
+    ["diagnose", RUN],
+    ["diagnose", RUN, "--json"],
+    ["compare", RUN, OTHER, "--plain"],
+    ["compare", RUN, OTHER, "--json"],
+    ["attach", RUN, "--plain"],
+    ["note", RUN],
+    ["export", RUN, "--to", "out.csv", "--force"],
+    ["export", RUN, "--to", "out.svg", "--force"],
+    ["stop", RUN],
+    ["resume", RUN],
+    ["eval", RUN],
+    ["merge", RUN],
+]
+OF_PRESETS = [["presets"], ["presets", "--json"], ["keys"], ["keys", "--json"]]
+
+
+def call(words: Sequence[str]) -> tuple[bytes, bytes, object]:
+    """The bytes that a command writes on stdout and stderr, and its exit code. Raises what a user would see raised."""
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", errors="surrogateescape") for _ in range(2)]
+    code: object = None
+    with patch.multiple(sys, stdout=streams[0], stderr=streams[1], argv=["ppo-tui", *words]):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+    for stream in streams:
+        stream.flush()
+    out, err = (stream.buffer.getvalue() for stream in streams)  # type: ignore[attr-defined]
+    return out, err, code

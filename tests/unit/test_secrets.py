@@ -1,0 +1,95 @@
+"""Secrets by name and by looks: refused where they would be stored, hidden where text is shown."""
+
+from pathlib import Path
+
+import pytest
+from commands import OF_RUNS, call
+from whole_run import whole_run
+
+from launcher.errors import UserError
+from launcher.preset.files import load
+from launcher.secrets import in_setting, is_secret, redact
+
+HF = "hf_" + "abcdEFGH" * 4
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("+trainer.api_key=topsecret1", "topsecret1"),
+        ("+trainer.wandb.key_of_x.hf_token=topsecret1", "topsecret1"),
+        ("++actor_rollout_ref.rollout.engine_kwargs.vllm.password=topsecret1", "topsecret1"),
+        (f"+trainer.anything={HF}", HF),
+        (f"trainer.experiment={HF}", HF),
+        ("+trainer.proxy=http://user:topsecret1@proxy:8080", "topsecret1"),
+        ("+trainer.args={api_key: topsecret1}", "topsecret1"),
+        ("env.MY_PASS=topsecret1", "topsecret1"),
+        ("env.https_proxy=http://user:topsecret1@proxy", "topsecret1"),
+        (f"health.on_alert=[curl,-H,'Authorization: Bearer {HF}']", HF),
+    ],
+)
+def test_a_secret_in_a_setting_is_refused_with_what_works_and_not_repeated(setting: str, value: str) -> None:
+    with pytest.raises(UserError, match=r"looks like a secret.*export .*in the shell") as refused:
+        load("toy-cpu", [setting])
+    assert value not in str(refused.value)
+
+
+def test_what_the_environment_tells_at_the_start_is_a_setting() -> None:
+    loaded = load("toy-cpu", ["+trainer.api_key=${oc.env:MY_KEY}"])
+    assert loaded.preset.overrides["+trainer.api_key"] == "${oc.env:MY_KEY}"
+
+
+@pytest.mark.parametrize(
+    "key", ["data.prompt_key", "data.reward_fn_key", "x.pad_token", "a.max_token", "rollout.bypass"]
+)
+def test_keys_that_hold_no_secret(key: str) -> None:
+    assert not in_setting(key, "a_value_of_letters")
+
+
+@pytest.mark.parametrize("name", ["MY_PASS", "DB_PWD", "HF_TOKEN", "wandb_api_key"])
+def test_variables_that_hold_one(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{'api_key': 'abc def', 'x': 1}", "{'api_key': '***', 'x': 1}"),
+        ("trainer.api_key=abc x", "trainer.api_key=*** x"),
+        ("--password hunter2 --steps 3", "--password *** --steps 3"),
+        (f"login with {HF}.", "login with ***."),
+        ("proxy http://u:p@h:80/x", "proxy http://u:***@h:80/x"),
+        ("HF_TOKEN=abc", "HF_TOKEN=***"),
+        ("wandb_api_key=None, 'secret': null", "wandb_api_key=None, 'secret': null"),
+        ("api_key=${oc.env:KEY}", "api_key=${oc.env:KEY}"),
+        ("'pad_token': '<pad>', prompt_key: prompt", "'pad_token': '<pad>', prompt_key: prompt"),
+        ("val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on", "val-core/pass@1:0.5 - critic/pass: 0.3 - bypass: on"),
+        ("the password is wrong, 5 passed", "the password is wrong, 5 passed"),
+    ],
+)
+def test_only_the_values_of_secrets_are_hidden(text: str, shown: str) -> None:
+    assert redact(text) == shown and redact(shown) == shown
+
+
+@pytest.mark.slow
+def test_no_command_shows_the_secrets_that_a_run_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of an older version, and a console in which veRL printed its configuration with what it got."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    run, secret = whole_run(tmp_path), "topsecret1"
+    whole_run(tmp_path, "0ld111", "older")
+    log = run.attempt(1).console
+    dump = f"{{'trainer': {{'api_key': '{secret}', 'n_gpus_per_node': 1, 'hf': '{HF}'}}}}\n"
+    log.write_text(f"{dump}{log.read_text()}ValueError: cannot log in with api_key={secret}\n")
+    text = run.run_yaml.read_text().replace("overrides:\n", f"overrides:\n- +trainer.api_key={secret}\n", 1)
+    run.run_yaml.write_text(text.replace("preset:\n", f"preset:\n  overrides:\n    +trainer.api_key: {secret}\n", 1))
+    run.state.write_text(run.state.read_text().replace("the reward function failed", f"token={secret} {HF}"))
+    (tmp_path / "foreign.log").write_text(log.read_text())
+    for words in (*OF_RUNS, ["import", "foreign.log"], ["diagnose", "foreign.log", "--json"]):
+        out, err, _ = call(words)
+        for hidden in (secret, HF):
+            assert hidden not in (out + err).decode(), words
+    imported = next(path for path in (tmp_path / "runs").iterdir() if path.name.endswith("foreign"))
+    for path in imported.rglob("*"):
+        if path.is_file() and path.name != "console.log":  # veRL's own words stay as they are, in a folder of yours
+            assert secret not in path.read_text() and HF not in path.read_text(), path
