@@ -81,10 +81,16 @@ class Queued(Record):
 
 
 def entries() -> list[Queued]:
-    """What waits, in its order; damaged files are left out, as is what has been started."""
+    """What waits, in its order; damaged files are left out.
+
+    The file of one that has been started is removed: it must not come back when the run is deleted.
+    """
     files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
     found = [entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem]
-    return sorted((each for each in found if not each.run.path.exists()), key=lambda each: (each.place, each.id))
+    for each in (started := [each for each in found if each.run.path.exists()]):
+        with contextlib.suppress(OSError):
+            each.remove()
+    return sorted((each for each in found if each not in started), key=lambda each: (each.place, each.id))
 
 
 def find(word: str) -> Queued:

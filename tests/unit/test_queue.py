@@ -1,15 +1,18 @@
 """The queue: its order, and what each of its runs waits for."""
 
 import dataclasses
+import json
 import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from fake_nvml import FakeGpu, FakeNvml
 
 from launcher import paths
+from launcher.commands import queue as commands
 from launcher.errors import UserError
 from launcher.preset.translate import Launch
 from launcher.record import queue
@@ -201,6 +204,7 @@ def test_an_entry_whose_run_is_there_waits_no_longer_and_damaged_ones_hide_no_ot
     with appearing("x", entry.id) as (run, _):
         pass
     assert run.id == entry.id and queue.entries() == []
+    assert not [*paths.queue_dir().glob("*.json")], "it would come back when the run is deleted"
     with pytest.raises(FileExistsError), appearing("x", entry.id):
         pass
     (paths.queue_dir() / "1.json").write_text("{")
@@ -234,3 +238,31 @@ def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp
     assert third.gpus == ("0", "1") and third.preset["env"]["CUDA_VISIBLE_DEVICES"] == "0,1"
     with pytest.raises(UserError, match="no run"):
         going.add("toy-cpu", after="nothing")
+
+
+def test_the_commands_change_the_queue_and_print_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*words: str) -> tuple[str, str]:
+        command_line.main([*words], "queue", standalone_mode=False)
+        found = capsys.readouterr()
+        return found.out.strip(), found.err.strip()
+
+    command_line = typer.main.get_command(commands.app)
+    assert said() == ("", "the queue is empty; add a run with 'ppo-tui queue add PRESET'")
+    assert said("pause")[1] == "paused the queue"
+    first, second = said("add", "toy-cpu", "trainer.steps=2")[0], json.loads(said("add", "toy-cpu", "--json")[0])["run"]
+    said("pause", first)
+    said("move", second, "1")
+    lines = [json.loads(line) for line in said("--json")[0].splitlines()]
+    assert [(line["run"], line["state"], line["settings"]) for line in lines] == [
+        (second, "queued", []),
+        (first, "paused", ["trainer.steps=2"]),
+    ]
+    table, note = said()
+    assert table.splitlines()[1].split(maxsplit=3) == [second, "queued", "CPU", "the queue is paused"]
+    assert note == "the queue is paused; 'ppo-tui queue resume' resumes it"
+    with pytest.raises(UserError, match="matches 2 runs"):
+        said("remove", "toy-cpu")
+    with pytest.raises(UserError, match="the queue is paused"):
+        said("start", first)
+    assert said("remove", first[:6])[1] == f"removed {first} from the queue"
+    assert [each.id for each in queue.entries()] == [second]
