@@ -353,8 +353,8 @@ KEYS: dict[str, list[Binding]] = {
         _shown("editor.cancel", "escape", "close", "cancel", "Keep the old value"),
         _shown("editor.take", "enter", "take", "accept", "Accept the choice, or the typed text", priority=True),
         _shown("editor.complete", "tab", "complete", "complete", "Fill in the choice", priority=True),
-        _shown("editor.choose", "down", "choose(1)", "choose", "Select one of the choices", "↑↓"),
-        _hidden("editor.choose", "up", "choose(-1)", "", "Select one of the choices", "↑↓"),
+        _shown("editor.choose", "down", "choose(1)", "choose", "Select one of the choices", "↑↓", priority=True),
+        _hidden("editor.choose", "up", "choose(-1)", "", "Select one of the choices", "↑↓", priority=True),
     ],
     "launch": [
         _shown("launch.start", "start", "start", "start", "Start the run; it outlives this screen"),
