@@ -182,7 +182,8 @@ def test_what_is_paused_skipped_or_of_another_machine_is_not_started() -> None:
 def test_started_now_is_started_whatever_the_machine_does(gpus: list[FakeGpu]) -> None:
     live("a", {"trainer.n_gpus_per_node": 4})
     queue.change(queued("x", gpus=("1",)), now=True)
-    assert chosen() == {"x": ("1",)}
+    queue.change(queued("y", 2), now=True)
+    assert chosen() == {"x": ("1",), "y": ("0", "1")}
 
 
 def test_the_order_can_be_changed() -> None:

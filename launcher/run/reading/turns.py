@@ -146,11 +146,12 @@ class _Machine:
             blocked = [(each, self._taken(each)) for each in wanted if self._taken(each)]
             chosen = wanted
         else:
-            free = sorted((each for each in self.gpus if not self._taken(each)), key=self.named.__contains__)
-            chosen, missing = tuple(free[: entry.needs]), entry.needs - len(free)
-            blocked = [(each, self._taken(each)) for each in self.gpus if self._taken(each)] if missing > 0 else []
-            if len(self.gpus) < entry.needs:  # it will never be: the preflight says so
-                blocked = []
+            taken = [each for each in self.gpus if self._taken(each)]
+            free = sorted((each for each in self.gpus if each not in taken), key=self.named.__contains__)
+            # of more than there are the preflight tells
+            waits = len(free) < entry.needs <= len(self.gpus) and not entry.now
+            chosen = tuple(free[: entry.needs] if waits else [*free, *taken][: entry.needs])
+            blocked = [(each, self._taken(each)) for each in taken] if waits else []
         outside = self.ending or any(each not in self.held and self.outside.get(each) for each, _ in blocked)
         for each in chosen:
             self.held.setdefault(each, f"is reserved for {entry.id}")
