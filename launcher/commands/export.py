@@ -6,6 +6,7 @@ import typer
 
 from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.commands.report import Source
+from launcher.errors import UserError
 from launcher.screen import on_terminal
 
 
@@ -36,7 +37,10 @@ def export(
 
 def compare(
     ctx: typer.Context,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Two to eight runs.")],
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Two to eight runs.")] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="TAG", help="Compare the runs with this tag: those of a sweep.")
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
     json: Json = False,
 ) -> None:
@@ -45,8 +49,10 @@ def compare(
     from launcher.run.reading import contrast
     from launcher.run.reading.groups import groups
 
-    found = core.find_runs(runs)
-    if not (plain or json) and on_terminal():
+    if tag is not None and runs:
+        raise UserError("compare expects runs or --tag, not both")
+    found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
+    if not (plain or json) and on_terminal() and len(found) <= core.MOST:
         raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
     compared = [core.Compared(run) for run in found]
     for each in compared:
@@ -62,7 +68,8 @@ def compare(
         put_json({"runs": [fact.to_json() for fact in facts], "differences": changed, **told})
         return
     rows = core.fact_rows(facts)
-    put_table([rows[0], ["group", *map(str, of_run)], *rows[1:]])
+    by_group = tag is not None
+    put_table(contrast.arm_rows(compared) if by_group else [rows[0], ["group", *map(str, of_run)], *rows[1:]])
     if judged:
         put("")
         put_table(contrast.contrast_rows(judged))
@@ -73,6 +80,8 @@ def compare(
         put(line)
     for note in core.notes(compared):
         say(note)
+    if by_group:
+        return
     if differences:
         put("")
         put_table(core.difference_rows(found, differences))

@@ -15,12 +15,13 @@ from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import seconds_of
 from launcher.preset.yaml_text import shown
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, find
+from launcher.record.layout import RunDir, all_runs, find
+from launcher.record.note import read_note
 from launcher.record.state import RunState, current
 from launcher.run.reading.attempts import elapsed, last_settings
 from launcher.run.reading.steps import StepTail
 
-FEWEST, MOST = 2, 8
+FEWEST, MOST, MOST_TAGGED = 2, 8, 64
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _NONE = "–"
 _VERSIONS = "versions."
@@ -83,6 +84,16 @@ def find_runs(words: Sequence[str]) -> list[RunDir]:
         if ids[index] in ids[:index]:
             raise UserError(f"'{word}' is run {ids[index]}, which is listed twice")
     return runs
+
+
+def tagged(tag: str) -> list[RunDir]:
+    """The runs with a tag, the oldest first. Raises UserError for fewer than two, or more than 64."""
+    found = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
+    if not FEWEST <= len(found) <= MOST_TAGGED:
+        raise UserError(
+            f"{len(found)} runs have the tag #{tag.removeprefix('#')}; compare expects {FEWEST} to {MOST_TAGGED}"
+        )
+    return found
 
 
 class Compared:

@@ -3,6 +3,7 @@
 import math
 import statistics
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.metrics import intervals, names
 from launcher.metrics.store import Series, SeriesStore
+from launcher.preset.yaml_text import shown
 from launcher.run.reading.compare import Compared, differences
 from launcher.run.reading.groups import groups
 from launcher.run.reading.scores import validation
@@ -141,6 +143,28 @@ def spread_rows(runs: Sequence[Compared]) -> list[list[str]]:
                 [measure.title, str(len(means)), *map(number, (statistics.fmean(means), statistics.stdev(means)))]
             )
     return [["FIGURE", "RUNS", "MEAN", "DEVIATION"], *rows] if rows else []
+
+
+def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
+    """The groups as rows of words: the settings that tell them apart, and how their runs go."""
+    of_run, rows = groups([run.info for run in runs]), []
+    places = [of_run.index(group) for group in range(max(of_run) + 1)]
+    differ = differences([runs[place].info for place in places])
+    differ = [entry for entry in differ if not entry.key.endswith("seed") and not entry.key.startswith("versions.")]
+    for group in range(len(places)):
+        facts = [run.facts() for run, its in zip(runs, of_run, strict=True) if its == group]
+        states = Counter(fact.state for fact in facts)
+        flagged = sum(fact.verdict == "CRITICAL" for fact in facts)
+        rows.append(
+            [
+                str(group + 1),
+                ", ".join(f"{count} {state}" for state, count in states.items()),
+                str(flagged) if flagged else _DASH,
+                str(min(fact.step or 0 for fact in facts)),
+                " ".join(f"{entry.key}={shown(entry.values[group])}" for entry in differ) or _DASH,
+            ]
+        )
+    return [["GROUP", "RUNS", "CRITICAL", "STEPS", "SETTINGS"], *rows]
 
 
 def contrast_rows(found: Sequence[Contrast]) -> list[list[str]]:
