@@ -23,7 +23,7 @@ MESSAGE_LINES = 8  # further lines of an exception's message that are looked at
 # What Ray's C++, torch and Python's logging put before their text, where no mark is looked for.
 _LOG_HEAD = re.compile(
     rb"(?:\[[^\[\]]{1,80}\]:? ?|\(raylet\) |(?:ERROR|WARNING|CRITICAL|INFO)[: ](?:[\d:,. /-]{4,30}[: ])?"
-    rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|py):\d+(?:: | -- |\] ?))*"
+    rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|h|py):\d+(?:: | -- |\] ?))*"
 )
 _LOG_HEAD_STARTS = b"[(EWCI0123456789"
 _BLANK = ord(" ")
@@ -321,7 +321,6 @@ class Evidence:
                 self.errors[cause.id] = cause, error
         if not fitting and len(self.unknown_errors) < 16:
             self.unknown_errors.append(error)
-
 
     def survived(self, error: ErrorLine) -> bool:
         """Whether a step was done after it."""

@@ -5,7 +5,7 @@ console: colours and prefixes of Ray, nested prefixes and loggers of vLLM, remot
 form, late lines of workers after the driver's last words, and harmless lines that look like failures.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -54,9 +54,9 @@ def raised(sample: dict[str, Any]) -> list[str]:
     return lines
 
 
-def driver(ending: list[str]) -> list[str]:
+def driver(ending: list[str], before: Sequence[str] = ()) -> list[str]:
     trace = ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:main"])]
-    return [OVERRIDES, *trace, *ending, *HYDRA]
+    return [*before, OVERRIDES, *trace, *ending, *HYDRA]
 
 
 def trainer(ending: list[str]) -> list[str]:
@@ -82,7 +82,7 @@ def prompts(method: str, failure: list[str]) -> list[str]:
 def body(sample: dict[str, Any]) -> list[str]:
     form, failure = sample["form"], raised(sample)
     if form == "driver":
-        return driver(failure)
+        return driver(failure, sample.get("before", ()))
     if form == "import":
         return ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:<module>"]), *failure]
     if form == "hydra":
@@ -127,6 +127,8 @@ def body(sample: dict[str, Any]) -> list[str]:
         dead = f"The actor died because of an error raised in its creation task, {call}"
         early = coloured("RewardLoopWorker", [f"Exception raised in creation task: {dead}", *failure])
         return [*early, *prompts("", [f"ray.exceptions.ActorDiedError: {dead}", *failure]), *trainer([SYNC])]
+    if form == "waits":  # forever
+        return [f"\x1b[33m({sample['source']})\x1b[0m {line}" for line in failure]
     assert form in ("driver-only-prompts", "hang")
     return (
         trainer(failure)
@@ -179,7 +181,7 @@ def log(sample: dict[str, Any]) -> list[str]:
 def cases() -> Iterator[Any]:
     for number, sample in enumerate(SAMPLES):
         for exit_code in (sample.get("exit_code", 1), None):
-            if sample["form"] != "hang" or exit_code is None:
+            if sample["form"] not in ("hang", "waits") or exit_code is None:
                 yield pytest.param(sample, exit_code, id=f"{sample['cause']}-{number}-{exit_code}")
 
 
@@ -192,7 +194,8 @@ def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: in
     number, text = found.evidence[0].line, found.evidence[0].text
     assert expected[:60] in text
     assert expected[:60] in lines[number - 1]
-    assert number < len(lines) or sample["form"] in ("hang", "import", "refused")
+    assert number < len(lines) or sample["form"] in ("hang", "import", "refused", "waits")
+    assert "told" not in sample or sample["told"] in found.evidence[1].text
     assert sample.get("words", "") in found.title
     assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), found
     assert found.exit_code == exit_code

@@ -175,6 +175,17 @@ CAUSES = (
         raised=r"filter_groups\.metric must be set",
     ),
     Cause(
+        "filter-groups-key",
+        "Group filtering by '{key}', which the reward function does not return",
+        "algorithm.filter_groups.metric must be `reward`, or a key of the dict that the reward function returns for "
+        "every response.",
+        (
+            "set algorithm.filter_groups.metric=reward",
+            "or return {'score': ..., '{key}': ...} from the reward function",
+        ),
+        raised=r"Finished groups are missing DAPO metric '(?P<key>[^']*)'",
+    ),
+    Cause(
         "config-invalid",
         "Configuration rejected by veRL",
         "A block of the configuration could not be built; the quoted error names the expected value, and full_key "
