@@ -110,7 +110,7 @@ def _find_cause(log: Evidence, code: int | None) -> Candidate | None:
     if final is None:
         return likeliest(elsewhere)
     if final[0].level is Level.SYMPTOM:
-        return _behind(log, final[0]) or final
+        return _behind(log, *final) or final
     before = likeliest(pair for pair in elsewhere if _explains(pair[0], final[0]) and not log.survived(pair[1]))
     return before or final
 
@@ -130,8 +130,8 @@ def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) ->
     return after and certain and not re.match(_PROMPTS, error.source)
 
 
-def _behind(log: Evidence, symptom: Cause) -> Candidate | None:
-    """What stands behind a symptom; another symptom when that is nearer to the cause.
+def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None:
+    """What stands behind a symptom; another symptom when that came before it.
 
     Errors that a step was done after are none, but for those of prompts, which veRL drops.
     """
@@ -140,6 +140,7 @@ def _behind(log: Evidence, symptom: Cause) -> Candidate | None:
         for cause, error in log.errors.values()
         if cause is not symptom
         and re.search(symptom.cause_in, error.source)
+        and (cause.level is not Level.SYMPTOM or error.quote.line < shown.quote.line)
         and (re.match(_PROMPTS, error.source) or not log.survived(error))
     )
 

@@ -17,7 +17,9 @@ LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 
 # Logs pasted from a browser lose the escape character and keep the rest of a colour code.
 _COLOURS = rb"(?:\x1b?\[[0-9;]*m)*"
-_NAME = rb"(?:([^()\s][^()=\n]{0,99}) )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
+_NAME = (
+    rb"(?:([^()\s][^()=\n]{0,99}?)(?: rank=[0-9]{1,6})? )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
+)
 # `mpirun --tag-output` (`[1,0]<stdout>:`), Open MPI 5 (`[prterun-host-7@1,0]<stderr>:`), torchrun (`[default0]:`,
 # `[rank0]: `).
 _RANK = (

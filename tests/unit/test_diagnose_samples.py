@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 from launcher.console.causes import CATALOGUE
 
 SAMPLES = YAML(typ="safe").load(DATA / "failures" / "samples.yaml")
+HELD_OUT = YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
 HYDRA = ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."]
@@ -80,7 +81,10 @@ def prompts(method: str, failure: list[str]) -> list[str]:
 
 
 def body(sample: dict[str, Any]) -> list[str]:
-    form, failure = sample["form"], raised(sample)
+    form = sample["form"]
+    if form == "raw":
+        return list(sample["lines"])
+    failure = raised(sample)
     if form == "driver":
         return driver(failure, sample.get("before", ()))
     if form == "import":
@@ -127,6 +131,11 @@ def body(sample: dict[str, Any]) -> list[str]:
         dead = f"The actor died because of an error raised in its creation task, {call}"
         early = coloured("RewardLoopWorker", [f"Exception raised in creation task: {dead}", *failure])
         return [*early, *prompts("", [f"ray.exceptions.ActorDiedError: {dead}", *failure]), *trainer([SYNC])]
+    if form in ("scheduler", "scheduler-died"):  # SGLang
+        head = "[2026-11-21 09:30:28 TP1] "
+        trace = [f"{head}Scheduler hit an exception: Traceback (most recent call last):", *failure]
+        lines = trace if form == "scheduler" else [f"{head}{failure[0]}", f"{head}Exit code: -9"]
+        return [*coloured("SGLangHttpServer", lines), *trainer(DIED.split("\n"))]
     if form == "waits":  # forever
         return [f"\x1b[33m({sample['source']})\x1b[0m {line}" for line in failure]
     assert form in ("driver-only-prompts", "hang")
@@ -201,8 +210,14 @@ def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: in
     assert found.exit_code == exit_code
 
 
+@pytest.mark.parametrize("sample", HELD_OUT, ids=[sample["thread"] for sample in HELD_OUT])
+def test_consoles_from_threads_that_the_catalogue_was_not_made_from(sample: dict[str, Any]) -> None:
+    found = diagnosis_of("\n".join(log(sample)), exit_code=1)
+    assert found.cause == sample["cause"] and found.evidence
+
+
 def test_every_entry_has_a_sample() -> None:
-    assert {sample["cause"] for sample in SAMPLES} == {cause.id for cause in CATALOGUE}
+    assert {sample["cause"] for sample in [*SAMPLES, *HELD_OUT]} == {cause.id for cause in CATALOGUE}
 
 
 def test_entries_are_complete_and_unique() -> None:

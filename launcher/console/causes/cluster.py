@@ -103,7 +103,8 @@ CAUSES = (
         "NVIDIA driver or torch does not support the GPU",
         "The driver is older than the CUDA version of torch, or torch was built without support for this GPU.",
         ("update the NVIDIA driver", "or install a torch built for this GPU; `ppo-tui doctor` shows both versions"),
-        raised=r"driver on your system is too old|driver version is insufficient|no kernel image is available"
+        raised=r"driver on your system is too old|compiled with an unsupported toolchain"
+        r"|driver version is insufficient|no kernel image is available"
         r"|forward compatibility was attempted|is not compatible with the current PyTorch installation",
     ),
     Cause(
@@ -114,7 +115,7 @@ CAUSES = (
             "unset HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES before the start (on AMD keep HIP_VISIBLE_DEVICES alone)",
             "env: RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=1 if Ray sets them",
         ),
-        raised=r"inconsist[ae]nt values found|Please (?:use the same|don't set|use) (?:HIP|ROCR)_VISIBLE_DEVICES"
+        raised=r"[Ii]nconsist[ae]nt values found|Please (?:use the same|use either|don't set) (?:HIP|ROCR)_VISIBLE_DEV"
         r"|Please use HIP_VISIBLE_DEVICES instead",
     ),
     Cause(

@@ -131,7 +131,8 @@ CAUSES = (
         "The shapes of the tensors differ from the model's configuration: another vocabulary, another size, or a "
         "checkpoint of another model.",
         ("check actor_rollout_ref.model.path against the checkpoint in trainer.resume_from_path",),
-        raised=r"size mismatch for |Error\(s\) in loading state_dict|Missing key\(s\) in state_dict",
+        raised=r"size mismatch for |There is no module or parameter named '"
+        r"|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict",
     ),
     Cause(
         "chat-template",

@@ -35,6 +35,18 @@ CAUSES = (
         explains="nccl",
     ),
     Cause(
+        "peer-access",
+        "GPUs cannot read each other's memory",
+        "Peer access is not available between these GPUs: consumer cards, GPUs of different kinds or sockets, or a "
+        "virtual machine that hides it.",
+        (
+            "set +actor_rollout_ref.rollout.engine_kwargs.vllm.disable_custom_all_reduce=True",
+            "set actor_rollout_ref.rollout.tensor_model_parallel_size=1",
+            "env: NCCL_P2P_DISABLE=1",
+        ),
+        raised=r"peer access is not supported between these two devices",
+    ),
+    Cause(
         "gloo-network",
         "Nodes do not reach each other (Gloo)",
         "Gloo connects every rank with every other one by TCP and picks the wrong interface where a node has "

@@ -70,6 +70,7 @@ CAUSES = (
             TEST,
         ),
         raised=r"signal only works in main thread",
+        where=r"(?s)^(?!.*(?:sglang/|_build_rollout))",
     ),
     Cause(
         "reward-raises",
