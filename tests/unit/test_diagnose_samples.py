@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from console_logs import DATA, SYNC, diagnosis_of
-from ruamel.yaml import YAML
+from causes_table import FILE, HELD_OUT, SAMPLES, text
+from console_logs import SYNC, diagnosis_of
 
 from launcher.console.causes import CATALOGUE
 
-SAMPLES = YAML(typ="safe").load(DATA / "failures" / "samples.yaml")
-HELD_OUT = YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
 HYDRA = ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."]
@@ -218,6 +216,10 @@ def test_consoles_from_threads_that_the_catalogue_was_not_made_from(sample: dict
 
 def test_every_entry_has_a_sample() -> None:
     assert {sample["cause"] for sample in [*SAMPLES, *HELD_OUT]} == {cause.id for cause in CATALOGUE}
+
+
+def test_the_page_of_the_causes() -> None:
+    assert FILE.read_text("utf-8") == text(), "python tests/support/causes_table.py"
 
 
 def test_entries_are_complete_and_unique() -> None:

@@ -52,7 +52,7 @@ CAUSES = (
         "a rollout.mode that does not belong to the agent loop.",
         (
             "set actor_rollout_ref.rollout.mode=async",
-            "install the same veRL on every node and remove older checkouts from PYTHONPATH",
+            "use the same veRL on every node and remove older checkouts from PYTHONPATH",
         ),
         raised=r"'ActorHandle' object has no attribute '(?P<method>\w+)'",
     ),

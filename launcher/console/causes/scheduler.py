@@ -28,7 +28,7 @@ CAUSES = (
     Cause(
         "job-cancelled",
         "Batch job cancelled",
-        "Somebody or the batch system's administrator ended the job (scancel).",
+        "A user or the administrator of the batch system ended the job (scancel).",
         (RESUME,),
         line=_SLURM + r"(?: \*{3}|$)|TERM_OWNER",
         fatal=True,
