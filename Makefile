@@ -33,7 +33,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run check test lint types pytest bench bench-health bench-million corpus fuzz pictures strings clean
+.PHONY: help setup run check test lint types pytest matrix bench bench-health bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -85,6 +85,9 @@ types: setup
 pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # real runs first; the other tests run while these wait
 
+matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
+	@$(PYTHON) tests/support/matrix.py $(ARGS)
+
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
 
@@ -102,6 +105,9 @@ pictures: setup  # draw the README pictures from recorded runs
 
 strings: setup  # print every string that users read, file by file
 	@$(PYTHON) tests/support/strings.py
+
+torture: setup  # kill, freeze and stop at random instants; 15 minutes; ARGS="stops --seed 7" selects
+	@$(PYTHON) tests/torture/torture.py $(ARGS)
 
 fuzz: setup
 	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)

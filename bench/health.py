@@ -59,7 +59,7 @@ def delay(run: Run, fault: Fault, place: int, preset: str = "default") -> tuple[
     if not fault.fits(start) or reached(judge, fault.rules) >= Level.WARN:
         return None
     found: dict[Level, int] = {}
-    for n in range(min(len(run.steps) - place, 60)):
+    for n in range(min(len(run.steps) - place, 120 if fault.slow else 60)):
         step: Step = dict(run.steps[place + n])
         fault.change(step, n, start)
         judge.step(place + n + 1, step)

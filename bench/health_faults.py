@@ -20,6 +20,7 @@ class Fault:
     critical: bool
     change: Callable[[Step, int, Step], None]
     fits: Callable[[Step], bool] = lambda start: True
+    slow: bool = False  # so that it takes more steps to show
 
 
 def _kl_key(start: Step) -> str:
@@ -70,6 +71,23 @@ def _slower(step: Step, n: int, start: Step) -> None:
         step[key] = 2 * (step["timing_s/step"] if key == "timing_s/step" else step[key])
 
 
+def _slowly(growth: float, most: float) -> Callable[[float, int, float], float]:
+    """A slow drift of the figure, whose noise stays."""
+    return lambda x, n, start: x * min(growth ** (n + 1), most)
+
+
+def _cut_off_slowly(step: Step, n: int, start: Step) -> None:
+    first = start["response_length/clip_ratio"] if start["response_length/max"] >= start["limit"] else 0.0
+    step["response_length/clip_ratio"] = max(first, min(first + 0.01 * (n + 1), 0.60))
+    step["response_length/max"] = start["limit"]
+
+
+def _slows_down(step: Step, n: int, start: Step) -> None:
+    for key in ("timing_s/step", "perf/time_per_step"):
+        if key in step:
+            step[key] *= min(1.02 ** (n + 1), 3.0)
+
+
 def _creep(step: Step, n: int, start: Step) -> None:
     for key in step:
         if "max_memory_reserved" in key:
@@ -111,6 +129,30 @@ FAULTS = [
     Fault("entropy to 3 % in 30 steps", ("ENT-1",), False, _set("actor/entropy", _ramp(0.03, 30))),
     Fault(
         "entropy grows 20 % a step", ("ENT-2",), False, _set("actor/entropy", lambda x, n, s: s * 1.2 ** min(n + 1, 30))
+    ),
+    Fault(
+        "entropy grows 4 % a step, to sevenfold",
+        ("ENT-2",),
+        False,
+        _set("actor/entropy", _slowly(1.04, 7.0)),
+        slow=True,
+    ),
+    Fault(
+        "length grows 4 % a step, to fivefold",
+        ("LEN-1",),
+        False,
+        _set("response_length/mean", _slowly(1.04, 5.0)),
+        slow=True,
+    ),
+    Fault("truncation +1 point a step, to 60 %", ("TRUNC-1",), False, _cut_off_slowly, _rarely_cut_off, slow=True),
+    Fault("step time +2 % a step, to threefold", ("THR-1",), False, _slows_down, slow=True),
+    Fault(
+        "value loss grows 10 % a step, to tenfold",
+        ("CRIT-1",),
+        False,
+        _set("critic/vf_loss", _slowly(1.1, 10.0)),
+        _critic,
+        slow=True,
     ),
     Fault("NaN in the policy loss, once", ("NUM-1",), True, _for(1, _set("actor/pg_loss", lambda x, n, s: math.nan))),
     Fault("infinite grad norm, 3 steps", ("NUM-1",), True, _for(3, _set("actor/grad_norm", lambda x, n, s: math.inf))),

@@ -13,7 +13,7 @@ _FIRST = "0.4.1"
 class Algorithm:
     """An estimator or a loss. `group`: it compares several responses to a prompt, so rollout.n is above 1.
 
-    `v1` tells whether the trainer of veRL 0.9 runs it.
+    `lacks` is what the new trainer of veRL 0.9 does not pass to it: only the old one runs it.
     """
 
     name: str
@@ -21,7 +21,7 @@ class Algorithm:
     paper: str
     since: str = _FIRST
     group: bool = False
-    v1: bool = True
+    lacks: str = ""
 
 
 ESTIMATORS = {
@@ -40,7 +40,9 @@ ESTIMATORS = {
             "2501.03262",
             group=True,
         ),
-        Algorithm("remax", "reward minus that of the greedy response", "2310.10505", v1=False),
+        Algorithm(
+            "remax", "reward minus that of the greedy response", "2310.10505", lacks="rewards of greedy responses"
+        ),
         Algorithm("opo", "reward minus the group's length-weighted mean", "2505.23585", group=True),
         Algorithm(
             "gpg",
@@ -49,12 +51,29 @@ ESTIMATORS = {
             "0.5.0",
             group=True,
         ),
-        Algorithm("gdpo", "GRPO for several rewards: each is normalized by itself", "2601.05242", "0.7.1", group=True),
         Algorithm(
-            "optimal_token_baseline", "the baseline of least variance for each token", "2602.07078", "0.7.1", group=True
+            "gdpo",
+            "GRPO for several rewards: each is normalized by itself",
+            "2601.05242",
+            "0.7.1",
+            group=True,
+            lacks="prompts",
         ),
         Algorithm(
-            "tir_optimal_token_baseline", "the same over the turns of a tool run", "2602.07078", "0.7.1", group=True
+            "optimal_token_baseline",
+            "the baseline of least variance for each token",
+            "2602.07078",
+            "0.7.1",
+            group=True,
+            lacks="sums of squared probabilities",
+        ),
+        Algorithm(
+            "tir_optimal_token_baseline",
+            "the same over the turns of a tool run",
+            "2602.07078",
+            "0.7.1",
+            group=True,
+            lacks="sums of squared probabilities",
         ),
     )
 }

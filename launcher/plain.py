@@ -8,10 +8,11 @@ from bisect import bisect_right
 from typing import TextIO
 
 from launcher.format import SHORT_ID, number, roughly
-from launcher.metrics.names import ENTROPY, KL, SCORE, THROUGHPUT
+from launcher.metrics.names import ENTROPY, SCORE, THROUGHPUT, drift
 from launcher.record.events import Alert, Event, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.layout import RunDir
 from launcher.run.reading.reader import RunReader
+from launcher.run.supervisor.spawn import adopt
 from launcher.text import clean
 
 
@@ -23,7 +24,7 @@ def follow(run: RunDir, out: TextIO, interval: float = 0.5) -> int:
         while True:
             reader.poll()
             printer.print_new()
-            if not reader.state.live:
+            if not reader.state.live and not adopt([(run, reader.state)]):
                 return printer.end()
             time.sleep(interval)
     except KeyboardInterrupt:
@@ -62,8 +63,10 @@ class _Printer:
     def _step(self, step: int) -> None:
         total = self._reader.state.total
         parts = [f"step {step}/{total}" if total else f"step {step}"]
-        for name, names in (("reward", SCORE), ("KL", KL), ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):
-            found = self._reader.series.first_of(*names)
+        series = self._reader.series
+        moved = drift(series)
+        for name, names in (("reward", SCORE), moved[1:], ("entropy", ENTROPY), ("tok/s", THROUGHPUT)):
+            found = series.first_of(*names)
             value = found[1].at(step) if found else None
             if value is not None:
                 parts.append(f"{name} {number(value)}")

@@ -27,6 +27,11 @@ CRITIC_TOKENS = f"{CRITIC}.ppo_infer_max_token_len_per_gpu"
 ULYSSES, CRITIC_ULYSSES = f"{ACTOR}.ulysses_sequence_parallel_size", f"{CRITIC}.fsdp.ulysses_sequence_parallel_size"
 TENSOR, MODEL_LENGTH = f"{ROLLOUT}.tensor_model_parallel_size", f"{ROLLOUT}.max_model_len"
 ENGINE, UTILISATION = f"{ROLLOUT}.name", f"{ROLLOUT}.gpu_memory_utilization"
+ENGINE_GPUS, ENGINE_NODES = f"{ROLLOUT}.n_gpus_per_node", f"{ROLLOUT}.nnodes"
+TRANSFER, HYBRID = f"{ROLLOUT}.checkpoint_engine.backend", "actor_rollout_ref.hybrid_engine"
+TRAINER_MODE, SYNC_STEP = f"{TRAINER}.v1.trainer_mode", f"{TRAINER}.v1.separate_async.parameter_sync_step"
+MAX_AGE, OLD_ONES = f"{TRAINER}.v1.sampler.max_off_policy_threshold", f"{TRAINER}.v1.sampler.max_off_policy_strategy"
+CORRECTION = "algorithm.rollout_correction"
 
 _CLIPS_BY_DESIGN = ("gspo", "cispo", "geo_mean")
 _SWITCHES = {"true": True, "false": False}

@@ -11,6 +11,9 @@ import orjson
 
 from launcher.errors import UserError
 
+CUPY = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
+"""Distributions of the one package `cupy`."""
+
 PACKAGES = (
     "verl",
     "vllm",
@@ -35,6 +38,9 @@ PACKAGES = (
     "hydra-core",
     "pandas",
     "liger-kernel",
+    *CUPY,
+    "nixl",
+    "mooncake-transfer-engine",
     "nvidia-ml-py",
     "pynvml",
     "wandb",

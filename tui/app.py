@@ -189,6 +189,8 @@ class PpoTui(App[None]):
         run = next(filter(None, (getattr(screen, "live_run", "") for screen in self.screen_stack)), "")
         farewell = f"{run} continues; show it with `ppo-tui attach {run}`, stop it with `ppo-tui stop {run}`"
         self.exit(message=farewell if run else None)
+        if not self.is_headless:
+            terminal.leave_soon(0, farewell if run else "")
 
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen

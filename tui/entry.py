@@ -32,10 +32,10 @@ def open_screen(request: ScreenRequest) -> int:
         # our own colours are all among the 256, whose escapes are a third shorter over SSH
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "256")
     from tui.app import PpoTui
-    from tui.terminal import title_kept
+    from tui.terminal import given_back, title_kept
 
     app = PpoTui(request)
-    with title_kept():
+    with given_back(), title_kept():
         app.run(mouse=request.settings.mouse)
     return app.return_code or 0
 

@@ -11,10 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import sys
+import termios
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -105,6 +108,52 @@ def hung_up(descriptors: tuple[int, ...] = (0, 1)) -> bool:
         poll.register(descriptor, 0)  # POLLHUP and POLLERR are always reported
     gone = select.POLLHUP | select.POLLERR | select.POLLNVAL
     return any(found & gone for _, found in poll.poll(0))
+
+
+_modes: list[Any] | None = None  # of the terminal, before the screen took it
+# The end of a sequence that was cut; synchronised output, the mouse, focus, pastes, kitty keys, in-band resize,
+# colours, the other screen and the hidden cursor.
+_GIVE_BACK = (
+    "\x18\x1b\\\x1b[?2026l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[<u\x1b[?2048l"
+    "\x1b[0m\x1b[?1049l\x1b[?25h"
+)
+_WRITES = 0.3  # seconds in which a terminal must take that
+
+
+@contextlib.contextmanager
+def given_back() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the screen and leave the terminal as it was, whatever the event loop waits for."""
+    global _modes
+    _modes = termios.tcgetattr(0)
+    before = {number: signal.signal(number, _on_signal) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def leave_soon(code: int, farewell: str = "", patience: float = 0.8) -> None:
+    """Ends this process in so many seconds: a thread that waits for a disk must not keep a person here."""
+    timer = threading.Timer(patience, _leave, (code, farewell))
+    timer.daemon = True
+    timer.start()
+
+
+def _on_signal(number: int, _: object) -> None:
+    _leave(128 + number)
+
+
+def _leave(code: int, farewell: str = "") -> NoReturn:
+    """Gives the terminal back and ends at once. One that takes no bytes is not waited for."""
+    stream = sys.__stderr__
+    with contextlib.suppress(OSError, termios.error, ValueError):
+        if stream is not None and select.select([], [stream], [], _WRITES)[1]:
+            text = _GIVE_BACK + (POP_TITLE if understands() else "") + (f"{farewell}\r\n" if farewell else "")
+            os.write(stream.fileno(), text.encode(errors="replace"))
+        if _modes is not None:
+            termios.tcsetattr(0, termios.TCSANOW, _modes)
+    os._exit(code)
 
 
 def _one_line(text: str) -> str:

@@ -1,11 +1,11 @@
-"""`ppo-tui clean`: removes what is over the limits of config.yaml."""
+"""`ppo-tui clean`: removes what ended runs left, and what is over the limits of config.yaml."""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.commands.output import Json, put_json, put_table, say
 from launcher.errors import UserError
 from launcher.format import gib
 
@@ -20,26 +20,33 @@ def clean(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove the oldest runs and checkpoints beyond `keep:` of config.yaml."""
-    from launcher.paths import settings_file
-    from launcher.run.actions.retention import excess, remove
+    """Remove processes and Ray folders of ended runs, and runs and checkpoints beyond `keep:` of config.yaml."""
+    from launcher.run.actions import leftovers, retention
     from launcher.settings import read_keep
 
     keep = read_keep()
-    if keep is None:
-        raise UserError(f"nothing to clean: {settings_file()} has no 'keep: 50 runs, 20 GiB of checkpoints'")
-    found = excess(keep)
-    for each in found if json else ():
-        put_json({"run": each.run.id, "path": str(each.path), "bytes": each.bytes, "removed": not dry_run})
-    total = f"{gib(sum(each.bytes for each in found))} GiB"
+    left, surplus = leftovers.leftovers(), retention.excess(keep) if keep else []
+    rows = [("process" if each.process else "folder", each.run, each.size, each.name) for each in left]
+    rows += [("checkpoint" if each.checkpoint else "run", each.run.id, each.bytes, str(each.path)) for each in surplus]
+    for kind, run, size, name in rows if json else ():
+        put_json({"kind": kind, "run": run, "bytes": size, "name": name, "removed": not dry_run})
     if not json:
-        put_table([(gib(each.bytes), str(each.path)) for each in found])
-        put(f"{len(found)} to remove, {total}" if found else "nothing is over the limits")
-    if dry_run or not found:
+        put_table([(kind, run, f"{gib(size)} GiB", name) for kind, run, size, name in rows])
+    if not rows:
+        say(
+            "nothing to remove"
+            + ("" if keep else "; config.yaml sets no limits (keep: 50 runs, 20 GiB of checkpoints)")
+        )
+    if dry_run or not rows:
         return
     if not yes:
         if not sys.stdin.isatty():
             raise UserError("cleaning without a terminal requires --yes; --dry-run shows what would be removed")
-        typer.confirm(f"Remove {len(found)} runs and checkpoints ({total})?", abort=True, err=True)
-    remove(found)
-    say(f"removed {len(found)}, {total}")
+        typer.confirm(f"Remove these {len(rows)}?", abort=True, err=True)
+    retention.remove(surplus)
+    stuck = leftovers.remove(left)
+    for each in stuck:
+        say(f"could not remove {each.name}")
+    say(f"removed {len(rows) - len(stuck)} of {len(rows)}")
+    if stuck:
+        raise typer.Exit(1)

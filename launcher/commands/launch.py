@@ -10,7 +10,7 @@ import typer
 from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, say
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
-from launcher.record.state import ALIVE, current
+from launcher.record.state import ALIVE
 from launcher.screen import on_terminal
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id or the start of one, a name, or 'last'.")]
@@ -56,14 +56,17 @@ def stop(
     wait: Annotated[bool, typer.Option("--wait", help="Return when all processes of the run have ended.")] = False,
 ) -> None:
     """Stop a run with its driver, Ray and the rollout engine."""
+    from launcher.run.actions.stop import cancel_retry
     from launcher.run.actions.stop import stop as ask
+    from launcher.run.supervisor.spawn import ended
 
     found = find(run)
-    before = current(found)
+    before = ended(found)
     if not before.going:
-        say(f"run {found.id} is not running (state: {before.state})")
+        waits = cancel_retry(found, before)
+        say(f"run {found.id} is not running (state: {before.state})" + ("; cancelled its retry" if waits else ""))
         return
-    state = ask(found, wait=wait)
+    state = ask(found, wait=wait, narrate=say)
     asked = state in ALIVE and not wait
     say(f"stopping run {found.id}" if asked else f"run {found.id} is {state}")
     if wait and state in ALIVE:

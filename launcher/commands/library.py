@@ -66,27 +66,51 @@ def delete(
 @app.command("import")
 def import_(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A shell script, or - to read a command from stdin.")],
+    args: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENT", help="Arguments of the script; NAME=VALUE sets a variable for it."),
+    ] = None,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Import it although the preset would train differently.")
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option("--exec", help="Run the script with programs that do nothing but record how they are called."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the preset (default: the script's name).")] = None,
     json: Json = False,
 ) -> None:
-    """Create a preset from a script or command with veRL overrides. Nothing is run."""
+    """Create a preset from a script or command with veRL overrides. Nothing is run without --exec.
+
+    The script is read as if it were run from the current folder.
+    """
     from launcher.preset import library
     from launcher.preset.draft import target
+    from launcher.preset.importer import Lossy
+    from launcher.preset.script import Source
 
     if script == "-":
         if name is None:
             raise UserError("importing from stdin requires --name NAME")
-        text, folder = sys.stdin.read(), Path.cwd()
+        text, file = sys.stdin.read(), None
     else:
         file = Path(script).expanduser()
         try:
-            text, folder = file.read_text("utf-8", errors="replace"), file.absolute().parent
+            text = file.read_text("utf-8", errors="replace")
         except OSError as error:
             raise UserError(f"cannot read {file}: {error.strerror}") from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
         raise UserError(f"preset '{wanted}' already exists; choose another name with --name NAME")
-    path, found = library.add_script(text, wanted, folder)
+    if run and not yes:
+        _ask_to_run(script)
+    source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
+    try:
+        path, found = library.add_script(source, wanted, lossy=lossy)
+    except Lossy as error:
+        other = "" if run else "; --exec asks bash, by running the script with programs that only record"
+        raise UserError(f"{error}\nTo import it with these differences, add --lossy{other}.") from None
     if json:
         put_json({"path": str(path), "notes": list(found.notes)})
         return
@@ -94,6 +118,15 @@ def import_(
         say(note)
     put(str(path))
     say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui edit {path.stem}'")
+
+
+def _ask_to_run(script: str) -> None:
+    from launcher.bash.recording import sandbox
+
+    if not sys.stdin.isatty():
+        raise UserError("--exec without a terminal requires --yes")
+    kept = "Files are read-only for it, and it has no network." if sandbox() else "Nothing keeps it from your files."
+    typer.confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", abort=True, err=True)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from launcher.screen import on_terminal
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
-    for function in (presets, command, edit):
+    for function in (presets, recipes, command, edit):
         app.command()(function)
 
 
@@ -45,6 +45,22 @@ def presets(json: Json = False) -> None:
     if not json:
         put_table(rows)
         say(f"recommended for this machine: {best} ({why})")
+        say("for another algorithm add recipe=NAME to any of them; 'ppo-tui recipes' lists the names")
+
+
+def recipes(json: Json = False) -> None:
+    """List the recipes: published settings of algorithms, which any preset takes as recipe=NAME."""
+    from launcher.preset import files, layers
+
+    rows = [("RECIPE", "DESCRIPTION")]
+    for name, path in files.recipes().items():
+        about = files.recipe_about(name)
+        rows.append((name, about))
+        if json:
+            sets = layers.nest(files.recipe_layer(name, str(path)))
+            put_json({"name": name, "description": about, "path": str(path), "sets": sets})
+    if not json:
+        put_table(rows)
 
 
 def command(preset: Preset, settings: Settings = None, json: Json = False) -> None:

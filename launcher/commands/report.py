@@ -1,7 +1,7 @@
 """Commands that tell about runs and logs."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,11 @@ from launcher.record.check import Check
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
 from launcher.record.note import read_note
+from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
+
+if TYPE_CHECKING:
+    from launcher.run.reading.source import LogFile
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 
@@ -30,10 +34,14 @@ def runs(json: Json = False) -> None:
     from launcher.metrics.records import jsonable
     from launcher.run.reading.attempts import elapsed
     from launcher.run.reading.scores import Scores
+    from launcher.run.supervisor.spawn import adopt
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
-    for run in directory.all_runs():
-        state, scores = current(run, checks=False), Scores(run)
+    directory.require_readable()
+    states = [(run, current(run, checks=False)) for run in directory.all_runs()]
+    adopted = {run.id for run in adopt(states)}
+    for run, before in states:
+        state, scores = current(run, checks=False) if run.id in adopted else before, Scores(run)
         scores.poll()
         best, last, seconds = scores.best, scores.series.last, elapsed(run, state, now=state.updated)
         if json:
@@ -53,6 +61,9 @@ def runs(json: Json = False) -> None:
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:
         put_table(rows)
+    over = {run.id for run, state in states if not state.live and state.driver_alive is None}
+    if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
+        say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")
 
 
 def _headline(state: RunState) -> dict[str, object]:
@@ -62,8 +73,10 @@ def _headline(state: RunState) -> dict[str, object]:
 
 def status(run: Run, json: Json = False) -> None:
     """Print the status of a run."""
+    from launcher.run.supervisor.spawn import kept
+
     found = directory.find(run)
-    state = current(found)
+    state = kept(found)
     if json:
         put_json({"schema": SCHEMA, **state.to_json()})
         return
@@ -113,10 +126,9 @@ def _phase(state: RunState) -> str:
 def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
     """Print the metrics of every step of a run or a log."""
     from launcher.metrics.records import jsonable
-    from launcher.run.reading.source import resolve
     from launcher.run.reading.steps import steps
 
-    found = resolve(source)
+    found = _resolve(source)
     seen: set[str] = set()
     for attempt, record in steps(found):
         data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
@@ -134,12 +146,23 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
         say(f"ppo-tui: no step has the key '{unknown[0]}'{did_you_mean(unknown[0], seen)}")
 
 
+def _resolve(source: str) -> "RunDir | LogFile":
+    """What a SOURCE means; a run that lost its supervisor has a new one then, which reads what it missed."""
+    from launcher.run.reading.source import resolve
+    from launcher.run.supervisor.spawn import ended
+
+    found = resolve(source)
+    if isinstance(found, RunDir):
+        ended(found)
+    return found
+
+
 def _shown(data: Mapping[str, float]) -> list[str]:
     """The figures of a step that people look at first, those of a validation last."""
     from launcher.health.keys import is_validation_score
     from launcher.metrics import names
 
-    groups = (names.SCORE, names.KL, names.ENTROPY, names.THROUGHPUT)
+    groups = (names.SCORE, names.KL + names.PPO_KL, names.ENTROPY, names.THROUGHPUT)
     found = [next((name for name in group if name in data), "") for group in groups]
     return [*filter(None, found), *sorted(filter(is_validation_score, data))]
 
@@ -158,9 +181,8 @@ def health(
 ) -> None:
     """Check the health of a run or a log. Prints every change of a rule, then the verdict."""
     from launcher.run.reading.checklist import judged
-    from launcher.run.reading.source import resolve
 
-    found = resolve(source)
+    found = _resolve(source)
     checklist, changes = judged(found, config or [])
     checks = checklist.checks()
     if json:
@@ -190,9 +212,8 @@ def _check_rows(check: Check) -> list[tuple[str, str, str]]:
 def diagnose(source: Source, json: Json = False) -> None:
     """Show why a run ended and how to fix it."""
     from launcher.run.reading.diagnosis import diagnosis
-    from launcher.run.reading.source import resolve
 
-    found = resolve(source)
+    found = _resolve(source)
     result = diagnosis(found)
     if json:
         put_json(result.to_json())

@@ -5,6 +5,7 @@ from launcher.console.diagnosis import Diagnosis, shorten
 from launcher.console.evidence import Candidate, Evidence, likeliest
 from launcher.console.tracebacks import Quote
 
+LOST = "Run and supervisor ended without a message"
 RAY_CPUS = next(cause for cause in CATALOGUE if cause.id == "ray-cpus")
 
 
@@ -61,11 +62,11 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
 
 
 def lost(log: Evidence) -> Diagnosis:
-    """Neither the driver nor its supervisor lives, and neither wrote why."""
+    """Nobody saw how the driver ended, and it did not write why."""
     return Diagnosis(
         "unknown",
-        "Run and supervisor ended without a message",
-        "Both were killed at once: the machine restarted, or a container or a batch job ended.",
+        LOST,
+        "The driver and its supervisor were killed: the machine restarted, or a container or a batch job ended.",
         shorten([log.quote("last")]),
         (_resuming(log), "check for a restart (`last reboot`) and for killed processes (`dmesg | tail`)"),
     )

@@ -1,4 +1,4 @@
-"""The charts as a picture: reward, KL, entropy and throughput over the steps, or one chart a chosen figure.
+"""The charts as a picture: reward, drift, entropy and throughput over the steps, or one chart a chosen figure.
 
 Spikes stay: where there are more steps than pixels, a column shows its lowest and highest value. A value
 that is not finite leaves a gap; a dashed line marks the first step of a resumed attempt.
@@ -12,12 +12,6 @@ from launcher.export.table import Table
 from launcher.metrics import names
 from launcher.metrics.store import Series, SeriesStore
 
-_CHARTS = (
-    ("reward", names.SCORE),
-    ("KL to reference", names.KL),
-    ("entropy", names.ENTROPY),
-    ("throughput, tokens/s", names.THROUGHPUT),
-)
 _ACROSS, _WIDTH, _HEIGHT = 2, 480, 280  # charts in a row; pixels of a chart with its margins
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 28  # margins: room for labels and title
 _PLOT_WIDTH, _PLOT_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
@@ -35,7 +29,7 @@ Part = list[tuple[float, float]]  # pixels; the points of a stretch of curve wit
 def render(table: Table) -> bytes:
     """The picture, on white, readable without a style sheet or script from elsewhere."""
     store = table.joined()
-    charts = [(key, (key,)) for key in table.keys] if table.chosen else list(_CHARTS)
+    charts = [(key, (key,)) for key in table.keys] if table.chosen else _charts(store)
     width = _ACROSS * _WIDTH
     height = _HEAD + math.ceil(len(charts) / _ACROSS) * _HEIGHT
     title = escape(table.name)
@@ -51,6 +45,17 @@ def render(table: Table) -> bytes:
         drawn += _chart(heading, store, keys)
         drawn.append("</g>")
     return "\n".join([*drawn, "</svg>", ""]).encode()
+
+
+def _charts(store: SeriesStore) -> list[tuple[str, tuple[str, ...]]]:
+    """Titles and keys of the figures that people look at first."""
+    drift = names.drift(store)
+    return [
+        ("reward", names.SCORE),
+        (drift.title, drift.keys),
+        ("entropy", names.ENTROPY),
+        ("throughput, tokens/s", names.THROUGHPUT),
+    ]
 
 
 def _chart(heading: str, store: SeriesStore, keys: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ health:
   stop_on: [NUM-1, KL-1]      # off unless named
   stop_at: checkpoint         # or now, the default
   grace_steps: 3              # steps that a rule must stay CRITICAL; none for NUM-1 and ERR-1
+  retry: 2                    # how often a failed run is continued when its cause may be gone; never by default
   notify: [toast, bell, osc9] # what an open screen may do; bell and osc9 only when CRITICAL or at the end
 """
 
@@ -29,6 +30,7 @@ class AlertSettings:
     stop_on: frozenset[str] = frozenset()
     stop_at: str = "now"
     grace_steps: int = 3
+    retry: int = 0
     notify: frozenset[str] = frozenset(NOTICES)
 
     @classmethod
@@ -46,8 +48,11 @@ class AlertSettings:
         grace = settings.get("grace_steps", 3)
         if type(grace) is not int or not 0 <= grace <= 1000:
             raise UserError(f"health.grace_steps is {grace!r}, but must be a number of steps from 0 to 1000")
+        retry = settings.get("retry", 0)
+        if type(retry) is not int or not 0 <= retry <= 100:
+            raise UserError(f"health.retry is {retry!r}, but must be a number of retries from 0 to 100")
         ways = _listed(settings.get("notify", list(NOTICES)), "notify", NOTICES)
-        return cls(tuple(command), frozenset(rules), when, grace, frozenset(ways))
+        return cls(tuple(command), frozenset(rules), when, grace, retry, frozenset(ways))
 
 
 def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:

@@ -91,8 +91,8 @@ class Checklist:
     """Judges a run step by step, live or replayed, with memory that does not grow with it.
 
     `config` holds veRL keys, flattened, and may be empty; `settings` is what the preset has under
-    `health:`. Memory sizes are in GiB, unknown when None. `clock=False` is for a log file: nobody can tell
-    whether it stalls. Raises UserError for settings that are wrong.
+    `health:`. Memory sizes are in GiB, the vocabulary of the model in tokens, unknown when None. `clock=False`
+    is for a log file: nobody can tell whether it stalls. Raises UserError for settings that are wrong.
     """
 
     def __init__(
@@ -103,12 +103,13 @@ class Checklist:
         gpu_total_gb: float | None = None,
         host_total_gb: float | None = None,
         clock: bool = True,
+        vocabulary: int | None = None,
     ) -> None:
         self._config = RunConfig(config)
         limits = read(settings)
         self._signals = Signals()
         self._entries = {
-            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], gpu_total_gb, host_total_gb, clock)))
+            kind.id: _Entry(kind(Setup(self._config, limits[kind.id], gpu_total_gb, host_total_gb, clock, vocabulary)))
             for kind in ALL
         }
         self._interesting = {key for kind in ALL for group in kind.needs + kind.also for key in group}

@@ -74,6 +74,12 @@ FAMILIES: dict[str, Family] = {
         "Probability differences below 0.01, correlation close to 1.",
         "The policy learns from responses that it would not have generated.",
     ),
+    "rollout": Family(
+        "What becomes of the generated responses, and whether trainer and rollout wait for each other where each has "
+        "GPUs of its own.",
+        "Most groups are trained on, and neither side waits for long.",
+        "Groups that are generated and then dropped, or GPUs that wait: the time is paid for and teaches nothing.",
+    ),
     "speed": Family(
         "How long a step takes, without validation and saving.",
         "About constant for the same number of tokens.",

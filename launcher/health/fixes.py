@@ -196,6 +196,24 @@ FIXES: dict[str, Sequence[Fix]] = {
         _lower("trainer.v1.separate_async.parameter_sync_step"),
         _set("algorithm.rollout_correction.rollout_is", "token"),
     ),
+    "EVICT-1": (
+        _say("equal rewards: use data of another difficulty; check the reward on samples"),
+        _raise(f"{_ROLLOUT}.n", "more responses differ more often", fits="groups"),
+        _raise("trainer.v1.sampler.max_off_policy_threshold", "if groups are too old"),
+        _say("too old: give the trainer more GPUs, or the rollout fewer"),
+        _say("failed: look for errors of the rollout engine, tools or reward in the log"),
+    ),
+    "WAIT-1": (
+        _raise(f"{_ROLLOUT}.n_gpus_per_node", "if the trainer waits"),
+        _set("trainer.v1.separate_async.hybrid_rollout.enable_switch", "True, if the trainer waits"),
+        _raise("trainer.n_gpus_per_node", "if the rollout waits"),
+        _raise("trainer.v1.sampler.max_off_policy_threshold", "if the rollout waits"),
+    ),
+    "TURN-1": (
+        Fix(f"{_ROLLOUT}.multi_turn.format", "check", "must be the tool format of the model"),
+        Fix(f"{_ROLLOUT}.agent.default_agent_loop", "check", "single_turn_agent calls no tools; use tool_agent"),
+        _say("check on samples that the prompt describes the tools and that the model tries to call one"),
+    ),
     "THR-1": (
         _say("check for other processes on the GPU and for thermal throttling"),
         Fix(f"{_ROLLOUT}.gpu_memory_utilization", "check", "if too low, the engine preempts requests"),

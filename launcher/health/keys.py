@@ -42,6 +42,16 @@ WEIGHT_MEAN = ("rollout_corr/rollout_is_mean",)
 WEIGHT_SAMPLES = ("rollout_corr/rollout_is_eff_sample_size",)
 CHI2 = ("rollout_corr/chi2_token",)
 STALENESS = ("training/off_policy/trajectory_staleness/mean",)
+# Groups of responses that were generated and not trained on, by reason.
+EVICTED = ("training/off_policy/evicted_samples",)
+FILTERED = ("training/filter_groups/evicted_samples",)
+SURPLUS = ("training/filter_groups/discarded_surplus_samples",)
+FAILED = ("training/rollout_failure/evicted_samples",)
+GENERATION = ("timing_s/gen",)
+ROLLOUT_IDLE = ("fully_async/rollouter/idle_ratio", "timing_s/fully_async/rollouter/idle_ratio")
+SEPARATE = ("separate_async/", "fully_async/")  # how keys of runs start whose rollout has GPUs of its own
+TURNS = ("num_turns/max", "training/num_turns/max")
+TOOL_CALLS = ("tool_call_counts/max",)
 
 _SCALE = {"actor/lr(1e-4)": 1e-4}
 VALIDATION = ("val", "test_score/")  # how their keys start

@@ -113,12 +113,21 @@ TABLE: dict[str, RuleLimits] = {
         start=root(warn=0.25, critical=0.15),
     ),
     "ENT-2": rule(
-        factor=0.8, ratio=times(notice=1.6, warn=2, critical=4), offset=fixed(notice=0.1, warn=0.15, critical=0.5)
+        factor=0.8,
+        ratio=times(notice=1.6, warn=2, critical=4),
+        offset=fixed(notice=0.1, warn=0.15, critical=0.5),
+        start=times(warn=2.5, critical=5),
+        top=fixed(warn=0.5, critical=0.75),
     ),
     "ENT-3": rule(start=fixed(notice=0.1, lower=True), steps=fixed(notice=50)),
-    "REW-1": rule(factor=0.8, span=times(warn=0.15, critical=0.30), sigmas=times(warn=6, critical=10)),
+    "REW-1": rule(
+        factor=0.8,
+        span=times(warn=0.15, critical=0.30),
+        share=times(warn=0.5, critical=0.8),
+        sigmas=times(warn=6, critical=10),
+    ),
     "REW-2": rule(steps=fixed(notice=100)),
-    "REW-4": rule(span=times(notice=0.30), sigmas=times(notice=8)),
+    "REW-4": rule(span=times(notice=0.30), sigmas=times(notice=8), scale=fixed(warn=10)),
     "HACK-1": rule(
         ratio=excess(warn=1.5, critical=3),
         span=fixed(warn=0.05),
@@ -143,13 +152,19 @@ TABLE: dict[str, RuleLimits] = {
         sigmas=times(notice=3, warn=4, critical=6),
     ),
     "LEN-1": rule(
-        factor=0.85, longer=excess(notice=1.5, warn=2, critical=3), shorter=root(notice=0.7, warn=0.5, critical=0.2)
+        factor=0.85,
+        longer=excess(notice=1.5, warn=2, critical=3),
+        shorter=root(notice=0.7, warn=0.5, critical=0.2),
+        longer_ago=excess(notice=2, warn=3),
+        shorter_ago=root(notice=0.5, warn=0.3),
     ),
     "TRUNC-1": rule(
         share=times(notice=0.10, warn=(0.20, 0.15), critical=(0.50, 0.40)),
         distance=times(notice=0.07, warn=(0.15, 0.10), critical=(0.35, 0.30)),
         sigmas=times(notice=4, warn=(4, 0), critical=(6, 0)),
-        lasting=times(notice=(0.5, 0.4), warn=(0.9, 0.8)),
+        lasting=times(notice=(0.2, 0.15), warn=(0.85, 0.75)),
+        level=times(warn=(0.30, 0.25), critical=(0.60, 0.50)),
+        grown=times(warn=(0.20, 0.15), critical=(0.40, 0.30)),
     ),
     "ABORT-1": rule(share={**fixed(notice=0.02, critical=0.50), **times(warn=0.10)}),
     "CRIT-1": rule(
@@ -174,7 +189,14 @@ TABLE: dict[str, RuleLimits] = {
         weight_high=fixed(warn=2),
     ),
     "STALE-1": rule(versions=times(notice=4, warn=8, critical=16)),
-    "THR-1": rule(raised=(3, 5), factor=0.85, ratio=excess(notice=1.4, warn=1.7, critical=4)),
+    "EVICT-1": rule(
+        unvaried=fixed(notice=0.75), stale=fixed(notice=0.2), failed=fixed(notice=0.05), surplus=fixed(notice=0.5)
+    ),
+    "WAIT-1": rule(trainer=fixed(notice=0.5), rollout=fixed(notice=0.5)),
+    "TURN-1": rule(raised=AT_ONCE, release=1, steps=fixed(notice=5)),
+    "THR-1": rule(
+        raised=(3, 5), factor=0.85, ratio=excess(notice=1.4, warn=1.7, critical=4), ago=excess(notice=1.6, warn=2)
+    ),
     "MEM-1": rule(
         share=fixed(notice=0.93, warn=0.97, critical=0.995),
         creep=fixed(notice=0.004),

@@ -7,6 +7,8 @@ from itertools import islice
 
 SIGMA_WINDOW = 21
 _REBUILD_AFTER = 60
+_FIRST = 8  # accepted values that the beginning is the median of
+_AGO = (50, 100)  # accepted values back
 
 
 def median(values: Iterable[float]) -> float:
@@ -45,8 +47,9 @@ class Ema:
 
 
 class Baseline:
-    """A rule's own recent past: the last `size` accepted values and their median.
+    """A rule's own past: the last `size` accepted values and their median, those of long ago, the beginning.
 
+    The recent median follows a slow drift; what was 50 to 100 values ago and at the beginning does not.
     Refused values stay out, so that a fault which lasts does not become the new normal. After 60 refusals
     in a row the last `size` refused values become the baseline: a deliberate change of regime must not stay
     red for ever.
@@ -54,6 +57,10 @@ class Baseline:
 
     def __init__(self, size: int) -> None:
         self.values: deque[float] = deque(maxlen=size)
+        self._long: deque[float] = deque(maxlen=_AGO[1])
+        self._first: list[float] = []
+        self._start = math.nan
+        self.first = math.nan  # median of the first three accepted values
         self._refused: deque[float] = deque(maxlen=size)
         self._refusals = 0
         self._median: float | None = None
@@ -68,10 +75,48 @@ class Baseline:
             self._median = median(self.values) if self.values else math.nan
         return self._median
 
+    @property
+    def start(self) -> float:
+        """Median of the first eight accepted values, of the first three while there are fewer; nan before those."""
+        return self._start
+
+    @property
+    def settled(self) -> bool:
+        """Whether there are enough values for the median; until then it would follow what it should warn of."""
+        return len(self._first) >= _FIRST
+
+    @property
+    def ago(self) -> float:
+        """Median of the values 50 to 100 steps ago; nan before there are eight of them."""
+        count = len(self._long) - _AGO[0]
+        return median(islice(self._long, count)) if count >= _FIRST else math.nan
+
+    @property
+    def low(self) -> float:
+        """What a rise is measured from: the beginning at first, then the lower of recent and long ago."""
+        if not self.settled:
+            return self.start
+        ago = self.ago
+        return self.median if math.isnan(ago) else min(self.median, ago)
+
+    @property
+    def high(self) -> float:
+        """The highest level of the last 100 accepted values: below it, a rise leads back to where it was."""
+        parts = [islice(self._long, place, place + _FIRST) for place in range(0, len(self._long), _FIRST)]
+        highest = max(map(median, parts), default=math.nan)
+        return max(highest, self.first) if len(self._long) < _AGO[1] and len(self._first) >= 3 else highest
+
     def add(self, x: float, refused: bool = False) -> None:
         """Takes in the value of a step that has been judged."""
         if not refused:
             self.values.append(x)
+            self._long.append(x)
+            if len(self._first) < _FIRST:
+                self._first.append(x)
+                if len(self._first) in (3, _FIRST):
+                    self._start = median(self._first)
+                if len(self._first) == 3:
+                    self.first = self._start
             self._refusals = 0
         else:
             self._refused.append(x)
@@ -79,6 +124,7 @@ class Baseline:
             if self._refusals < _REBUILD_AFTER:
                 return
             self.values.extend(self._refused)
+            self._long.extend(self._refused)
             self._refusals = 0
         self._refused.clear()
         self._median = None

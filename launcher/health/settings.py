@@ -11,7 +11,15 @@ from launcher.record.levels import FLAGS
 from launcher.text import did_you_mean
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
-_OPTIONS = ("preset", "on_alert", "stop_on", "stop_at", "grace_steps", "notify")  # the others are the supervisor's
+_OPTIONS = (
+    "preset",
+    "on_alert",
+    "stop_on",
+    "stop_at",
+    "grace_steps",
+    "retry",
+    "notify",
+)  # the others are the supervisor's
 _SWITCHES = ("enabled", "muted", "raise", "release")
 
 

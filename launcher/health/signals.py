@@ -19,6 +19,9 @@ class Reward:
     def __init__(self) -> None:
         self._ema = Ema()
         self._scores: deque[float] = deque(maxlen=40)
+        self._emas: deque[float] = deque(maxlen=21)
+        self.lowest = math.inf  # score of any response so far
+        self.start = math.nan  # smoothed score of the 5th step
         self._ranges: deque[float] = deque(maxlen=20)
         self._tops: deque[float] = deque(maxlen=20)
         self.score: float | None = None  # at this step
@@ -48,17 +51,30 @@ class Reward:
         self.score = score
         if score is None:
             return
-        self._ema.add(score)
+        self._emas.append(self._ema.add(score))
         self._scores.append(score)
+        self.lowest = min(self.lowest, score if low is None else low)
         if high is not None and low is not None:
             self._ranges.append(high - low)
             self._tops.append(high)
         self.sigma = sigma(self._scores)
         self.span = self._span()
+        if self.count == 5:
+            self.start = self.ema
         if self.count >= 5 and (self.best is None or self.ema > self.best + 0.005 * self.span):
             self.best, self.best_step, self.steps_since_best = self.ema, step, 0
         else:
             self.steps_since_best += 1
+
+    @property
+    def rises(self) -> bool:
+        """Whether the smoothed score rises clearly: within the last 20 steps, or with a new best in them by far more
+        since the beginning. What changes then pays."""
+        if self.count < 10:
+            return False
+        if self.ema - min(self._emas) >= self.distance(0.10, 2):
+            return True
+        return self.steps_since_best <= 20 and self.ema - self.start >= self.distance(0.25, 4)
 
     def near_top(self, value: float) -> bool:
         """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""

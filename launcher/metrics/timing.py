@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from launcher.metrics.store import SeriesStore
 
+ROLLOUT = ("gen", "gen_max", "switch_wait", "wait_for_enough_samples")
 PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("gen", ("gen",)),  # in veRL 0.9 with the rewards
+    # In veRL 0.9 with the rewards. Asynchronous trainers log the time that they wait for responses as `gen`,
+    # and apart from it that in which their own GPUs help to generate; ReMax has greedy responses as well.
+    ("gen", ROLLOUT),
     ("log-probs", ("old_log_prob", "ref")),
     ("critic", ("values", "update_critic")),
     ("actor", ("update_actor",)),

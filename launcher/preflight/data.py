@@ -38,6 +38,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
             if found.get("rows"):
                 rows[split].append(found)
     yield from row_rules.sources(subject, rows["train"], rows["val"])
+    if rows["train"]:
+        yield from row_rules.agents(subject, rows["train"])
     yield from row_rules.lengths(subject, rows["train"], _tokenizer(subject) is not None)
     yield from row_rules.validation(subject, rows["val"])
     if rows["train"] and len(rows["train"]) == len(files(subject, FILES["train"])):

@@ -24,6 +24,8 @@ _NAMES = {
     "losses": ("trainer/ppo/core_algos.py", r'@register_policy_loss\(("\w+")\)'),
     "engines": ("workers/rollout/base.py", r'\(("\w+"), "async"\)'),
     "managers": ("experimental/reward_loop/reward_manager/*.py", r'@register\(("\w+")\)'),
+    "agent_loops": ("experimental/agent_loop/*.py", r'@register\(("\w+")\)'),
+    "tool_formats": ("experimental/agent_loop/tool_parser.py", r'@ToolParser\.register\(("[\w-]+")\)'),
 }
 BUNDLED: dict[str, list[str]] = {
     "loggers": [
@@ -54,10 +56,12 @@ BUNDLED: dict[str, list[str]] = {
     ],
     "engines": ["sglang", "trtllm", "vllm"],
     "managers": ["dapo", "gdpo", "naive", "remote"],
+    "agent_loops": ["single_turn_agent", "tool_agent"],
+    "tool_formats": ["deepseek_v4", "gemma4", "glm", "gpt-oss", "hermes", "kimi", "minimax", "qwen3_coder", "seed"],
 }
 """The names of veRL 0.9.1, for where none is installed."""
 
-_QUOTED = re.compile(r'"(\w+)"')
+_QUOTED = re.compile(r'"([\w-]+)"')
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Facts:
     """Empty where veRL reads differently than here: then nothing is checked against it.
 
     `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers
-    (`loggers`, `losses`, `engines`, `managers`).
+    (`loggers`, `losses`, `engines`, `managers`, `agent_loops`, `tool_formats`).
     """
 
     classes: dict[str, dict[str, str]] = field(default_factory=dict)

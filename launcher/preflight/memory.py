@@ -174,12 +174,29 @@ def _phases(sizes: Plan, total: int | None) -> tuple[Phase, ...]:
         phases.append(Phase("update critic", working(critic, kept, 0)))
     kept = activations(shape, sizes.update_tokens, sizes)
     scores = logits(shape, sizes.update_tokens, sizes.update_logit)
+    sent = _sending(sizes, loaded) if awake or sizes.transferred else ()
     phases += [
         Phase("update actor", working(actor, kept, scores)),
-        *([Phase("weights to engine", (*idle, *_sending(sizes, loaded), *asleep, *waiting, context))] if awake else []),
+        *([Phase("weights to engine", (*idle, *sent, *asleep, *waiting, context))] if sent else []),
         Phase("checkpoint", (*idle, saved, *asleep, *waiting, context)),
+        *_engine_alone(sizes, total),
     ]
     return tuple(phases)
+
+
+def _engine_alone(sizes: Plan, total: int | None) -> list[Phase]:
+    """An engine on a GPU of its own, while it takes new weights."""
+    if sizes.own_utilisation is None or total is None:
+        return []
+    share = int(sizes.own_utilisation * total)
+    if sizes.kv_cache is not None:
+        share = rollout_memory.share(sizes, total)
+    parts = (
+        Part("engine", share, True),
+        Part("engine beyond its share", rollout_memory.beyond(sizes), False),
+        Part("weight buffers", sizes.transferred, False),
+    )
+    return [Phase("GPUs of the engine", parts)]
 
 
 def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part]]:
@@ -197,10 +214,11 @@ def _reward_model(sizes: Plan, total: int | None) -> tuple[list[Part], list[Part
 
 def _sending(sizes: Plan, loaded: Part) -> tuple[Part, ...]:
     """What the engine's new weights take on their way to it, before its KV cache is back."""
+    beside = rollout_memory.weights(sizes) * sizes.sleeps if sizes.utilisation is not None else 0
     return (
         *([loaded] if sizes.staged else []),
-        Part("engine weights", rollout_memory.weights(sizes) * sizes.sleeps, True),
-        Part("weight bucket", sizes.bucket, False),
+        Part("engine weights", beside, True),
+        Part("weight bucket", max(sizes.bucket, sizes.transferred), False),
         Part("weight copy", sizes.copied, False),
     )
 
@@ -229,6 +247,8 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
             parts.append(Part(f"{model.name}, offloaded", model.host() * on_node, True))
     if sizes.reference:
         parts.append(Part("reference", sizes.reference, True))
+    if sizes.aside:
+        parts.append(Part("old weights of the actor", sizes.aside * on_node, True))
     largest = max(model.weights + model.adam for model in (sizes.actor, sizes.critic) if model) * on_node
     if int(subject.get("trainer.save_freq", -1) or -1) > 0:
         parts.append(Part("copy for a checkpoint", largest, False))

@@ -70,6 +70,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     env = subject.loaded.preset.env
     trial = try_out(subject.python, str(path), name, rows or MADE_UP, kwargs=kwargs, env=env)
     yield from trial.findings
+    yield from _filtered(subject, trial, name)
     workers = subject.get("reward.num_workers", 8)
     prompts, n = subject.get(BATCH, 0), subject.get(N, 1)
     if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
@@ -81,6 +82,22 @@ def checks(subject: Subject) -> Iterable[Finding]:
             )
             fix = "make the function faster, or increase reward.workers"
             yield of_data.warning("REWARD-4", message, fix, (REWARD, "reward.num_workers"))
+
+
+def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
+    """REWARD-7: what groups are filtered by is among what the reward function returns.
+
+    veRL: `verl/trainer/ppo/v1/replay_buffer.py: _dapo_filtered_keys`; the reward managers add acc to a plain number.
+    """
+    key = "algorithm.filter_groups.metric"
+    metric, sampler = subject.text(key), subject.get("trainer.v1.sampler.custom_sampler.path")
+    filters = subject.get("algorithm.filter_groups.enable") is True and subject.is_v1 and sampler is None
+    returned = ("score", *trial.extra) if trial.extra else ("acc",)
+    if not filters or not trial.ok or metric in (None, "reward", "overlong", "overlong_reward", *returned):
+        return
+    message = f"{key} is '{metric}', which {name} does not return: veRL fails when the first groups are finished"
+    fix = f"set {key} to one of reward, {', '.join(returned)}"
+    yield of_data.error("REWARD-7", message, fix, (key, REWARD), {"filter.metric": "reward"})
 
 
 def try_out(

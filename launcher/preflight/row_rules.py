@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from launcher.preflight.config.agents import ENABLED, LOOP, SINGLE, TOOLS, WITH_TOOLS
 from launcher.preflight.finding import Finding, of_config, of_data, of_model
 from launcher.preflight.subject import Subject
 from launcher.text import clean, nearest, perhaps
@@ -80,6 +81,20 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     )
     fix = "set reward.path to a Python file with compute_score, or use rows with a data_source that veRL recognizes"
     yield finding("P31", message, fix, (REWARD,))
+
+
+def agents(subject: Subject, train: Found) -> Iterator[Finding]:
+    """AGENT-5: tools are only called where a column of the data, or the default, names the agent loop for it."""
+    given = [key for key in (*TOOLS, ENABLED) if subject.get(key)]
+    named = all("agent_name" in each.get("columns", {}) for each in train)
+    if not given or named or subject.get(LOOP) != SINGLE or not subject.at_least("0.7.0"):
+        return
+    message = (
+        f"tools are never called: the data have no column agent_name, {LOOP} is {SINGLE}, and {given[0]} alone "
+        "changes nothing"
+    )
+    fix = f"set rollout.agent_loop to {WITH_TOOLS}"
+    yield of_data.warning("AGENT-5", message, fix, (LOOP, *given), {"rollout.agent_loop": WITH_TOOLS})
 
 
 def validates(subject: Subject) -> bool:

@@ -11,6 +11,7 @@ from launcher.preflight.trained import Trained, copied, element, reference_first
 from launcher.preset.flow import flow
 from launcher.verl_config import (
     ACTOR,
+    CORRECTION,
     CRITIC,
     CRITIC_PATH,
     ENGINE,
@@ -21,10 +22,12 @@ from launcher.verl_config import (
     REWARD_MODEL,
     ROLLOUT,
     TENSOR,
+    TRANSFER,
     UTILISATION,
 )
 
 BUCKET = 2048  # MiB in which veRL hands the engine its weights unless set otherwise
+OWN_UTILISATION = f"{ROLLOUT}.standalone_gpu_memory_utilization"
 KV_CACHE = f"{ROLLOUT}.engine_kwargs.vllm.kv_cache_memory_bytes"
 
 
@@ -53,6 +56,9 @@ class Plan:
     max_num_seqs: int
     max_num_batched_tokens: int
     bucket: int  # bytes in which veRL hands the engine its weights; 0 when they lie elsewhere
+    own_utilisation: float | None  # of engines on GPUs of their own
+    transferred: int  # bytes of both buffers in which weights go to other GPUs
+    aside: int  # bytes of weights that separate_async puts aside in host memory
     staged: bool  # weights that were moved off come back as a whole to be sent
     copied: int  # bytes of the copy that FSDP 1 makes of them
     of_free: bool  # sglang: the share is of what is free at its start, and its own work is not in it
@@ -86,14 +92,16 @@ def plan(subject: Subject) -> Plan | None:
     engine = str(subject.get(ENGINE, "vllm"))
     utilisation = subject.get(UTILISATION, 0.5)
     reserves = engine in ("vllm", "sglang") and isinstance(utilisation, (int, float)) and not subject.on_cpu
-    reserves = reserves and not _apart(subject)
+    own = subject.number(OWN_UTILISATION) or utilisation if reserves and subject.is_separate else None
+    reserves = reserves and subject.has_hybrid_engine
     update_logit, log_prob_logit = logit_bytes(subject)
     actor = trained(subject, ACTOR, facts, facts.parameters)
     # with LoRA the reference is the base model without its adapter
     reference = facts.parameters if subject.has_reference and not subject.has_lora else 0
     reference *= element(subject, f"{REF}.fsdp_config")
-    kv_cache = subject.whole(KV_CACHE) if reserves and engine == "vllm" else None
-    together = subject.get(f"{ROLLOUT}.checkpoint_engine.backend", "naive") == "naive"
+    kv_cache = subject.whole(KV_CACHE) if (reserves or own) and engine == "vllm" else None
+    transferred = (subject.whole(f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes") or BUCKET) << 20
+    together = subject.get(TRANSFER, "naive") == "naive" or subject.is_separate
     return Plan(
         facts=facts,
         actor=actor,
@@ -115,9 +123,10 @@ def plan(subject: Subject) -> Plan | None:
         kv_cache=kv_cache,
         max_num_seqs=subject.whole(f"{ROLLOUT}.max_num_seqs") or 1024,
         max_num_batched_tokens=subject.whole(f"{ROLLOUT}.max_num_batched_tokens") or 8192,
-        bucket=(subject.whole(f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes") or BUCKET) << 20
-        if reserves and together
-        else 0,
+        bucket=transferred if reserves and together else 0,
+        own_utilisation=None if own is None else float(own),
+        transferred=0 if own is None else 2 * transferred,
+        aside=_aside(subject, actor),
         staged=not actor.fsdp2 or subject.has_lora,
         copied=copied(subject, actor, facts),
         of_free=engine == "sglang",
@@ -161,10 +170,11 @@ def _flash_attn(subject: Subject) -> bool:
         return False
 
 
-def _apart(subject: Subject) -> bool:
-    """Whether the engine has GPUs of its own alone; otherwise there is one beside the trainer, too."""
-    mode = subject.get("trainer.v1.trainer_mode") if subject.is_v1 else "sync"
-    return mode == "separate_async" and not subject.get("actor_rollout_ref.hybrid_engine", True)
+def _aside(subject: Subject, actor: Trained) -> int:
+    """Old weights, and beside them the current ones while log-probabilities are computed with the old."""
+    if not subject.is_separate or subject.get(f"{CORRECTION}.bypass_mode") is True:
+        return 0
+    return actor.weights * min(2, subject.updates_a_step)
 
 
 def _reward_model(subject: Subject) -> float | None:

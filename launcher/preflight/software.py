@@ -17,6 +17,7 @@ from launcher.preflight.finding import Finding, of_software
 from launcher.preflight.machine import Machine
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
+from launcher.verl_config import TRANSFER
 from launcher.verl_env import VerlEnv
 
 ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
@@ -39,6 +40,13 @@ NEEDED = (
 """What veRL imports before its first step."""
 
 TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
+TRANSFERS = {
+    "nccl": ("cupy",),
+    "delta_sharded": ("cupy",),
+    "nixl": ("cupy", "nixl"),
+    "mooncake": ("mooncake-transfer-engine",),
+}
+"""Weight transfer -> what veRL imports for it."""
 ENGINES = {"vllm": "vllm", "sglang": "sglang"}
 OLDEST_VLLM = (("0.9.0", "0.18.0"), ("0.4.0", "0.7.0"))  # veRL from this version on refuses older ones
 
@@ -71,8 +79,26 @@ def checks(subject: Subject) -> Iterable[Finding]:
         env=subject.env,
     )
     yield from check_packages(subject.python, use)
+    if not subject.on_cpu and subject.at_least("0.7.1"):
+        yield from _transfer(subject.python, str(subject.get(TRANSFER)))
     if subject.get(LIGER) is True:
         yield from _liger(subject.python)
+
+
+def _transfer(python: str, backend: str) -> Iterator[Finding]:
+    """SW-11: packages that send weights to engines on other GPUs. veRL makes the sender in every trainer mode.
+
+    veRL: `verl/checkpoint_engine/__init__.py`: an engine without its package is not registered.
+    """
+    with contextlib.suppress(UserError):
+        env = verl_env.probe(python)
+        have = {"cupy", *env.packages} if any(name in env.packages for name in verl_env.CUPY) else {*env.packages}
+        for name in TRANSFERS.get(backend, ()):
+            if env.verl and name not in have:
+                cuda = f"cupy-cuda{(env.cuda or '12').partition('.')[0]}x"
+                fix = f"{_install(env, cuda if name == 'cupy' else name)}, or set rollout.weight_transfer to naive"
+                message = f"{name} is missing, and the weight transfer {backend} requires it"
+                yield of_software.error("SW-11", message, fix, (TRANSFER,))
 
 
 def _liger(python: str) -> Iterator[Finding]:

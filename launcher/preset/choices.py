@@ -36,6 +36,10 @@ def choices(where: Where, text: str, *, fresh: bool, config: EffectiveConfig, fo
         from launcher.preset.files import available
 
         names = list(available())
+    elif where == ("recipe",):
+        from launcher.preset.files import recipes
+
+        names = list(recipes())
     elif where == ("rollout", "engine"):
         names = _ENGINES
     elif where == ("reward", "function"):

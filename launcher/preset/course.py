@@ -54,19 +54,57 @@ class Trainer(Group, title="Trainer"):
     log_val_generations: int | None = verl("Validation samples to send to the trackers.", unit="samples", ge=0)
     use_v1: bool | None = verl("Use the trainer of veRL 0.9; false: the old trainer, without TransferQueue.")
     mode: Literal["sync", "colocate_async", "separate_async"] | None = verl(
-        "Rollout scheduling: wait for the update, overlap with it, or use separate GPUs.", key=".v1.trainer_mode"
+        "Rollout scheduling: wait for the update, overlap with it, or use separate GPUs (rollout.gpus).",
+        key=".v1.trainer_mode",
     )
     parameter_sync_step: int | None = verl(
-        "Steps between weight updates of a separate engine.",
+        "separate_async: updates between two weight transfers; a batch is this many mini-batches.",
         key=".v1.separate_async.parameter_sync_step",
+        unit="updates",
+        ge=1,
+    )
+    warmup_batches: float | None = verl(
+        "separate_async: batches requested ahead; more keeps the rollout busy and makes responses older.",
+        key=".v1.separate_async.num_warmup_batches",
+        unit="batches",
+        step=0.5,
+        ge=0,
+    )
+    colocate_warmup_batches: float | None = verl(
+        "colocate_async: batches requested ahead.",
+        key=".v1.colocate_async.num_warmup_batches",
+        unit="batches",
+        step=0.5,
+        ge=0,
+    )
+    hybrid_engine: bool | None = verl(
+        "separate_async: false keeps engines off the trainer's GPUs; the other modes require true.",
+        key="actor_rollout_ref.hybrid_engine",
+    )
+    lend_gpus: bool | None = verl(
+        "separate_async: let the trainer's GPUs generate while it waits for responses.",
+        key=".v1.separate_async.hybrid_rollout.enable_switch",
+    )
+    lend_until: float | None = verl(
+        "separate_async: share of the batch at which lent GPUs return to the trainer.",
+        key=".v1.separate_async.hybrid_rollout.switch_threshold_ratio",
+        step=0.05,
+        gt=0,
+        le=1,
+    )
+    lend_adaptive: bool | None = verl(
+        "separate_async: adapt this share to the waiting times.",
+        key=".v1.separate_async.hybrid_rollout.adaptive_switch_threshold",
+    )
+    max_off_policy_threshold: int | None = verl(
+        "Asynchronous modes: maximum age of responses, in weight versions.",
+        key=".v1.sampler.max_off_policy_threshold",
         unit="steps",
         ge=1,
     )
-    max_off_policy_threshold: int | None = verl(
-        "Maximum age of responses, in weight versions.", key=".v1.sampler.max_off_policy_threshold", unit="steps", ge=0
-    )
-    max_off_policy_strategy: str | None = verl(
-        "How to treat older responses: drop or mask.", key=".v1.sampler.max_off_policy_strategy"
+    max_off_policy_strategy: Literal["drop", "wait"] | None = verl(
+        "Older responses: drop them, or wait for those in progress before they get older.",
+        key=".v1.sampler.max_off_policy_strategy",
     )
     refill_failed_groups: bool | None = verl(
         "Replace failed prompts with new ones; never ends if the reward function always fails.",

@@ -31,7 +31,8 @@ import json, sys
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 with initialize_config_dir(config_dir=sys.argv[1], version_base=None):
-    print(json.dumps(OmegaConf.to_container(compose(config_name="ppo_trainer"), resolve=False)))
+    config = compose(config_name="ppo_trainer", overrides=sys.argv[2:])
+    print(json.dumps(OmegaConf.to_container(config, resolve=False)))
 """
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
 _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
@@ -39,22 +40,28 @@ _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
 Tree = dict[str, Any]
 
 
-@functools.cache
-def tree(version: str, verl: Path | None = None) -> Tree:
-    """The configuration of veRL `version` below its folder `verl`, or the bundled one.
+def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = ()) -> Tree:
+    """The configuration of veRL `version` below its folder `verl`, with these group choices; or the bundled one,
+    which knows the usual choices only.
 
-    The first call takes half a second for each installed version, later ones a millisecond.
+    The first call takes half a second for each installed version and choice, later ones a millisecond.
     """
+    return composed(version, verl, groups) or bundled(version)
+
+
+@functools.cache
+def composed(version: str, verl: Path | None, groups: tuple[str, ...] = ()) -> Tree | None:
+    """What Hydra makes of the installed veRL's configuration; None where there is none, or it refuses a choice."""
     folder = verl / "trainer" / "config" if verl else None
     if folder is None or not folder.is_dir():
-        return bundled(version)
-    mark = hashlib.sha256(f"{folder} {folder.stat().st_mtime_ns}".encode()).hexdigest()[:8]
+        return None
+    mark = hashlib.sha256(f"{folder} {folder.stat().st_mtime_ns} {groups}".encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
     if not cache.is_file():
-        command = [sys.executable, "-c", _COMPOSE, str(folder)]
+        command = [sys.executable, "-c", _COMPOSE, str(folder), *groups]
         done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
         if done.returncode != 0:
-            return bundled(version)
+            return None
         cache.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(cache, done.stdout)
     found: Tree = orjson.loads(cache.read_bytes())

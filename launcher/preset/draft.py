@@ -6,7 +6,7 @@ text before, comments stay, and what cannot be read is still there to be mended.
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from launcher.errors import UserError
 from launcher.files import write_atomic
 from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import Where, check, raw_places, typed, where_of
-from launcher.preset.files import LoadedPreset, base_layer, load_text, parse
+from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset
 
@@ -31,17 +31,23 @@ class ChangedOnDisk(UserError):
 class Reading:
     """What a text says. `problem` is why it cannot be read at all; then the rest is empty.
 
-    `own` holds what the text itself sets, `base` what it extends, `places` where in the text a value stands,
-    `errors` the sentence about each value that cannot be; `lines` names the line of a place.
+    `own` holds what the text itself sets, `base` what that is laid over: the `recipe` over the `parent` which it
+    extends. `places` has where in the text a value stands, `errors` the sentence about each value that cannot be;
+    `lines` names the line of a place.
     """
 
     problem: str | None = None
     own: Layer = field(default_factory=dict)
-    base: Layer = field(default_factory=dict)
+    parent: Layer = field(default_factory=dict)
+    recipe: Layer = field(default_factory=dict)
     places: Mapping[Where, list[Where]] = field(default_factory=dict)
     errors: Mapping[Where, str] = field(default_factory=dict)
     lines: Place = str
     raw: Mapping[str, Any] = field(default_factory=dict)
+
+    @functools.cached_property
+    def base(self) -> Layer:
+        return layers.over(self.recipe, self.parent)
 
 
 class Draft:
@@ -101,10 +107,8 @@ class Draft:
         """
         if self.run is not None:
             return values(_read(self.path, self._first)), f"run {self.run}"
-        if self.reading.base:
-            return {where: entry.value for where, entry in self.reading.base.items()}, str(
-                self.reading.raw.get("extends")
-            )
+        if parent := self.reading.parent:
+            return {where: entry.value for where, entry in parent.items()}, str(self.reading.raw.get("extends"))
         return values(_read(self.path, self._before)), "the file"
 
     def value(self, where: Where) -> Any:
@@ -128,8 +132,10 @@ class Draft:
         """Changes a value where it stands, else adds it to its group. Raises UserError."""
         if error := self._wrong(where, value):
             raise UserError(error)
-        places = self.reading.places.get(where)
-        self.replace(yaml_text.put(self.text, places[-1] if places else where, value, ORDER))
+        places, text = self.reading.places.get(where), self.text
+        if where == ("recipe",):  # a value of the file's own would win over that of the recipe
+            text = self._without(recipe_layer(value, "recipe"))
+        self.replace(yaml_text.put(text, places[-1] if places else where, value, ORDER))
 
     def add(self, name: str, value: Any) -> Where:
         """Sets a field, variable or veRL key by its name, `+` included; returns where. Raises UserError."""
@@ -164,19 +170,21 @@ class Draft:
 
     def unset(self, where: Where) -> None:
         """Takes a value out, so that what is extended counts again: reset to parent."""
+        self.replace(self._without([where]))
+
+    def _without(self, unwanted: Iterable[Where]) -> str:
+        """The text without some of its values."""
         text = self.text
-        for place in self.reading.places.get(where, []):
-            text = yaml_text.drop(text, place)
-        self.replace(text)
+        for where in unwanted:
+            for place in self.reading.places.get(where, []):
+                text = yaml_text.drop(text, place)
+        return text
 
     def rename(self, old: str, new: str) -> None:
         """Gives the value of a mistyped field or veRL key its right name, in one change."""
         override = ("overrides", old)
         where = override if override in self.reading.places else tuple(old.split("."))
-        text, value = self.text, self.value(where)
-        for place in self.reading.places.get(where, []):
-            text = yaml_text.drop(text, place)
-        self.replace(yaml_text.put(text, where_of(new), value, ORDER))
+        self.replace(yaml_text.put(self._without([where]), where_of(new), self.value(where), ORDER))
 
     def replace(self, text: str) -> None:
         """Goes on with another text, such as a person's own editor left it."""
@@ -238,11 +246,13 @@ class Draft:
         self.save(over=True)
 
     def _wrong(self, where: Where, value: Any) -> str | None:
-        if where == ("extends",) and value is not None:
-            try:
-                base_layer(self.path, {"extends": value}, lambda _: "extends")
-            except UserError as error:
-                return str(error)
+        try:
+            if where == ("extends",):
+                extended_layer(self.path, {"extends": value}, lambda _: "extends")
+            elif where == ("recipe",):
+                recipe_layer(value, "recipe")
+        except UserError as error:
+            return str(error)
         return check(where, value, self.path.parent)
 
 
@@ -275,12 +285,17 @@ def _read(path: Path, text: str) -> Reading:
     except UserError as error:
         return Reading(problem=str(error))
     own, places, errors = raw_places(raw, place, path.parent)
-    base: Layer = {}
+    parent: Layer = {}
+    recipe: Layer = {}
     try:
-        base = base_layer(path, raw, place)
+        parent = extended_layer(path, raw, place)
     except UserError as error:
         errors["extends",] = str(error)
-    return Reading(None, own, base, places, errors, place, raw)
+    try:
+        recipe = recipe_layer(raw.get("recipe"), place(("recipe",)))
+    except UserError as error:
+        errors["recipe",] = str(error)
+    return Reading(None, own, parent, recipe, places, errors, place, raw)
 
 
 def _moved(where: Where, raw: Any, located: Any, folder: Path) -> Any:

@@ -5,26 +5,35 @@ Keys are those of the newest version throughout ppo-tui; here alone they become 
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from launcher.algorithms import ESTIMATORS
 from launcher.errors import UserError
 from launcher.preset import defaults, hydra, versions
 from launcher.preset.schema import FIELDS
 from launcher.verl_config import (
     ACTOR,
+    BATCH,
     CRITIC,
     CRITIC_ULYSSES,
     DYNAMIC,
+    ENGINE_GPUS,
+    ENGINE_NODES,
     ESTIMATOR,
     GPUS,
+    HYBRID,
     LOG_PROB_DYNAMIC,
     MODEL,
     NODES,
     RAY,
+    ROLLOUT,
+    SYNC_STEP,
     TRAINER,
+    TRAINER_MODE,
     ULYSSES,
     VerlConfig,
 )
@@ -33,6 +42,7 @@ BUILT_IN_REWARDS = ("gsm8k", "math")
 
 _STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 _REWARD_NAME = "reward.custom_reward_function.name"
+_WITHOUT_CRITIC = ESTIMATORS.keys() - {"gae"}
 _Config = TypeVar("_Config", bound="EffectiveConfig")
 
 Source = Literal["default", "field", "derived", "override", "ppo-tui"]
@@ -96,9 +106,20 @@ class EffectiveConfig(VerlConfig):
         return defaults.number(self.version) >= defaults.number(version)
 
     @property
+    def groups(self) -> tuple[str, ...]:
+        """The choices of configuration files among the settings, as Hydra takes them."""
+        chosen = ((key, each) for key, each in self.settings.items() if hydra.is_group(key))
+        return tuple(f"{each.prefix}{key}={hydra.quote(each.value)}" for key, each in chosen)
+
+    @property
     def defaults(self) -> defaults.Tree:
-        """veRL's configuration without any setting, references unresolved."""
-        return defaults.tree(self.version, self.verl)
+        """veRL's configuration without any setting but the choices of files, references unresolved."""
+        return defaults.tree(self.version, self.verl, self.groups)
+
+    @property
+    def knows_keys(self) -> bool:
+        """Whether `defaults` has exactly the keys that veRL will have: not for files that cannot be read here."""
+        return not self.groups or defaults.composed(self.version, self.verl, self.groups) is not None
 
     @property
     def on_cpu(self) -> bool:
@@ -107,8 +128,48 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def gpus(self) -> int:
-        """GPUs of all machines together, at least 1."""
+        """GPUs of the trainer on all machines together, at least 1."""
         return (self.whole(GPUS) or 1) * (self.whole(NODES) or 1)
+
+    @property
+    def trainer_mode(self) -> str:
+        """How the trainer of veRL 0.9 schedules rollouts; sync where there is another trainer."""
+        return (self.text(TRAINER_MODE) or "sync") if self.is_v1 else "sync"
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether rollouts are made on GPUs of the engine alone."""
+        return self.trainer_mode == "separate_async"
+
+    @property
+    def engine_gpus(self) -> int:
+        """GPUs of the engine alone, beside those of the trainer."""
+        own = (self.whole(ENGINE_GPUS) or 0) * (self.whole(ENGINE_NODES) or 0)
+        return own if self.is_separate else 0
+
+    @property
+    def has_hybrid_engine(self) -> bool:
+        """Whether the trainer's GPUs hold an engine, too; only separate_async can do without (0.9.1)."""
+        return not self.is_separate or self.flag(HYBRID, True)
+
+    @property
+    def engine_size(self) -> int:
+        """GPUs of one engine."""
+        sizes = (
+            f"{ROLLOUT}.{name}_size" for name in ("tensor_model_parallel", "data_parallel", "pipeline_model_parallel")
+        )
+        return math.prod(self.whole(key) or 1 for key in sizes)
+
+    @property
+    def updates_a_step(self) -> int:
+        """Portions of a batch that the trainer takes one after the other: separate_async streams mini-batches."""
+        return (self.whole(SYNC_STEP) or 1) if self.is_separate else 1
+
+    @property
+    def portion(self) -> int | None:
+        """Prompts that the trainer takes at once; None where the batch is unknown."""
+        batch = self.whole(BATCH)
+        return None if batch is None else max(1, batch // self.updates_a_step)
 
     def sequence_parallel(self, model: str = ACTOR) -> int:
         """GPUs that share one sequence of the actor, or of the critic.
@@ -158,8 +219,9 @@ class EffectiveConfig(VerlConfig):
 
     @property
     def is_fsdp(self) -> bool:
-        """Whether veRL's default engine is used: the tree of keys that is known here belongs to it."""
-        return bool(self.get("model_engine", "dp") == "dp")
+        """Whether veRL's default engine trains, the one that memory and sharding are known of."""
+        chosen = self.get("model_engine", "dp") == "dp"
+        return chosen and (self.text(f"{ACTOR}.strategy") or "fsdp").startswith("fsdp")
 
     def _name(self, key: str) -> str | None:
         """The key as this version calls it; None where it has none."""
@@ -210,7 +272,7 @@ def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
     dropped = set()
     if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
         dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
-    if ESTIMATOR in wanted and wanted[ESTIMATOR].value != "gae" and not _critic_on(wanted):
+    if ESTIMATOR in wanted and wanted[ESTIMATOR].value in _WITHOUT_CRITIC and not _critic_on(wanted):
         dropped |= {key for key in wanted if key.startswith("critic.")}
     if versions.number(version) < (0, 8, 0):
         dropped.add(_STORAGE)  # there is no TransferQueue
@@ -219,13 +281,15 @@ def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
         dropped.add(_REWARD_NAME)
     named: Settings = {}
     missing: list[str] = []
-    for key, setting in wanted.items():
+    for key, setting in sorted(wanted.items(), key=lambda each: not hydra.is_group(each[0])):
         if key in dropped:
             continue
         try:
             name = versions.at(key, version)
         except UserError as error:
             missing.append(str(error))
+            if setting.source == "override":
+                named[key] = setting  # of a fork, where what veRL itself lacks may be known
         else:
             added = versions.unlisted(key, version)
             named[name] = dataclasses.replace(setting, prefix="+") if added else setting

@@ -17,6 +17,9 @@ from launcher.text import clean, did_you_mean
 from launcher.yaml_bounds import refusal
 
 _FEW = 16  # presets that an error may list
+_ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, no settings
+# beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
+_SHIPPED = Path(launcher.__path__[0]).parent / "presets"
 Origin = Literal["shipped", "user", "file", "snapshot"]
 
 
@@ -107,8 +110,7 @@ def restore(name: str, snapshot: Mapping[str, Any], settings: Sequence[str] = ()
 
 def shipped() -> dict[str, Path]:
     """The presets that come with ppo-tui, by name."""
-    # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
-    return _presets(Path(launcher.__path__[0]).parent / "presets")
+    return _presets(_SHIPPED)
 
 
 def users() -> dict[str, Path]:
@@ -119,6 +121,29 @@ def users() -> dict[str, Path]:
 def available() -> dict[str, Path]:
     """Every preset that has a name; the user's shadow the shipped ones."""
     return {**shipped(), **users()}
+
+
+def recipes() -> dict[str, Path]:
+    """The recipes that a preset can take, by name; the user's shadow the shipped ones."""
+    return {name: path for each in (_SHIPPED, paths.presets_dir()) for name, path in _presets(each / "recipes").items()}
+
+
+def recipe_layer(name: Any, source: str) -> Layer:
+    """What a recipe sets; nothing for None. Raises UserError for a name that is none, which `source` gives."""
+    if name is None:
+        return {}
+    known = recipes()
+    if not isinstance(name, str) or name not in known:
+        raise UserError(f"{source}: no recipe named {name!r}{did_you_mean(str(name), known)}; use {', '.join(known)}")
+    return {path: entry for path, entry in _read(known[name], ()).items() if path not in _ABOUT}
+
+
+def recipe_about(name: str) -> str:
+    """The description of a recipe; of one that cannot be read what is wrong with it."""
+    try:
+        return str(parse(recipes()[name])[0].get("description") or "")
+    except UserError as error:
+        return str(error)
 
 
 def summary(name_or_path: str) -> Summary:
@@ -134,7 +159,10 @@ def summary(name_or_path: str) -> Summary:
 
 def _finish(name: str, path: Path | None, origin: Origin, layer: Layer, settings: Sequence[str]) -> LoadedPreset:
     for setting in settings:
-        layer = layers.over(layers.from_setting(setting, Path.cwd()), layer)
+        own = layers.from_setting(setting, Path.cwd())
+        if ("recipe",) in own:  # over what was set so far; what is set after it wins
+            layer = layers.over(recipe_layer(own["recipe",].value, own["recipe",].source), layer)
+        layer = layers.over(own, layer)
     return LoadedPreset(name, path, origin, _validated(layer), layer)
 
 
@@ -169,6 +197,12 @@ def _read(path: Path, below: tuple[Path, ...]) -> Layer:
 
 
 def base_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...] = ()) -> Layer:
+    """What a file's own values are laid over: the recipe that it names, over what it extends."""
+    recipe = recipe_layer(data.get("recipe"), place(("recipe",)))
+    return layers.over(recipe, extended_layer(path, data, place, below))
+
+
+def extended_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tuple[Path, ...] = ()) -> Layer:
     """The layer of what a file extends, at the end of the chain `below`; empty when it extends nothing."""
     parent = data.get("extends")
     if parent is None:

@@ -18,6 +18,7 @@ from launcher.verl_config import (
     CRITIC_TOKENS,
     LOG_PROB,
     LOG_PROB_TOKENS,
+    MAX_AGE,
     MICRO,
     MODEL,
     PROMPT,
@@ -65,9 +66,17 @@ class Flow:
 
     `gpus` share the prompts as `ranks` (a sequence may take several GPUs). `padding` counts the responses
     that veRL makes up so that mini-batches come out even. `early`: the epochs end before the wanted `steps`.
+    `portion` prompts are trained on at a time: the batch, or with separate_async a mini-batch. `ahead` batches are
+    requested before their turn, `oldest` weight versions is the most that a response may be behind (None: no limit),
+    and `engine_gpus` are for the engine alone.
     """
 
+    mode: str
     prompts: int
+    portion: int
+    ahead: float
+    oldest: int | None
+    engine_gpus: int
     n: int
     gpus: int
     ranks: int
@@ -116,15 +125,21 @@ def flow(config: EffectiveConfig, rows: int | None = None) -> Flow:
     most_kept = config.whole("trainer.max_actor_ckpt_to_keep", 0)
     first = int(config.get("trainer.val_before_train") is not False)
     validations = _times(steps, config.get("trainer.test_freq"), last=not early)
+    portion, mode = max(1, prompts // config.updates_a_step), config.trainer_mode
     return Flow(
+        mode=mode,
         prompts=prompts,
+        portion=portion,
+        ahead=0.0 if mode == "sync" else config.number(f"trainer.v1.{mode}.num_warmup_batches") or 0.0,
+        oldest=config.whole(MAX_AGE),
+        engine_gpus=config.engine_gpus,
         n=n,
         gpus=config.gpus,
         ranks=config.data_parallel(),
         longest=longest,
         actor=actor,
         critic=critic,
-        log_probs=Passes(*_passes(config, ACTOR, max(prompts, actor.mini) * n, longest, log_probs=True)),
+        log_probs=Passes(*_passes(config, ACTOR, max(portion, actor.mini) * n, longest, log_probs=True)),
         padding=-(-prompts // actor.mini) * actor.mini * n - prompts * n,
         rows=rows,
         steps_an_epoch=steps_an_epoch,

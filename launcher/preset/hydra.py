@@ -8,7 +8,9 @@ from launcher.errors import UserError
 
 _PLAIN = re.compile(r"[A-Za-z/_][A-Za-z0-9_/.@%\-]*")
 _WORDS = {"true", "false", "null", "nan", "inf"}
-_KEY = re.compile(r"(\+{0,2})([A-Za-z_][\w\-]*(?:[./@][\w\-]+)*)", re.ASCII)
+_KEY = re.compile(r"(\+{0,2}|~)([A-Za-z_][\w\-]*(?:[./@][\w\-]+)*)", re.ASCII)
+_NO_NAME = re.compile(r"\A[\d.+-]|['\"]")
+_ESCAPED = re.compile(r"[\\()\[\]{}:=, \t]")
 _BACKSLASHES = re.compile(r"(\\*)('|$)")
 
 
@@ -31,6 +33,11 @@ def quote(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{_name(key)}:{quote(item)}" for key, item in value.items()) + "}"
     raise UserError(f"{value!r} cannot be used in a veRL override")
+
+
+def is_group(key: str) -> bool:
+    """Whether a key chooses a file of veRL's configuration: `model_engine`, `actor@actor_rollout_ref.actor`."""
+    return key == "model_engine" or "@" in key or "/" in key
 
 
 def split(text: str) -> tuple[str, str, str]:
@@ -96,6 +103,6 @@ def _text(value: str) -> str:
 
 
 def _name(key: Any) -> str:
-    if isinstance(key, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.\-]*", key) and key.lower() not in _WORDS:
-        return key
+    if isinstance(key, str) and key and key.strip() == key and key.lower() not in _WORDS and not _NO_NAME.search(key):
+        return _ESCAPED.sub(lambda found: f"\\{found[0]}", key)
     raise UserError(f"{key!r} is not a valid name in a veRL override")

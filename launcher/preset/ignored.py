@@ -55,6 +55,9 @@ _TABLE = (
     _Ignored("trainer.esi_redundant_time", "0.9.0", _OLD_ONLY, True),
     _Ignored("algorithm.use_pf_ppo", "0.9.0", _OLD_ONLY, True),
     _Ignored("algorithm.pf_ppo.", "0.9.0", _OLD_ONLY, True),
+    _Ignored(
+        "algorithm.filter_groups.max_num_gen_batches", "0.9.0", "max_inflight_gen_batches limits what is drawn", True
+    ),
     _Ignored("transfer_queue.enable", "0.9.0", "the new trainer always uses TransferQueue", True),
 )
 

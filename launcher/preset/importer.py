@@ -1,17 +1,24 @@
 """A preset from what a reader of a tutorial has in hand: a shell script or a pasted command of overrides."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from launcher.algorithms import ESTIMATORS
+from launcher.bash import marks
 from launcher.errors import UserError
-from launcher.preset import layers, script, versions
+from launcher.preset import environment, hydra, layers, script, versions
 from launcher.preset.drafts import dump
-from launcher.preset.effective import EffectiveConfig
-from launcher.preset.files import restore
+from launcher.preset.effective import EffectiveConfig, of_draft
+from launcher.preset.files import WrongValue, restore
 from launcher.preset.layers import Layer
 from launcher.preset.schema import FIELDS
+from launcher.preset.script import Source
+from launcher.verl_config import ESTIMATOR
 
 OURS = {
     "trainer.default_local_dir",
@@ -26,8 +33,10 @@ OURS = {
 }
 """What ppo-tui sets for each run by itself."""
 
-# Where veRL's default is not ours: a script that is silent means veRL's.
-_SILENT = ("trainer.gpus", "rollout.tensor_model_parallel_size")
+_NAMES = {"trainer.experiment_name", "trainer.project_name"}
+"""Keys for people: a part that is not known is left out of them."""
+
+_OWN_DEFAULTS = ("cluster.storage_units",)  # what suits a single machine; nothing of the training depends on it
 _ALWAYS = ("console", "file")  # loggers that every run has
 _SETTERS = (
     "VERL_FILE_LOGGER_PATH",
@@ -35,12 +44,22 @@ _SETTERS = (
     "PYTHONUNBUFFERED",
     "RAY_COLOR_PREFIX",
     "RAY_USAGE_STATS_ENABLED",
-    "VERL_USE_EXTERNAL_MODULES",
-    "PYTHONPATH",
 )
-_PLAIN = ("--config-name=ppo_trainer", "--config-name=ppo_trainer.yaml")  # what a preset starts from, too
+_LISTS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VERL_USE_EXTERNAL_MODULES")
+_PLAIN = ("ppo_trainer", "ppo_trainer.yaml")  # what a preset starts from, too
 _ORDER = {spec.path: place for place, spec in enumerate(FIELDS.values())}
 _CPU_SETTERS = ("VERL_PLATFORM", "VERL_ENGINE_DEVICE")
+_OPTIONS = {"--config-name": "config_name", "-cn": "config_name", "--config-path": "config_path", "-cp": "config_path"}
+_OPTIONS |= {"--config-dir": "config_dir", "-cd": "config_dir"}
+_FILE = re.compile(r"\.{1,2}/|(?!/)[^\s:$]*\.(?:ya?ml|json|jsonl|py|parquet|txt|jinja|md)\Z")
+
+
+class Lossy(UserError):
+    """A script whose preset would train differently; `losses` says how."""
+
+    def __init__(self, losses: tuple[str, ...]) -> None:
+        super().__init__("\n".join(["the preset would not train what the script trains:", *losses]))
+        self.losses = losses
 
 
 @dataclass(frozen=True)
@@ -51,54 +70,135 @@ class Imported:
     notes: tuple[str, ...]
 
 
-def from_script(text: str, name: str, folder: Path) -> Imported:
-    """The preset called `name` for a script or command line; relative paths in it are meant from `folder`.
+@dataclass
+class _Draft:
+    """The preset while its words are read."""
 
-    Keys of any veRL version become fields, the rest overrides. Raises UserError when there is nothing in it.
+    name: str
+    folder: Path
+    layer: Layer = field(default_factory=dict)
+    ours: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    missing: dict[str, None] = field(default_factory=dict)
+
+
+def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
+    """The preset called `name` for a script or command line.
+
+    Keys of any veRL version become fields, the rest overrides. Raises UserError when there is nothing in it, and
+    Lossy when the preset would train differently, unless `lossy`: then the notes say so.
     """
-    found = script.parse(text, str(folder))
-    notes = list(found.notes)
-    layer: Layer = {}
-    ours: list[str] = []
-    stray: list[str] = []
-    for word in filter(None, found.overrides):
-        key, equals, value = word.partition("=")
-        bare, plain = versions.newest(key.lstrip("+")), value.strip("'\"")
-        if key.startswith("--") or not equals:
-            stray.append(word)
-            continue
-        if bare in OURS or (bare, plain) == ("ray_kwargs.ray_init.address", "local"):
-            ours.append(bare)
-            continue
-        if (bare, plain) == ("trainer.experiment_name", name):
-            continue
-        try:
-            layer = layers.over(_setting(word, folder, name), layer)
-        except UserError as error:
-            why = str(error).removeprefix(f"snapshot of {name}: ")
-            notes.append(f"left out: {why}" if key in why else f"left out: {key}: {why}")
-    if not layer:
-        another = next((f" ({note})" for note in reversed(notes) if " -m " in note), "")
+    found = script.parse(source)
+    folder = Path(found.folder or source.folder)
+    draft = _Draft(name, folder, notes=list(found.notes), losses=list(found.losses))
+    for word in _options(list(filter(None, found.overrides)), draft):
+        _add(word, draft)
+    if not draft.layer:
+        another = next((f" ({note})" for note in reversed(draft.notes) if " -m " in note), "")
         raise UserError(f"no veRL overrides found{another}; expected 'python -m verl.trainer.main_ppo KEY=VALUE ...'")
-    if any(word.startswith("--config-") and word not in _PLAIN for word in stray):
-        notes.append(
-            "the command uses a different configuration than veRL's ppo_trainer; that configuration is not imported"
-        )
-    if stray:
-        notes.append(f"left out, not KEY=VALUE: {' '.join(stray)}")
-    if ours:
-        notes.append(f"ppo-tui sets these for each run: {', '.join(ours)}")
-    tidy(layer)
-    notes += _fill_in(layer)
+    if found.entry != script.PPO:
+        entry = re.sub(r"\A(?:\./)?verl/trainer/main_ppo\.py\Z", script.PPO, found.entry)
+        if entry != script.PPO:
+            _program(draft, "entry_point", entry)
+    if ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
+        _program(draft, "folder", str(folder))
+        draft.notes.append(f"the run is started in {folder}, from which its modules and paths are meant")
+    if draft.missing:
+        asked = " ".join(f"{each}=VALUE" if not each.isdigit() else "VALUE" for each in draft.missing)
+        draft.losses.append(f"not set in the script: {', '.join(draft.missing)}; add {asked} behind it")
+    if draft.ours:
+        draft.notes.append(f"ppo-tui sets these for each run: {', '.join(draft.ours)}")
+    if draft.losses and not lossy:
+        raise Lossy(tuple(dict.fromkeys(draft.losses)))
+    layer, given = draft.layer, set(draft.layer)
+    foreign = restore("", layers.nest(layer)).preset.program.is_foreign
+    tidy(layer, followers=not foreign)
+    notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
+    if not foreign:
+        notes += _fill_in(layer, given)
     notes += _environment(layer, found.env, folder)
+    notes = list(dict.fromkeys(notes))
     return Imported(dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes), tuple(notes))
+
+
+def _options(words: list[str], draft: _Draft) -> Iterator[str]:
+    """The words that are overrides; Hydra's options about configurations go to the preset's program."""
+    stray, at = [], 0
+    while at < len(words):
+        option, equals, value = words[at].partition("=")
+        if option in _OPTIONS:
+            at += not equals
+            value = value if equals else "".join(words[at : at + 1])
+            value = value.strip("'\"")
+            if marks.is_marked(value):
+                _doubt(option, value, draft)
+            elif value not in _PLAIN:
+                _program(draft, _OPTIONS[option], value)
+        elif words[at].startswith("~") or ("=" in words[at] and not words[at].startswith("-")):
+            yield words[at]
+        elif marks.plain(words[at]):
+            stray.append(words[at])
+        at += 1
+    if stray:
+        draft.losses.append(f"not KEY=VALUE: {marks.plain(' '.join(stray))}")
+
+
+def _program(draft: _Draft, name: str, value: str) -> None:
+    draft.layer |= layers.from_mapping({"program": {name: value}}, lambda _: name, draft.folder)
+
+
+def _doubt(key: str, value: str, draft: _Draft) -> None:
+    """A value that is known only in part; empty variables are asked for."""
+    if marks.is_unknown(value):
+        why = ", ".join(dict.fromkeys(marks.reasons(value)))
+        draft.losses.append(f"{key} is known only when the script runs: {why}")
+    else:
+        draft.missing |= dict.fromkeys(marks.unset_names(value))
+
+
+def _add(word: str, draft: _Draft) -> None:
+    """One override into the layer, or to what is said about it."""
+    key, _, value = word.partition("=")
+    bare, text = versions.newest(marks.plain(key).lstrip("+~")), value.strip("'\"")
+    if bare in OURS or (bare, text) == ("ray_kwargs.ray_init.address", "local"):
+        draft.ours.append(bare)
+        if (bare, text) == ("trainer.resume_mode", "resume_path"):
+            draft.losses.append("trainer.resume_mode=resume_path: continue a checkpoint with ppo-tui resume")
+        return
+    if (bare, text) == ("trainer.experiment_name", draft.name):
+        return
+    if marks.is_marked(word):
+        if bare not in _NAMES:
+            _doubt(key, word, draft)
+            return
+        draft.notes.append(f"{bare} is without what only a run of the script tells")
+        word = re.sub(r"[-_.]+(?=['\"]?\Z)|(?<==)[-_.]+", "", marks.plain(word))
+    try:
+        draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)
+    except UserError as error:
+        why = str(error).removeprefix(f"snapshot of {draft.name}: ")
+        secret = "looks like a secret" in why
+        (draft.notes if secret else draft.losses).append(
+            f"left out: {why}" if key in why else f"left out: {key}: {why}"
+        )
 
 
 def _setting(word: str, folder: Path, name: str) -> Layer:
     """The layer of one override. Raises UserError, also for a value that its field does not allow."""
-    layer = layers.from_setting(word, folder)
+    key, _, value = word.partition("=")
+    bare = key.lstrip("+")
+    default = EffectiveConfig().get(versions.newest(bare))
+    if hydra.parse(value) is None and default is not None and not word.startswith("~"):
+        word = f"++{bare}=null"  # in a field it would mean veRL's default
+    layer = layers.from_override(word, folder)
     without_usual_loggers(layer)
-    restore(name, layers.nest(layer))
+    try:
+        restore(name, layers.nest(layer))
+    except WrongValue:
+        if not word.startswith("~"):  # what our field does not take, veRL may
+            layer = layers.from_override(f"++{word.lstrip('+')}", folder)
+        restore(name, layers.nest(layer))
     return layer
 
 
@@ -110,41 +210,98 @@ def without_usual_loggers(layer: Layer) -> None:
         layer[path] = layers.Entry(kept, entry.source, entry.spelling)
 
 
-def tidy(layer: Layer) -> None:
-    """Takes out what says nothing: a field equal to the one it follows, no loggers, a list of one file."""
+def tidy(layer: Layer, *, followers: bool = True) -> None:
+    """Takes out what says nothing: a field equal to the one it follows (`followers`), no loggers, a list of one."""
     for spec in FIELDS.values():
         if spec.path not in layer:
             continue
         entry = layer[spec.path]
         if spec.kind and isinstance(entry.value, list) and len(entry.value) == 1:
             layer[spec.path] = layers.Entry(entry.value[0], entry.source, entry.spelling)
-        leader = FIELDS[spec.follows].path if spec.follows else None
+        leader = FIELDS[spec.follows].path if spec.follows and followers else None
         if leader in layer and entry.value == layer[leader].value:
             del layer[spec.path]
     if ("trainer", "loggers") in layer and not layer["trainer", "loggers"].value:
         del layer["trainer", "loggers"]
 
 
-def _fill_in(layer: Layer) -> Iterator[str]:
-    """Sets what the script leaves to veRL where ppo-tui has another default."""
-    for name in _SILENT:
-        spec = FIELDS[name]
-        if spec.path not in layer:
-            value = EffectiveConfig().get(spec.key)
-            layer[spec.path] = layers.Entry(value, "veRL's default", spec.path[-1])
-            yield f"{name} is set to veRL's default, {value}, because the script does not set it"
+def _from_folder(draft: _Draft) -> Any:
+    """Whether an entry of the layer is meant from the folder where the script is run."""
+    located = {spec.path for spec in FIELDS.values() if spec.kind == "path"}
+
+    def asked(item: tuple[tuple[str, ...], layers.Entry]) -> bool:
+        path, entry = item
+        return path not in located and path[0] != "program" and any(map(relative, _texts(entry.value)))
+
+    def relative(text: str) -> bool:
+        return bool(_FILE.match(text)) or (
+            "/" in text and not text.startswith(("/", "~")) and (draft.folder / text).exists()
+        )
+
+    return asked
 
 
-def _environment(layer: Layer, env: dict[str, str], folder: Path) -> Iterator[str]:
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
+    """Sets what the script leaves to veRL where ppo-tui has another default; `given` are the fields that it sets."""
+    values = restore("", layers.nest(layer)).values()
+    seen = of_draft(values)
+    theirs = EffectiveConfig(settings={key: s for key, s in seen.settings.items() if s.source in ("field", "override")})
+    names = []
+    for spec in FIELDS.values():
+        if (
+            spec.path in given
+            or not spec.key
+            or spec.name in _OWN_DEFAULTS
+            or (spec.default is None and not spec.follows)
+        ):
+            continue
+        if spec.key.startswith("critic.") and seen.get(ESTIMATOR) in ESTIMATORS.keys() - {"gae"}:
+            continue
+        value, ours = theirs.get(spec.key), seen.get(spec.key)
+        if value == ours or (value is None and spec.default is None) or (value is None and not spec.nullable):
+            continue
+        layer[spec.path] = layers.Entry(spec.from_verl(value), "veRL's default", spec.path[-1])
+        without_usual_loggers(layer)
+        names.append(f"{spec.name} ({value})")
+    if names:
+        yield f"set to veRL's default, because the script does not set it: {', '.join(names)}"
+
+
+def _environment(layer: Layer, env: Mapping[str, str], folder: Path) -> Iterator[str]:
     device = layer.get(("trainer", "device"))
     ours = (*_SETTERS, *(_CPU_SETTERS if device and device.value == "cpu" else ()))
     for name, value in env.items():
         if name in ours:
             continue
+        if marks.is_unknown(value):
+            yield f"left out: {name}, which is known only when the script runs: {', '.join(marks.reasons(value))}"
+            continue
+        value = marks.plain(value)
+        if name in _LISTS:
+            value = _without_ours(value, name, folder)
+            if not value or value == os.environ.get(name):
+                continue
         try:
             layer.update(layers.from_setting(f"env.{name}={value}", folder))
         except UserError as error:
             yield f"left out: {error}"
+
+
+def _without_ours(value: str, name: str, folder: Path) -> str:
+    """A list of folders, or of modules, without those that every run of ppo-tui has."""
+    if name == "VERL_USE_EXTERNAL_MODULES":
+        return ",".join(part for part in value.split(",") if part and part != environment.PLUGIN)
+    parts = dict.fromkeys(str(folder / part) for part in value.split(os.pathsep) if part)
+    parts.pop(environment.plugin_path(Path(sys.executable)), None)
+    return os.pathsep.join(parts)
 
 
 def portable(layer: Layer) -> Layer:

@@ -14,6 +14,7 @@ from typing import Any, get_origin
 from launcher import paths
 from launcher.errors import UserError
 from launcher.preset import environment, hydra, versions
+from launcher.preset.fields import Spec
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
 from launcher.text import did_you_mean
 
@@ -107,13 +108,28 @@ def from_setting(text: str, folder: Path) -> Layer:
         layer[path] = Entry(value, source, path[-1])
     elif prefix == "" and key in FIELDS and key not in MAPPINGS:
         _put_field(layer, key, _typed(key, raw), source, folder)
-    elif group in ROOTS and rest:
+    elif (group in ROOTS and rest) or hydra.is_group(key):
         known = BY_KEY.get(versions.newest(key))
         _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
     elif key in MAPPINGS:
         raise UserError(f"'{key}' is a group; set a value in it, such as actor.lr=1e-6")
     else:
         raise UserError(f"unknown key {key!r}{_hint(key)}")
+    return layer
+
+
+def from_override(text: str, folder: Path) -> Layer:
+    """The layer of one override as veRL is given it, whose keys may be those of a fork. Raises UserError."""
+    layer: Layer = {}
+    if text.startswith("~"):
+        text = f"{text.partition('=')[0]}=null"
+        prefix, key = hydra.split_key(text.partition("=")[0], "setting")
+        raw = "null"
+    else:
+        prefix, key, raw = hydra.split(text)
+    known = BY_KEY.get(versions.newest(key))
+    value = _typed(known.name, raw) if known else hydra.parse(raw)
+    _put_key(layer, prefix, key, value, f"setting {key}", folder)
     return layer
 
 
@@ -153,19 +169,33 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
 
 def _put_key(layer: Layer, prefix: str, key: str, value: Any, source: str, folder: Path) -> None:
     """Stores a veRL key: in the field that covers it, else as it is."""
-    root = key.partition(".")[0]
-    if root not in ROOTS:
-        raise UserError(f"{source}: {key!r} is not a veRL key{did_you_mean(root, ROOTS)}")
     _, env, variable = key.rpartition(".env_vars.")
     if env:
         environment.check(variable, str(value), source)
     environment.check_setting(key, value, source)
     newest = versions.newest(key)
     spec = BY_KEY.get(newest)
-    if spec is not None:
+    as_it_is = prefix == "~" or (prefix == "++" and spec is not None and (value is None or not _takes(spec, value)))
+    if spec is not None and not as_it_is:
         _put_field(layer, spec.name, spec.from_verl(value), source, folder)
     else:
-        layer["overrides", newest] = Entry(value, source, prefix + newest)
+        layer["overrides", prefix.replace("+", "") + newest] = Entry(value, source, prefix + newest)
+
+
+def _takes(spec: Spec, value: Any) -> bool:
+    """Whether a field allows one of veRL's values."""
+    from pydantic import ValidationError
+
+    tree: dict[str, Any] = {}
+    node = tree
+    for name in spec.path[:-1]:
+        node = node.setdefault(name, {})
+    node[spec.path[-1]] = spec.from_verl(value)
+    try:
+        Preset.model_validate(tree)
+    except ValidationError:
+        return False
+    return True
 
 
 def _put_free(layer: Layer, path: tuple[str, ...], value: Mapping[Any, Any], place: Place) -> None:

@@ -9,6 +9,7 @@ from launcher.preset import yaml_text
 from launcher.preset.draft import Draft, target
 from launcher.preset.files import find, load, load_text, parse, read_text, shipped, users
 from launcher.preset.importer import Imported, from_script
+from launcher.preset.script import Source
 
 
 def copy(name_or_path: str, new: str) -> Path:
@@ -54,15 +55,16 @@ def delete(name: str) -> Path | None:
     return shipped().get(name)
 
 
-def add_script(text: str, name: str, folder: Path) -> tuple[Path, Imported]:
-    """Writes a shell script or a pasted command as a preset of the user's; relative paths are from `folder`.
+def add_script(source: Source, name: str, *, lossy: bool = False) -> tuple[Path, Imported]:
+    """Writes a shell script or a pasted command as a preset of the user's.
 
-    Raises UserError when there is nothing to import, and for a name that is none or taken.
+    Raises UserError when there is nothing to import, and for a name that is none or taken; `importer.Lossy` when
+    the preset would train differently, unless `lossy`.
     """
     path = target(name)
     if path.exists():
         raise UserError(f"{path} already exists; choose another name")
-    found = from_script(text, path.stem, folder)
+    found = from_script(source, path.stem, lossy=lossy)
     load_text(path, found.text)
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, found.text)

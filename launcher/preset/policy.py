@@ -5,7 +5,8 @@ from typing import ClassVar, Literal
 from launcher.algorithms import LOSSES
 from launcher.preset.fields import Group, verl
 
-Strategy = Literal["fsdp", "fsdp2"]
+Strategy = Literal["fsdp", "fsdp2", "fsdp_turbo", "megatron", "veomni", "torchtitan"]
+"""The last three belong to `model_engine` of that name."""
 Attention = Literal["flash_attention_2", "sdpa", "eager"]
 Schedule = Literal["constant", "cosine"]
 LossMode = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm"]

@@ -4,6 +4,16 @@ from typing import ClassVar, Literal
 
 from launcher.preset.fields import Group, verl
 
+TRANSFERS = {
+    "naive": "within the GPUs that both share",
+    "nccl": "by NCCL, which requires cupy; between NPUs by HCCL",
+    "nixl": "by NIXL; requires nixl and cupy",
+    "mooncake": "by Mooncake's transfer engine; requires mooncake",
+    "kimi_ckpt_engine": "by Moonshot's checkpoint-engine; requires that package",
+    "delta_sharded": "only what changed; requires SGLang or vLLM",
+    "gloo": "over the CPU; ppo-tui's own, for its CPU platform",
+}
+
 
 class Rollout(Group, title="Rollout"):
     """The engine that writes the responses."""
@@ -12,6 +22,19 @@ class Rollout(Group, title="Rollout"):
 
     engine: str = verl(
         "Inference engine: vllm, sglang or hf (for the CPU).", key=".name", default="vllm", essential=True
+    )
+    gpus: int | None = verl(
+        "GPUs per machine for the engine alone, beside those of the trainer (separate_async).",
+        key=".n_gpus_per_node",
+        unit="GPUs",
+        scale="double",
+        ge=0,
+    )
+    nodes: int | None = verl("Machines with these GPUs (separate_async).", key=".nnodes", unit="machines", ge=0)
+    weight_transfer: str | None = verl(
+        "How new weights reach an engine on other GPUs; naive: it shares them with the trainer.",
+        key=".checkpoint_engine.backend",
+        offers=TRANSFERS,
     )
     mode: Literal["async", "sync"] | None = verl(
         "Rollout mode; sync is the default before veRL 0.7 and not supported since."
@@ -52,6 +75,7 @@ class Rollout(Group, title="Rollout"):
         ge=1,
     )
     dtype: str | None = verl("Data type of the engine weights.")
+    quantization: str | None = verl("Quantize the engine's weights: fp8 (vLLM, SGLang), torchao (vLLM).")
     ignore_eos: bool | None = verl("Continue after the end-of-sequence token; for benchmarks.")
     disable_log_stats: bool | None = verl("Do not log engine statistics.")
     calculate_log_probs: bool | None = verl("Return the engine's log-probabilities to compare them with the trainer's.")
@@ -67,9 +91,16 @@ class Rollout(Group, title="Rollout"):
         "Processes that send requests to the engine.", key=".agent.num_workers", unit="processes", ge=1
     )
     agent_loop: str | None = verl(
-        "Agent loop that generates a response: single_turn_agent, tool_agent.", key=".agent.default_agent_loop"
+        "Agent loop that writes a response, unless the data have a column agent_name.",
+        key=".agent.default_agent_loop",
+        offers={"single_turn_agent": "one answer to the prompt", "tool_agent": "calls tools over several turns"},
     )
-    multi_turn: bool | None = verl("Allow tool use over several turns.", key=".multi_turn.enable")
+    agent_loop_config_path: str | None = verl(
+        "File that lists your own agent loops.", key=".agent.agent_loop_config_path", kind="path"
+    )
+    multi_turn: bool | None = verl(
+        "Several turns; since veRL 0.7 only rollout.agent_loop decides that.", key=".multi_turn.enable"
+    )
     max_assistant_turns: int | None = verl(
         "Maximum number of model turns.", key=".multi_turn.max_assistant_turns", unit="turns", ge=1
     )
@@ -78,6 +109,20 @@ class Rollout(Group, title="Rollout"):
     )
     tool_config_path: str | None = verl(
         "File that describes the tools.", key=".multi_turn.tool_config_path", kind="path"
+    )
+    function_tool_path: str | None = verl(
+        "Python file whose functions are tools.", key=".multi_turn.function_tool_path", kind="path"
+    )
+    tool_format: str | None = verl("How the model writes tool calls: hermes, gpt-oss, ...", key=".multi_turn.format")
+    max_parallel_calls: int | None = verl(
+        "Maximum tool calls in one turn.", key=".multi_turn.max_parallel_calls", unit="calls", ge=1
+    )
+    max_tool_response_length: int | None = verl(
+        "Maximum length of a tool's answer; the rest is cut.",
+        key=".multi_turn.max_tool_response_length",
+        unit="characters",
+        scale="double",
+        ge=1,
     )
     trace: Literal["weave", "mlflow"] | None = verl(
         "Backend for conversation traces; null: none.", key=".trace.backend"

@@ -8,6 +8,7 @@ from launcher.preset.critic import Critic, Ref
 from launcher.preset.fields import Group, Spec, specs, verl
 from launcher.preset.objective import Advantage, Correction, Filter, Kl
 from launcher.preset.policy import Actor, Model
+from launcher.preset.program import Program
 from launcher.preset.rollout import Rollout
 from launcher.preset.task import Data, Reward
 
@@ -18,6 +19,11 @@ class Preset(Group):
     extends: str | None = verl("Base preset: a name or a path relative to the file.", key="")
     description: str = verl("Purpose of the preset, in one sentence.", key="", default="")
     needs: str = verl("Required hardware, such as: 1 GPU, 24 GB.", key="", default="")
+    recipe: str | None = verl(
+        "Published settings of an algorithm, laid over the base preset; values of this file win.",
+        key="",
+        essential=True,
+    )
     algorithm: str = verl(
         "Advantage estimator; PPO trains a critic, the others compare responses.",
         key="algorithm.adv_estimator",
@@ -39,6 +45,7 @@ class Preset(Group):
     reward: Reward = Reward()
     trainer: Trainer = Trainer()
     cluster: Cluster = Cluster()
+    program: Program = Program()
     health: dict[str, Any] = verl("Limits of the health rules and actions on alerts.", key="", default={})
     env: dict[str, str] = verl(
         "Environment variables for veRL; export secrets in the shell instead.", key="", default={}

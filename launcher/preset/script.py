@@ -1,150 +1,168 @@
-"""Reading a shell script of Hydra overrides without running it: which words would reach veRL, and what not.
-
-Understood are quotes, comments, continued lines, assignments, arrays, `export`, `$VAR`, `${VAR:-default}`,
-`${VAR%/*}` and its kin, `"${ARRAY[@]}"`, sums, and `$(dirname "$0")`. What a shell would have to run
-(`$(date)`, loops, conditions) is listed in notes.
-"""
+"""The veRL command in a shell script or a pasted text: which words reach veRL, and what is not certain of them."""
 
 import json
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from launcher.preset.shell_words import Expander, read
+from launcher.bash import marks, reader, recording
+from launcher.bash.builtins import unwrapped
+from launcher.bash.state import Started
+from launcher.errors import UserError
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
-_DRIVER = re.compile(r"(?:verl\.trainer\.main_ppo\w*|(?:\S*/)?main_ppo\w*\.py)")
-_OVERRIDE = re.compile(r"[+~]{0,2}[a-z_]+(?:\.[\w-]+)+=")
-_BRANCHES = {"if", "elif", "else", "for", "while", "until", "case", "select", "function"}
-_FILLERS = {"then", "do", "{", "!", "time", "exec", "nohup", "command", "sudo", "else"}
-_QUIET = {
-    "set",
-    "cd",
-    "echo",
-    "printf",
-    "mkdir",
-    "fi",
-    "done",
-    "esac",
-    "}",
-    "true",
-    ":",
-    "[",
-    "[[",
-    "ulimit",
-    "exit",
-    "shift",
-    "return",
-    "break",
-    "continue",
-    "wait",
-    "trap",
-    "tee",
-    "date",
-    "sleep",
-    "cat",
-}
+_PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)
+_PYTHON = re.compile(r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
+_OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w-]*(?:[./@][\w-]+)+=")
+_OF_PPO = re.compile(r"[+~]{0,2}(?:actor_rollout_ref|algorithm|critic)\.")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+_ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "TMPDIR")
+
+PPO = "verl.trainer.main_ppo"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A script: its text, the file it is, the folder in which it would be run, and its arguments.
+
+    Of the arguments `NAME=value` sets a variable, as before a command. `execute` runs it with recording programs
+    instead of reading it.
+    """
+
+    text: str
+    folder: Path
+    path: Path | None = None
+    args: tuple[str, ...] = ()
+    execute: bool = False
 
 
 @dataclass
 class Script:
-    """What a script hands to veRL: the words after the module, the environment, and what is left open."""
+    """What a script hands to veRL: the entry point with the words after it, the environment, the folder.
 
+    `losses` are what is not certain and changes the training, `notes` the rest.
+    """
+
+    entry: str = PPO
     overrides: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
+    folder: str = ""
     notes: list[str] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
 
 
-def parse(text: str, folder: str = ".") -> Script:
-    """The last veRL command of a script that would be run in `folder`, or of a pasted command line.
+def parse(source: Source) -> Script:
+    """The last veRL command of a script, or of a pasted command line.
 
-    Where there is none, lines that begin with an override are taken, so that a part of a command will do.
+    Where there is none, lines that begin with an override are taken, so that a part of a command will do. Raises
+    UserError for a script that does not end, or gives up before it starts veRL.
     """
-    found, shell = Script(), Expander(folder)
+    text = _PROMPT.sub(r"\1", _SHEBANG.sub("", source.text))
+    environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    environ |= dict(arg.split("=", 1) for arg in source.args if _VARIABLE.match(arg))
+    args = [arg for arg in source.args if not _VARIABLE.match(arg)]
+    folder, ended, notes = str(source.folder), "", []
+    if source.execute:
+        path = str(source.path.absolute()) if source.path else None
+        started = recording.record(text, folder, path, args, environ)
+    else:
+        path = str(source.path) if source.path else f"{folder}/script.sh"
+        found = reader.read(text, folder, path, args, environ)
+        started, ended, notes = found.started, found.ended, found.notes
+    return _choose(started, notes, ended)
+
+
+def _choose(started: Sequence[Started], notes: list[str], ended: str) -> Script:
+    script = Script(notes=list(dict.fromkeys(notes)))
+    commands: list[tuple[Started, int]] = []
     loose: list[str] = []
-    commands = 0
-    for words in read(_SHEBANG.sub("", text), shell):
-        words = _without_fillers(words, found)
-        rest, env = _assignments(words, shell)
-        if not rest:
-            continue
-        if rest[0] in ("export", "declare", "readonly", "local", "typeset"):
-            more, exported = _assignments([word for word in rest[1:] if not word.startswith("-")], shell)
-            exported |= {name: shell.variables[name] for name in more if name in shell.variables}
-            if rest[0] == "export" or "-x" in rest:
-                found.env.update(exported)
-        elif (start := _driver(rest)) is not None:
-            commands += 1
-            found.overrides = [word.strip() for word in rest[start:]]
-            found.env.update(env | _prefix(rest[: start - 1], found))
-        elif rest[0] == "unset":
-            for name in rest[1:]:
-                found.env.pop(name, None)
-        elif _OVERRIDE.match(rest[0]):
-            loose += rest
-        elif rest[0] not in _QUIET:
-            keys = [word.partition("=")[0] for word in rest if _OVERRIDE.match(word)]
-            sets = f", which sets {', '.join(keys)}" if keys and "-m" not in rest else ""
-            found.notes.append(f"not imported: {_short(rest)}{sets}")
+    for each in started:
+        at = _driver(each.argv)
+        if at is not None:
+            commands.append((each, at))
+        elif each.argv and _OVERRIDE.match(each.argv[0]):
+            loose += each.argv
+        else:
+            _tell(each, script)
     if not commands:
-        found.overrides = loose
-    elif commands > 1:
-        found.notes.append(f"{commands} veRL commands found; the last one is used")
-    found.notes = list(dict.fromkeys([*shell.notes, *found.notes]))
-    return found
+        if ended and not loose:
+            raise UserError(f"the script ends before it starts veRL: {ended}; give its arguments behind the script")
+        script.overrides = [word.strip() for word in loose]
+        return script
+    _take(*commands[-1], script)
+    words = {(each.argv[at - 1], *each.argv[at:]) for each, at in commands}
+    if len(words) > 1:
+        script.losses.append(f"{len(words)} different veRL commands, of which the last one is used")
+    for why in dict.fromkeys(why for each, _ in commands for why in each.because):
+        script.losses.append(f"veRL is started differently if: {why}")
+    return script
 
 
-def _without_fillers(words: list[str], found: Script) -> list[str]:
-    while words and (words[0] in _FILLERS or words[0] in _BRANCHES):
-        if words[0] in _BRANCHES:
-            found.notes.append("the script has conditions or loops; their contents are imported as if run once")
-            if words[0] in ("for", "case", "select", "function"):
-                return []
-        words = words[1:]
-    return words
+def _take(each: Started, at: int, script: Script) -> None:
+    """The driver's command into `script`; its words begin at `at`."""
+    script.entry = marks.plain(each.argv[at - 1])
+    script.overrides = [word.strip() for word in each.argv[at:]]
+    before = each.argv[: at - 1]
+    script.env = {**each.env, **_prefix(before, script)}
+    script.folder = "" if marks.is_marked(each.folder) else each.folder
+    if marks.is_unknown(each.folder):
+        script.losses.append(f"the folder is not known: {', '.join(marks.reasons(each.folder))}")
 
 
-def _assignments(words: list[str], shell: Expander) -> tuple[list[str], dict[str, str]]:
-    """Takes the `NAME=value` off the front; the words after them, and what was assigned."""
-    env: dict[str, str] = {}
-    for place, word in enumerate(words):
-        match = _ASSIGNMENT.match(word)
-        if match is None:
-            return words[place:], env
-        name, value = match[1], word[match.end() :]
-        env[name] = shell.variables.get(name, "") + value if match[2] else value
-        shell.variables[name] = env[name]
-    return [], env
-
-
-def _driver(words: list[str]) -> int | None:
-    """The place of the first word after veRL's module; None for another command."""
-    for place, word in enumerate(words):
-        if _DRIVER.fullmatch(word) and place and (words[place - 1] == "-m" or word.endswith(".py")):
-            return place + 1
+def _driver(words: Sequence[str]) -> int | None:
+    """The place of the first word after veRL's module or file; None for another command."""
+    python = next((place for place, word in enumerate(words) if _PYTHON.fullmatch(marks.plain(word))), None)
+    if python is None:
+        return None
+    for place in range(python + 1, len(words)):
+        word = marks.plain(words[place])
+        if words[place - 1] == "-m" or (word.endswith(".py") and not word.startswith("-")):
+            name = word.removesuffix(".py").replace("/", ".").rpartition(".")[2]
+            ours = any(_OF_PPO.match(each) for each in words[place + 1 :])
+            return place + 1 if name.startswith("main_ppo") or ours else None
+        if words[place - 1] == "-c" or ("=" in word and not word.startswith("-")):
+            return None
     return None
 
 
-def _prefix(words: list[str], found: Script) -> dict[str, str]:
+def _prefix(words: Sequence[str], script: Script) -> dict[str, str]:
     """The environment that `env A=1 python -m` and `ray job submit ... --` give a command."""
-    if words[:3] == ["ray", "job", "submit"]:
-        found.notes.append(f"submitted with {_short(words)}; see cluster.address")
-        return _runtime_env(words)
-    if not words or words[0].rpartition("/")[2] != "env":
-        return {}
-    return {match[1]: word[match.end() :] for word in words if (match := _ASSIGNMENT.match(word))}
+    if list(words[:3]) == ["ray", "job", "submit"]:
+        script.notes.append(f"submitted with {_short(words)}; see cluster.address")
+        return _runtime_env(words, script)
+    if words and words[0].rpartition("/")[2] == "torchrun":
+        script.losses.append(f"torchrun starts several processes: {_short(words)}")
+    return {name: value for word in words if _VARIABLE.match(word) for name, _, value in [word.partition("=")]}
 
 
-def _runtime_env(words: list[str]) -> dict[str, str]:
+def _runtime_env(words: Sequence[str], script: Script) -> dict[str, str]:
     """The variables in `--runtime-env-json={"env_vars": {...}}`."""
-    _, _, text = next((word for word in words if "--runtime-env-json=" in word), "").partition("=")
-    try:
-        variables = json.loads(text)["env_vars"]
-        return {str(name): str(value) for name, value in variables.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
+    for place, word in enumerate(words):
+        name, equals, text = word.partition("=")
+        text = text if equals else "".join(words[place + 1 : place + 2])
+        if name == "--runtime-env":
+            script.notes.append(f"not imported: --runtime-env {text}")
+        elif name == "--runtime-env-json":
+            try:
+                variables = json.loads(text)["env_vars"]
+                return {str(name): str(value) for name, value in variables.items()}
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                script.notes.append("not imported: --runtime-env-json without env_vars")
+    return {}
 
 
-def _short(words: list[str]) -> str:
-    text = " ".join(word if len(word) <= 40 else f"{word[:39]}…" for word in words)
+def _tell(each: Started, script: Script) -> None:
+    words = [marks.plain(word) for word in each.argv]
+    keys = [word.lstrip("+~").partition("=")[0] for word in words if _OVERRIDE.match(word)]
+    text = f"not imported: {_short(words)}"
+    if keys and "-m" not in words and not _PYTHON.fullmatch(words[0]):
+        script.losses.append(f"{text}, which sets {', '.join(keys)}")
+    elif unwrapped(words)[:1] not in (["cat"], ["rm"], ["ls"]):
+        script.notes.append(text)
+
+
+def _short(words: Sequence[str]) -> str:
+    text = " ".join(word if len(word) <= 40 else f"{word[:39]}…" for word in " ".join(words).split())
     return text if len(text) <= 80 else f"{text[:79]}…"

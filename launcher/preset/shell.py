@@ -15,10 +15,12 @@ def command_line(launch: Launch) -> str:
     """The shell command that does what `launch` does: environment first, one setting a line."""
     unset = [part for name in launch.unset for part in ("-u", name)]
     env = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
-    start = next(index for index, word in enumerate(launch.argv) if word == "-m") + 2
+    start = next(index for index, word in enumerate(launch.argv) if word == "-m" or word.endswith(".py"))
+    start += 2 if launch.argv[start] == "-m" else 1
     first = " ".join(shlex.quote(word) for word in launch.argv[:start])
     lines = [*([" ".join(["env", *unset])] if unset else []), *env, first, *map(shlex.quote, launch.argv[start:])]
-    return " \\\n  ".join(lines)
+    command = " \\\n  ".join(lines)
+    return f"cd {shlex.quote(launch.cwd)} && {command}" if launch.cwd else command
 
 
 def script(name: str, version: str | None, below: Path) -> str:

@@ -58,6 +58,13 @@ class Reward(Group, title="Reward"):
         "Python file with a custom reward function.", key=".custom_reward_function.path", kind="path", essential=True
     )
     manager: str | None = verl("Reward manager: naive, dapo, ...", key=".reward_manager.name")
+    overlong_buffer: float | None = verl(
+        "DAPO: share of the response limit in which a penalty for length grows to 1; 0: no penalty.",
+        key="",
+        step=0.05,
+        ge=0,
+        le=1,
+    )
     workers: int | None = verl("Processes that compute rewards.", key=".num_workers", unit="processes", ge=1)
     use_model: bool | None = verl("Use a reward model.", key=".reward_model.enable")
     model_path: str | None = verl(

@@ -15,8 +15,8 @@ from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.verl_config import RAY
 
-MODULE = "verl.trainer.main_ppo"
 NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
+_RESPONSE = 512  # veRL's default of data.max_response_length
 _FILE_LOGGER = (0, 7, 1)  # before, it loses lines and dies of numpy numbers
 
 
@@ -42,13 +42,15 @@ class Launch:
     """What starts the driver.
 
     `env` is laid over the environment of whoever starts it, after the names in `unset` were taken out of it;
-    it holds no secrets. `keys` are the veRL keys in `argv` with their values.
+    it holds no secrets. `keys` are the veRL keys in `argv` with their values. `cwd` is the folder to start it in
+    where that matters.
     """
 
     argv: list[str]
     env: dict[str, str]
     unset: list[str]
     keys: dict[str, Any]
+    cwd: str | None = None
 
 
 def build(
@@ -74,9 +76,9 @@ def build(
         argv=[
             str(python),
             "-u",
-            "-m",
-            MODULE,
-            *(f"{setting.prefix}{key}={hydra.quote(setting.value)}" for key, setting in passed.items()),
+            *preset.program.command,
+            *preset.program.options,
+            *(_override(key, setting) for key, setting in passed.items()),
             # Hydra's own notes (config, overrides, log) belong to the run, not to the working directory.
             f"hydra.run.dir={hydra.quote(str(folders.hydra))}",
             "hydra.output_subdir=config",
@@ -84,7 +86,13 @@ def build(
         env=env,
         unset=[] if preset.cluster.address else ["RAY_ADDRESS"],
         keys={key: setting.value for key, setting in passed.items()},
+        cwd=preset.program.folder,
     )
+
+
+def _override(key: str, setting: Setting) -> str:
+    """One word of the command; `~key` takes a key out."""
+    return f"~{key}" if setting.prefix == "~" else f"{setting.prefix}{key}={hydra.quote(setting.value)}"
 
 
 def settings(
@@ -102,7 +110,7 @@ def settings(
     versions.check(version)
     preset = loaded.preset
     missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
-    if missing:
+    if missing and not preset.program.is_foreign:
         raise UserError(
             f"preset {loaded.name} does not set {' or '.join(missing)}; set it in the preset or as KEY=VALUE"
         )
@@ -121,9 +129,12 @@ def settings(
                 "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME"
             )
     derived = _derived(preset, version, experiment or loaded.name)
-    wanted = {**of_fields(values), **derived, **ours, **_ray(preset, env), **overrides}
+    fields = of_fields(values)
+    if preset.program.is_foreign:  # its configuration may have other defaults
+        fields = {key: setting for key, setting in fields.items() if setting.source == "field"}
+    wanted = {**fields, **derived, **ours, **_ray(preset, env), **overrides}
     named, lacking = for_version(wanted, version)
-    if lacking:
+    if lacking and not preset.program.is_foreign:
         raise UserError("; ".join(lacking))
     return named
 
@@ -135,7 +146,29 @@ def _derived(preset: Preset, version: str, experiment: str) -> Settings:
     return {
         "trainer.logger": Setting(always + more, "derived"),
         "trainer.experiment_name": Setting(preset.trainer.experiment or experiment, "derived"),
+        **_overlong(preset),
     }
+
+
+def _overlong(preset: Preset) -> Settings:
+    """DAPO's penalty for responses near the limit, which the reward manager dapo applies.
+
+    veRL: `verl/experimental/reward_loop/reward_manager/dapo.py: DAPORewardManager.__init__`.
+    """
+    if not preset.reward.overlong_buffer:
+        return {}
+    limit = preset.data.max_response_length or _RESPONSE
+    buffer = {
+        "enable": True,
+        "len": max(1, round(preset.reward.overlong_buffer * limit)),
+        "penalty_factor": 1.0,
+        "log": False,
+    }
+    keys = {f"overlong_buffer_cfg.{name}": value for name, value in buffer.items()} | {"max_resp_len": limit}
+    found = {f"reward.reward_kwargs.{name}": Setting(value, "derived", "+") for name, value in keys.items()}
+    if preset.reward.manager is None:
+        found["reward.reward_manager.name"] = Setting("dapo", "derived")
+    return found
 
 
 def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
@@ -160,5 +193,6 @@ def _ray(preset: Preset, env: Mapping[str, str]) -> Settings:
         f"{RAY}.address": Setting("local", prefix="+"),
     }
     if preset.trainer.device == "cpu":
-        found[f"{RAY}.num_gpus"] = Setting(preset.trainer.gpus, prefix="+")  # slots, one a worker
+        apart = preset.rollout.gpus if preset.trainer.mode == "separate_async" else 0
+        found[f"{RAY}.num_gpus"] = Setting(preset.trainer.gpus + (apart or 0), prefix="+")  # slots, one a worker
     return found

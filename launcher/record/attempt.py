@@ -11,7 +11,7 @@ class LaunchRecord(Record):
     """What the supervisor starts. The environment comes from its own, so no secret is written.
 
     `env` is laid over it and `unset` left out; `keys` are the veRL keys that `argv` sets. An attempt that
-    resumes continues from the checkpoint of `resume_step`.
+    resumes continues from the checkpoint of `resume_step`. `host` is the name of the machine.
     """
 
     argv: tuple[str, ...] = ()
@@ -22,6 +22,7 @@ class LaunchRecord(Record):
     created: float | None = None
     run_created: float | None = None
     resume_step: int | None = None
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ class Exit(Record):
 
     @property
     def state(self) -> str:
-        """The state in which it leaves the run."""
+        """The state in which it leaves the run, as far as the record alone tells."""
         if self.code == 0:
             return "finished"
-        return "stopped" if self.requested_by else "failed"
+        if self.requested_by:
+            return "stopped"
+        return "lost" if self.code is None else "failed"

@@ -1,10 +1,11 @@
-"""Who may change a run: requests to its supervisor, and a lock for one that has ended.
+"""Who may change a run: requests to its supervisor, the lock of a supervisor, and one for a run that has ended.
 
 A request is a small file, renamed into place; the supervisor looks for them twice a second.
 """
 
 import contextlib
 import fcntl
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,3 +70,27 @@ def alone(run: RunDir) -> Iterator[None]:
         except OSError:  # a file system without locks
             pass
         yield
+
+
+def supervise_alone(run: RunDir, patience: float) -> bool | None:
+    """Makes this process the only supervisor of `run` until it ends; waits so many seconds for another one.
+
+    False when there is another one, None where the file system has no locks and that cannot be told.
+    """
+    deadline = time.monotonic() + patience
+    try:
+        file = os.open(run.path / ".supervisor", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held until the process ends
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(file)
+                return False
+        except OSError:
+            os.close(file)
+            return None
+        time.sleep(0.05)

@@ -4,17 +4,21 @@ run.yaml            what was asked for: preset snapshot, overrides, argv, enviro
 state.json          what the supervisor knows now (atomic)
 events.jsonl        phase changes, health rises and releases, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)
-note.json           what the user says about it, and tags
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
-attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
 checkpoints/ samples/
-.lock .room         who may change an ended run; disk space for the record of the end
+.lock .supervisor   who may change an ended run; who supervises it
+.room               disk space for the record of the end
 """
 
 import contextlib
+import fcntl
 import os
 import secrets
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from launcher import paths
@@ -23,6 +27,9 @@ from launcher.files import read_json
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo, read_name
 from launcher.text import nearest, perhaps
+
+_HIDDEN = ".new-"
+_ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
 
 class AttemptDir:
@@ -37,6 +44,7 @@ class AttemptDir:
         self.launch = path / "launch.json"
         self.exit = path / "exit.json"
         self.hydra = path / "hydra"
+        self.ray = path / "ray.json"
 
     def logs(self) -> tuple[Path | None, Path | None]:
         """The console and the metrics of veRL's file logger, each None where there is none."""
@@ -55,14 +63,14 @@ class AttemptDir:
 class RunDir:
     """Paths and plain files of one run; creates nothing by itself."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, id: str | None = None) -> None:
+        """`id` is the name of the folder; a supervisor, which stands in it, calls its path `.`."""
         self.path = path
-        self.id = path.name
+        self.id = id or path.name
         self.run_yaml = path / "run.yaml"
         self.state = path / "state.json"
         self.events = path / "events.jsonl"
         self.machine = path / "gpu.jsonl"
-        self.note = path / "note.json"
         self.note = path / "note.json"
         self.control = path / "control"
         self.attempts = path / "attempts"
@@ -94,24 +102,68 @@ class RunDir:
         """run.yaml; without a name where it is missing or broken."""
         return RunInfo.read(self.run_yaml)
 
+    def read_id(self) -> str:
+        """The id with which the run was started, also of a folder that was given another name."""
+        return self.read_info().id or self.id
+
     def read_name(self) -> str | None:
         """The name in run.yaml, much sooner than `read_info`."""
         return read_name(self.run_yaml)
 
 
-def create(name: str) -> RunDir:
-    """Makes an empty run directory with a new id, readable by its owner only."""
+@contextlib.contextmanager
+def appearing(name: str) -> Iterator[tuple[RunDir, RunDir]]:
+    """A new run, readable by its owner only: as it will be, and the hidden folder in which it is to be filled.
+
+    It appears in one step when the block ends, and never when that raises. What a start that was killed left
+    hidden is removed by the next one.
+    """
     root = paths.runs_dir()
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for abandoned in root.glob(f"{_HIDDEN}*"):
+        with contextlib.suppress(OSError), locked(abandoned) as ours:
+            if ours and time.time() - abandoned.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(abandoned, ignore_errors=True)
     while True:
         # random part first, so that the four characters on the screen are a prefix that finds the run
         run = RunDir(root / f"{secrets.token_hex(3)}-{_slug(name)}")
+        hidden = RunDir(root / f"{_HIDDEN}{run.id}", run.id)
         with contextlib.suppress(FileExistsError):
-            run.path.mkdir(mode=0o700)
-            break
-    for folder in (run.control, run.attempts):
-        folder.mkdir(mode=0o700)
-    return run
+            hidden.path.mkdir(mode=0o700)
+            if not run.path.exists():
+                break
+    try:
+        with locked(hidden.path):
+            for folder in (hidden.control, hidden.attempts):
+                folder.mkdir(mode=0o700)
+            yield run, hidden
+            hidden.path.rename(run.path)
+    except BaseException:
+        shutil.rmtree(hidden.path, ignore_errors=True)
+        raise
+
+
+def create(name: str) -> RunDir:
+    """Makes an empty run directory with a new id."""
+    with appearing(name) as (run, _):
+        return run
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Holds the lock of a folder; False where the file system has none. Raises BlockingIOError where it is held."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = True
+        except BlockingIOError:
+            raise
+        except OSError:
+            ours = False
+        yield ours
+    finally:
+        os.close(folder)
 
 
 def _slug(name: str) -> str:
@@ -130,6 +182,16 @@ def all_runs() -> list[RunDir]:
     return []
 
 
+def require_readable() -> None:
+    """Raises UserError where the folder of the runs cannot be read: it then has runs that no list shows."""
+    try:
+        os.scandir(paths.runs_dir()).close()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"cannot read {paths.runs_dir()}: {error.strerror}") from None
+
+
 def _created(run: RunDir) -> float:
     created = read_json(run.state).get("created")
     if isinstance(created, (int, float)):
@@ -146,6 +208,7 @@ def find(word: str) -> RunDir:
     """
     runs = all_runs()
     if not runs:
+        require_readable()
         raise UserError(f"no runs in {paths.runs_dir()} yet; start one with 'ppo-tui run toy-cpu'")
     if word == "last":
         return runs[0]

@@ -1,12 +1,14 @@
-"""Processes: identity that survives pid reuse, and whole process sessions.
+"""Processes: identity that survives pid reuse, whole process sessions, and all that a run started.
 
-Ray gives its workers process groups of their own, but they stay in the driver's process *session*: what
-belongs to a run is found by session id, never by name, so that nothing of anybody else is touched.
+Ray gives its workers process groups of their own, but they stay in the driver's process *session*. What left it is
+found by `PPO_TUI_RUN` in its environment, among the user's own processes. Nothing is found by its name, so that
+nothing of anybody else is touched.
 """
 
 import contextlib
 import functools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,8 @@ import psutil
 from launcher.record.json import Record
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+RUN, ATTEMPT = "PPO_TUI_RUN", "PPO_TUI_ATTEMPT"
+"""Variables in the environment of all that a run starts: its id, and the number of the attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +90,54 @@ def session_members(leader: ProcessId) -> list[psutil.Process]:
     The session keeps its id after the leader died; a new process that got the leader's pid would open a
     session of the same id, so a session older than its leader's name is required.
     """
+    return list(_session(leader))
+
+
+def run_members(leader: ProcessId, run_id: str) -> Iterator[psutil.Process]:
+    """Live processes of a run: those of its driver's session, then those that left it."""
+    seen = set()
+    for process in _session(leader):
+        seen.add(process.pid)
+        yield process
+    for pid in run_processes(run_id) if run_id else ():
+        if pid not in seen:
+            with contextlib.suppress(psutil.Error):
+                yield psutil.Process(pid)
+
+
+def _session(leader: ProcessId) -> Iterator[psutil.Process]:
     current = ProcessId.of(leader.pid)
     if not leader.here or (current is not None and not current.same(leader)):
-        return []
-    members = []
+        return
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
             if os.getsid(pid) == leader.pid and _lives(pid):
-                members.append(psutil.Process(pid))
-    return members
+                yield psutil.Process(pid)
+
+
+def run_processes(run_id: str, attempt: int | None = None) -> list[int]:
+    """Pids of the live processes of this user that a run, or one attempt of it, has started, ourselves excepted."""
+    wanted = {f"{RUN}={run_id}".encode()} | ({f"{ATTEMPT}={attempt}".encode()} if attempt is not None else set())
+    return [pid for pid, environment in _environments() if wanted <= environment]
+
+
+def processes_of_runs() -> list[tuple[int, str]]:
+    """Pids of the live processes of this user that runs have started, with the ids of these runs."""
+    start = f"{RUN}=".encode()
+    return [
+        (pid, variable[len(start) :].decode(errors="replace"))
+        for pid, environment in _environments()
+        for variable in environment
+        if variable.startswith(start)
+    ]
+
+
+def _environments() -> Iterator[tuple[int, set[bytes]]]:
+    """The environment in which each live process of this user was started, ourselves excepted."""
+    for pid in psutil.pids():
+        folder = Path(f"/proc/{pid}")
+        with contextlib.suppress(psutil.Error, OSError):
+            if pid != os.getpid() and folder.stat().st_uid == os.getuid():
+                content = (folder / "environ").read_bytes()
+                if RUN.encode() in content and _lives(pid):
+                    yield pid, set(content.split(b"\0"))

@@ -1,7 +1,8 @@
 """state.json: what the supervisor knows of a run, and what a reader derives from it.
 
 queued -> starting -> running -> stopping -> stopped | finished | failed
-lost (derived, never written): the supervisor is gone without an exit record
+lost: the supervisor is gone without an exit record (derived); written by the next one, which took over, where nothing
+      tells how the driver ended
 imported: a log from elsewhere; its `outcome` says how it ended
 """
 
@@ -142,11 +143,16 @@ def _known(run: RunDir, checks: bool) -> RunState:
     except (OSError, ValueError):
         removed = not run.path.is_dir()
         return RunState("lost", driver_alive=False, error=_REMOVED, damaged=() if removed else (f"{run.state.name}",))
-    if state.state == "lost" and state.attempt is not None:
+    if state.state == "lost" and state.driver_alive is not None and state.attempt is not None:
         record = Exit.read(run.attempt(state.attempt).exit)
         if record is not None:
             return dataclasses.replace(state, state=record.state, exit=record)
     return state
+
+
+def stored(run: RunDir) -> RunState | None:
+    """The state as it was last written; None where it is missing or damaged."""
+    return RunState.read(run.state)
 
 
 @functools.lru_cache(maxsize=8)

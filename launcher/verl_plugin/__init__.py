@@ -7,14 +7,15 @@ is here imports submodules of it, and no name from its top level except `__versi
 * attention.py: models load with PyTorch's own attention where flash-attn cannot be used.
 * sockets.py: a run does not take the weights of another run on the same host.
 * lora.py: with LoRA, the critic judges with all of its weights.
-* platform.py, patches.py, rollout.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
+* separate.py: the trainer separate_async keeps its updates with offloaded weights, and runs without a hybrid engine.
+* platform.py, patches.py, rollout.py, weights.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
 
 Needs the standard library and what veRL itself needs, because it may run in an interpreter without ppo-tui.
 """
 
 import os
 
-from launcher.verl_plugin import attention, lora, sockets
+from launcher.verl_plugin import attention, lora, separate, sockets
 from launcher.verl_plugin.version import check_cpu_platform
 
 if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
@@ -25,4 +26,5 @@ if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
 
 attention.install()
 lora.install()
+separate.install()
 sockets.install()

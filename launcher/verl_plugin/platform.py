@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from verl.plugin.platform import PlatformBase, PlatformRegistry
 
-from launcher.verl_plugin import patches
+from launcher.verl_plugin import patches, weights
+from launcher.verl_plugin.late import after_import
 
 
 def install() -> None:
-    """Makes the platform and the rollout engine "hf" known to veRL."""
+    """Makes the platform, the rollout engine "hf" and the checkpoint engine "gloo" known to veRL."""
     from verl.workers.rollout.base import _ROLLOUT_REGISTRY
     from verl.workers.rollout.replica import RolloutReplicaRegistry
 
@@ -27,6 +28,7 @@ def install() -> None:
     os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
     _ROLLOUT_REGISTRY["hf", "async"] = "launcher.verl_plugin.rollout.HFAdapter"
     RolloutReplicaRegistry.register("hf", _load_replica)
+    after_import(weights.MODULE, weights.register)
 
 
 def _load_replica() -> type:

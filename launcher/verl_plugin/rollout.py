@@ -1,21 +1,22 @@
 """The rollout engine "hf": transformers' generate() behind veRL's interface of a rollout server.
 
 A server is one Ray actor with its own copy of the policy. The trainer's load balancer sends it the agent
-loop's requests; the actor worker sends it the weights after each update.
+loop's requests; the actor worker sends it the weights after each update, directly or by a checkpoint engine.
 """
 
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import ray
 import torch
-from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+from verl.workers.rollout.utils import ensure_async_iterator
 
 GATHER_SECONDS = 0.05  # the prompts of a step arrive one by one within a few milliseconds
 
@@ -180,13 +181,14 @@ class HFAdapter(BaseRollout):
     server = None
     is_leader_rank = True
 
-    @property
-    def replica_rank(self) -> int:
-        return int(os.environ["RANK"])  # one server a worker: nothing is split over workers here
+    def __init__(self, *args: Any, replica_rank: int | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # one server a worker: nothing is split over workers here. Servers beside the trainer say which they are.
+        self.replica_rank = int(os.environ["RANK"]) if replica_rank is None else replica_rank
 
     async def update_weights(
         self,
-        weights: Iterable[tuple[str, torch.Tensor]],
+        weights: Iterable[tuple[str, torch.Tensor]] | AsyncIterable[tuple[str, torch.Tensor]],
         wire_format: str = "named_tensors",
         global_steps: int | None = None,
         **_unused: Any,
@@ -195,7 +197,7 @@ class HFAdapter(BaseRollout):
             raise NotImplementedError(f"the hf rollout supports whole tensors only, not wire format {wire_format!r}")
         if self.server is None:
             self.server = ray.get_actor(_server_name(self.replica_rank))
-        state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}
+        state = {name: tensor.detach().float().cpu().clone() async for name, tensor in ensure_async_iterator(weights)}
         await self.server.load_weights.remote(state, global_steps)
 
     async def resume(self, tags: list[str]) -> None:
@@ -205,11 +207,10 @@ class HFAdapter(BaseRollout):
         pass
 
 
-class QuickReplayBuffer(ReplayBuffer):
+def QuickReplayBuffer(*, trainer_mode: str, **kwargs: Any) -> ReplayBuffer:
     """Looks for finished rollouts every 0.1 s: veRL's 2 s are longer than a tiny model needs to answer.
 
     To be named in `trainer.v1.sampler.custom_sampler`, with the path `pkg://launcher.verl_plugin.rollout`.
     """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(poll_interval=0.1, **kwargs)
+    buffer = ReplayBuffer if trainer_mode == "sync" else ReplayBufferAsync
+    return buffer(trainer_mode=trainer_mode, poll_interval=0.1, **kwargs)

@@ -75,6 +75,20 @@ async def test_steps_undo_redo_and_reset(mine: Path) -> None:
         assert "actor" not in draft.text
 
 
+async def test_a_recipe_is_taken_and_its_changes_are_shown(mine: Path) -> None:
+    async with editor(field="actor.lr").run_test(size=HOME) as pilot:
+        draft = pilot.app.screen.draft
+        await pilot.press("C")
+        await until(pilot, lambda: pilot.app.screen.query_one(ValueBox).is_open)
+        await pilot.press(*"dapo", "enter")
+        await until(pilot, lambda: pilot.app.screen.page == "changes")
+        assert draft.value(("recipe",)) == "dapo" and draft.value(("actor", "lr")) == 2e-4
+        changes = text_of(pilot, "#changes")
+        assert "actor.clip_ratio_high" in changes and "0.28" in changes and "filter.enable" in changes
+        await pilot.press("escape", "u")
+        await until(pilot, lambda: draft.text == MINE)
+
+
 async def test_a_choice_is_chosen_and_a_divisor_offered(mine: Path) -> None:
     async with editor(field="actor.ppo_mini_batch_size").run_test(size=HOME) as pilot:
         draft, box = pilot.app.screen.draft, pilot.app.screen.query_one(ValueBox)

@@ -11,7 +11,7 @@ from launcher.record.check import Bound
 from launcher.record.events import Event, PhaseChange
 from launcher.record.levels import Level
 from tui.charts.check import check_plot
-from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, headline, plot, trend
+from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, chosen, headline, plot, trend
 from tui.charts.marks import rises
 from tui.drawing.chart import draw
 
@@ -142,3 +142,24 @@ def test_the_title_carries_the_worst_flag_about_its_figure(make: SimpleNamespace
     steps = store(make.recorded(62))
     assert plot(KL, steps, flagged, []).flag == ("✖", "critical")
     assert plot(ENTROPY, steps, flagged, []).flag is None
+
+
+@pytest.mark.parametrize(
+    ("logged", "second", "last"),
+    [
+        ({"actor__kl_loss": 0.0, "actor__ppo_kl": 0.1}, "KL to reference", "gradient norm"),
+        ({"actor__ppo_kl": 0.1, "actor__pg_clipfrac": 0.1}, "policy drift (ppo_kl)", "gradient norm"),
+        ({"actor__ppo_kl": 0.0, "actor__pg_clipfrac": 0.1}, "clipped tokens", "gradient norm"),
+        ({"actor__ppo_kl": 0.0, "actor__pg_clipfrac": 0.0}, "KL to reference", "gradient norm"),
+        ({"stale": 0.0, "actor__ppo_kl": 0.1}, "policy drift (ppo_kl)", "gradient norm"),
+        ({"stale": 1.5, "actor__ppo_kl": 0.1}, "staleness", "gradient norm"),
+        ({"stale": 1.5, "actor__kl_loss": 0.1}, "KL to reference", "staleness"),
+    ],
+)
+def test_the_figures_are_those_that_the_algorithm_has(
+    make: SimpleNamespace, logged: dict[str, float], second: str, last: str
+) -> None:
+    stale = {"training__off_policy__trajectory_staleness__mean": logged.pop("stale", 0.0)}
+    figures = chosen(store(make.made_up(3, actor__pg_loss=0.1, **stale, **logged)))
+    assert (figures[1].title, figures[-1].title) == (second, last)
+    assert len(figures) == 6

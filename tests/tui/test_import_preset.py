@@ -12,6 +12,7 @@ from textual.widgets import Static, TextArea
 from launcher.preset.files import load, users
 from tui.dialogs.ask import AskScreen
 from tui.dialogs.choose import ChooseScreen
+from tui.dialogs.confirm import ConfirmScreen
 from tui.dialogs.paste import PasteScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.runs import RunsScreen
@@ -54,6 +55,25 @@ async def test_a_script_is_named_by_its_path(make: SimpleNamespace, home: Path, 
         await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
         await pilot.press("enter")
         await until(pilot, lambda: "mine" in users())
+
+
+async def test_what_would_train_differently_is_asked_about(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.sh").write_text(f"{COMMAND.rstrip()} data.seed=$SEED trainer.nnodes=$(nproc)\n")
+    async with make.app().run_test(size=HOME) as pilot:
+        for key, made in (("n", False), ("y", True)):
+            await asked(pilot, f"{tmp_path}/mine.sh SEED=7")
+            await pilot.press("f2")
+            await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
+            shown = " ".join(str(each.content) for each in pilot.app.screen.query(Static))
+            assert "trainer.nnodes is known only when the script runs: $(nproc)" in shown and "SEED" not in shown
+            await pilot.press(key)
+            if made:
+                await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
+                await pilot.press("enter")
+                await until(pilot, lambda: "mine" in users())
+            else:
+                await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
+        assert load("mine").preset.data.seed == 7
 
 
 async def test_what_is_no_command_is_refused_and_kept(make: SimpleNamespace, home: Path) -> None:

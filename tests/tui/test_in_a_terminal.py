@@ -73,6 +73,33 @@ def test_leaving_a_run_that_goes_on_tells_how_to_come_back(
     terminal.wait_for(lambda text: f"continues; show it with `ppo-tui attach {warned.name}`" in text)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_gives_the_terminal_back(
+    env: dict[str, str], warned: Path, terminals: list[Terminal], number: signal.Signals
+) -> None:
+    terminal = attach(terminals, warned, env, "--mouse")
+    terminal.wait_for(lambda text: "q back" in text)
+    terminal.process.send_signal(number)
+    assert terminal.process.wait(PATIENCE) == 128 + number
+    terminal.pump()
+    for mode in (b"1049", b"1000", b"1003", b"1004", b"1006", b"2004"):
+        switched = [end[0] for end in re.findall(rb"\x1b\[\?%b([hl])" % mode, terminal.raw)]
+        assert switched[-1:] == [ord("l")], mode
+
+
+def test_a_disk_that_hangs_keeps_nobody_on_the_screen(
+    env: dict[str, str], warned: Path, terminals: list[Terminal]
+) -> None:
+    (warned / "gpu.jsonl").unlink(missing_ok=True)
+    os.mkfifo(warned / "gpu.jsonl")  # reading it lasts until somebody writes
+    terminal = attach(terminals, warned, env)
+    terminal.wait_for(lambda text: "q back" in text)
+    terminal.send("q")
+    terminal.wait_for(lambda text: "Start a new run" in text)
+    terminal.send("q")
+    assert terminal.process.wait(PATIENCE) == 0
+
+
 def test_no_color_means_none_and_the_states_can_still_be_read(
     env: dict[str, str], warned: Path, terminals: list[Terminal]
 ) -> None:

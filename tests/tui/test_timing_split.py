@@ -72,3 +72,11 @@ def test_without_times_there_is_nothing_and_odd_ones_do_no_harm() -> None:
     odd.add(StepRecord(2, 3.0, None, {"perf/time_per_step": 1.0, "timing_s/gen": 4.0, "timing_s/ref": math.inf}))
     split = last_split(odd)
     assert split is not None and split.parts["other"] == 0 and split.share("gen") == 1
+
+
+def test_waiting_with_lent_gpus_is_generation() -> None:
+    store = SeriesStore()
+    data = {"timing_s/step": 10.0, "timing_s/gen": 1.0, "timing_s/switch_wait": 4.0, "timing_s/update_actor": 2.0}
+    store.add(StepRecord(1, 1.0, None, data))
+    split = last_split(store)
+    assert split is not None and split.parts["gen"] == 5.0 and split.parts["other"] == 3.0

@@ -97,12 +97,12 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
     (6, of(KL, [0.1] * 10 + [1.6] + [0.1] * 5), "KL-1", "OK×16", {}, False),
     (7, of(KL, [0.12] * 12 + [0.12 * 1.15**i for i in range(1, 23)]), "KL-1", "OK×21, WARN×7, CRITICAL×6", {}, False),
     (8, of(KL, [0.1] * 3), "KL-1", "N-A×3", NO_KL, False),
-    (9, of("actor/entropy", [0.45 * 0.97**i for i in range(40)]), "ENT-1", "WARM×7, OK×33", {}, False),
+    (9, of("actor/entropy", [0.45 * 0.97**i for i in range(40)]), "ENT-1", "WARM×3, OK×37", {}, False),
     (
         10,
         of("actor/entropy", [0.4] * 12 + [0.2, 0.1, 0.05, 0.02, 0.01, 0.01, 0.01]),
         "ENT-1",
-        "WARM×7, OK×7, WARN, CRITICAL×4",
+        "WARM×3, OK×11, WARN, CRITICAL×4",
         {},
         False,
     ),
@@ -137,7 +137,7 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
     (18, lengths((150, 256, 0.03, 9), (230, 256, 0.6, 4)), "TRUNC-1", "WARM×8, OK×2, CRITICAL×3", LIMIT, False),
     (19, of("actor/lr", [1e-6] * 3 + [0] * 6), "LR-1", "OK×4, WARN×3, CRITICAL×2", {}, False),
     (20, of("actor/lr", [0] * 6), "LR-1", "N-A×6", {}, True),
-    (21, of("actor/entropy", [0.4] * 8 + [None] * 2 + [0.4] * 2), "ENT-1", "WARM×7, OK×5", {}, False),
+    (21, of("actor/entropy", [0.4] * 8 + [None] * 2 + [0.4] * 2), "ENT-1", "WARM×3, OK×9", {}, False),
     (
         22,
         of("response_length/mean", [200] * 10 + [200 * 0.6**i for i in range(1, 9)]),
@@ -173,13 +173,21 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
         {},
         False,
     ),
-    (27, both(score([0.15] * 25), DRIFT), "KL-4", "WARM×5, OK×3, WARN×5, CRITICAL×12", {}, False),
+    (27, both(score([0.15] * 25), DRIFT), "KL-4", "WARM×5, OK×4, WARN×5, CRITICAL×11", {}, False),
+    (
+        33,
+        of("actor/entropy", [0.4] * 60 + [0.4 * 1.04**i for i in range(40)]),
+        "ENT-2",
+        "WARM×3, OK×74, NOTICE×7, WARN×16",
+        {},
+        False,
+    ),
     (28, both(score([0.15 + 0.02 * i for i in range(25)]), DRIFT), "KL-4", "WARM×5, OK×20", {}, False),
     (
         29,
         both(score([0.15] * 38), of(KL, [0.02 * i for i in range(13)] + [0.24] * 25)),
         "KL-4",
-        "WARM×5, OK×3, WARN×5, CRITICAL×17, WARN×4, OK×4",
+        "WARM×5, OK×4, WARN×5, CRITICAL×17, WARN×4, OK×3",
         {},
         False,
     ),
@@ -191,6 +199,8 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
         LIMIT,
         False,
     ),
+    (31, both(score([0.15] * 20), of(KL, [0.1] * 10 + [1.6] + [0.1] * 9)), "KL-4", "WARM×5, OK×15", {}, False),
+    (32, of("actor/entropy", [2.6 + 0.5 * i for i in range(15)]), "ENT-2", "WARM×3, OK×3, NOTICE×3, WARN×6", {}, False),
 ]
 
 
@@ -217,7 +227,7 @@ def test_golden(
 
 
 def test_every_example_of_the_specification_is_here() -> None:
-    assert [case[0] for case in CASES] == list(range(1, 31))
+    assert sorted(case[0] for case in CASES) == list(range(1, 34))
 
 
 def test_changes_tell_the_same_story_as_the_states() -> None:

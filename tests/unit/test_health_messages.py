@@ -27,7 +27,7 @@ def said(rule: str, steps: Steps) -> tuple[Level, str]:
     ("rule", "steps", "message"),
     [
         ("KL-0", of(KL, *[-4e-6] * 5), "mean KL of the last 5 steps is -4e-6"),
-        ("KL-4", [{KL: 0.001 * i, SCORE: 0.1} for i in range(7)], "KL rose by only 0.004 in 6 steps"),
+        ("KL-4", [{KL: 0.001 * i, SCORE: 0.1} for i in range(7)], "KL rose by only 0.003 in 6 steps"),
         ("KL-4", [{KL: 0.1 - 0.001 * i, SCORE: 0.1} for i in range(7)], "KL is not rising"),
         ("ENT-1", of("actor/entropy", *[11.753, 11.752] * 5), "entropy stays at 11.8"),
         ("ENT-1", of("actor/entropy", *[0.5] * 7, *[0.49] * 2), "entropy fell from 0.500 to 0.490 in 5 steps"),

@@ -44,11 +44,20 @@ def test_healthy_runs_have_nothing_worse_than_what_is_true_of_them(name: str) ->
 
 
 def test_a_kl_that_climbs_without_buying_reward() -> None:
-    """The actor's learning rate was a hundred times too high; the KL never jumps."""
+    """The actor's learning rate was a hundred times too high; the KL climbs steadily."""
     _, changes = judged("kl-blowup")
     found = {after: (rule, step) for rule, step, after in flags(changes, Level.WARN) if rule == "KL-4"}
-    assert found == {Level.WARN: ("KL-4", 10), Level.CRITICAL: ("KL-4", 16)}
-    assert {rule for rule, _, _ in flags(changes, Level.WARN)} == {"KL-4", "TRUNC-1"}
+    assert found == {Level.WARN: ("KL-4", 11), Level.CRITICAL: ("KL-4", 17)}
+    assert {rule for rule, _, _ in flags(changes, Level.WARN)} == {"KL-1", "KL-4", "TRUNC-1"}
+    assert ("KL-1", 7, Level.WARN) in flags(changes, Level.WARN)  # against its first three values
+
+
+def test_the_toy_learns_well_and_is_not_warned() -> None:
+    """Large steps and a KL that climbs, while the reward goes from 0.3 to 0.85: what pays is a NOTICE."""
+    checklist = Checklist({"data.max_response_length": 8}, clock=False)
+    changes = [change for step, data in records("cpu-toy") for change in checklist.step(step, data)]
+    assert flags(changes, Level.WARN) == []
+    assert {rule for rule, _, _ in flags(changes, Level.NOTICE)} == {"KL-1", "KL-2", "KL-4", "GRAD-1"}
 
 
 def test_a_run_that_diverges_at_once() -> None:

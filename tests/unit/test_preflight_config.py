@@ -90,7 +90,20 @@ def test_keys_of_another_engine_are_not_judged(tmp_path: Path):
     preset.write_text(text)
     assert [each.id for each in errors(subject(load(str(preset)), on=machine("1x24")))] == ["KEY-1"]
     preset.write_text(text + "  model_engine: megatron\n")
-    assert errors(subject(load(str(preset)), on=machine("1x24"))) == []
+    found = errors(subject(load(str(preset)), on=machine("1x24")))
+    assert {each.id for each in found} == {"KEY-6"}  # the offloading of FSDP, which Megatron has elsewhere
+    change = [f"{name}=null" for each in found for name in each.change or {}]
+    assert "actor_rollout_ref.actor.megatron.param_offload under overrides" in found[0].fix
+    preset.write_text(f"{text}  model_engine: megatron\n  actor_rollout_ref.actor.megatron.sede: 1\n")
+    left = errors(subject(load(str(preset), change), on=machine("1x24")))
+    assert [(each.id, each.keys) for each in left] == [("KEY-1", ("actor_rollout_ref.actor.megatron.sede",))]
+
+
+def test_a_choice_of_files_that_veRL_does_not_have():
+    found = errors(subject(load("gsm8k-0.5b-24gb", ["model_engine=megatrn"]), on=machine("1x24")))
+    assert [(each.id, each.fix) for each in found] == [
+        ("KEY-5", "set model_engine to one of dp, megatron, torchtitan, veomni")
+    ]
 
 
 def test_a_mistyped_key_is_named_with_the_field_that_is_meant():

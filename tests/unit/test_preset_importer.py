@@ -1,6 +1,7 @@
 """Scripts and pasted commands into presets; what a shell would do with the same text is the measure."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from import_faithful import measured
 
+from launcher.bash.marks import plain
+from launcher.bash.recording import sandbox
 from launcher.errors import UserError
-from launcher.preset.files import load, load_text, shipped
-from launcher.preset.importer import from_script
-from launcher.preset.script import parse
+from launcher.preset.files import load, load_text, restore, shipped
+from launcher.preset.importer import Lossy, from_script
+from launcher.preset.script import Source, parse
 from launcher.preset.shell import command_line
 from launcher.preset.translate import RunFolders, build
 
@@ -59,7 +63,7 @@ CUDA_VISIBLE_DEVICES=0 python3 -m verl.trainer.main_ppo \
 
 
 def imported(text: str, name: str = "mine"):
-    found = from_script(text, name, HERE)
+    found = from_script(Source(text, HERE), name, lossy=True)
     return load_text(HERE / f"{name}.yaml", found.text).preset, found.notes
 
 
@@ -79,22 +83,24 @@ def test_a_script_in_the_style_of_tutorials():
     assert preset.reward.path == "/data/project/rewards/mine.py"
     assert preset.trainer.loggers == ["wandb"]
     assert preset.env == {"NCCL_DEBUG": "WARN", "WANDB_MODE": "offline", "CUDA_VISIBLE_DEVICES": "0"}
-    assert preset.overrides == {"+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_log_requests": True}
+    assert preset.overrides == {
+        "+actor_rollout_ref.rollout.engine_kwargs.vllm.disable_log_requests": True,
+        "++trainer.total_epochs": "abc",  # as it is, for check to judge
+        "no.such.key": 1,  # of a fork
+    }
     said = "\n".join(notes)
     for part in (
-        "$(date +%Y) is left out",
+        "trainer.experiment_name is without what only a run of the script tells",
         "HF_TOKEN looks like a secret",
-        "trainer.epochs is 'abc'",
-        "unknown key 'no.such.key'",
         "ppo-tui sets these for each run: trainer.default_local_dir",
     ):
         assert part in said
-    assert "hf_secret" not in said + from_script(SCRIPT, "mine", HERE).text
+    assert "hf_secret" not in said + from_script(Source(SCRIPT, HERE), "mine", lossy=True).text
     assert "mkdir" not in said
 
 
 def test_the_text_says_where_it_comes_from_and_keeps_home_short():
-    text = from_script(SCRIPT, "mine", HERE).text
+    text = from_script(Source(SCRIPT, HERE), "mine", lossy=True).text
     assert text.startswith("# Imported as mine.\n# Note: ")
     assert "train: ~/data/gsm8k/train.parquet" in text
     assert "lr: 1e-6" in text
@@ -111,7 +117,7 @@ def test_the_text_says_where_it_comes_from_and_keeps_home_short():
         "cd verl && python -m verl.trainer.main_ppo data.train_batch_size=8 | tee log",
         "ray job submit --address=$A -- python3 -m verl.trainer.main_ppo \\ data.train_batch_size=8 \\ ",
         "data.train_batch_size=8 \\\n",
-        'if [ -n "$X" ]; then python -m verl.trainer.main_ppo data.train_batch_size=8; fi',
+        'if [ -z "$X" ]; then python -m verl.trainer.main_ppo data.train_batch_size=8; fi',
         "cat <<EOF\npython -m verl.trainer.main_ppo data.train_batch_size=9\nEOF\n"
         "python -m verl.trainer.main_ppo data.train_batch_size=8",
         "python -m verl.trainer.main_ppo data.train_batch_size=9\r\n"
@@ -136,7 +142,8 @@ def test_the_environment_of_a_ray_job():
 def test_what_a_script_leaves_to_verl_is_verls_default():
     preset, notes = imported("python -m verl.trainer.main_ppo data.train_batch_size=8")
     assert (preset.trainer.gpus, preset.rollout.tensor_model_parallel_size) == (8, 2)
-    assert sum("veRL's default" in note for note in notes) == 2
+    assert (preset.trainer.max_actor_ckpt_to_keep, preset.trainer.project) == (None, "verl_examples")
+    assert sum("veRL's default" in note for note in notes) == 1
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment", "pip install verl", "python -m verl.trainer.main_ppo"])
@@ -153,16 +160,15 @@ def test_where_a_script_stands_is_known():
 
 def test_the_folder_of_a_script_is_known():
     """As scripts ask for it, and not by running anything."""
-    _, notes = imported(
+    command = (
         'HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)\n'
         "python -m verl.trainer.main_ppo data.train_batch_size=8 data.train_files=$HERE/a.parquet "
-        "data.val_files=$(dirname $0)/b.parquet trainer.experiment_name=x-$(touch /tmp/never)"
+        "data.val_files=$(dirname $0)/b.parquet trainer.experiment_name=x-$(date)"
     )
-    preset, _ = imported("python -m verl.trainer.main_ppo data.val_files=$(dirname $0)/b.parquet")
-    assert preset.data.val == "/data/project/b.parquet"
-    assert [note for note in notes if "left out" in note] == [
-        "$(touch /tmp/never) is left out; the script is read, not run"
-    ]
+    preset, notes = imported(command)
+    assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
+    assert preset.trainer.experiment == "x"
+    assert "trainer.experiment_name is without what only a run of the script tells" in notes
 
 
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
@@ -182,12 +188,16 @@ def test_an_exported_preset_comes_back(name, version):
         return build(preset, version=version, folders=folders, python=sys.executable, environ={})
 
     first = load(name)
-    found = from_script(command_line(launch(first)), name, HERE)
+    found = from_script(Source(command_line(launch(first)), HERE), name)
     again = load_text(HERE / f"{name}.yaml", found.text)
     assert launch(again).env == launch(first).env
     assert launch(again).keys == launch(first).keys
     ours = [note for note in found.notes if "ppo-tui sets these" in note]
     assert list(found.notes) == ours
+
+
+def overrides(text: str) -> list[str]:
+    return [plain(word) for word in parse(Source(text, HERE)).overrides]
 
 
 def shell_words(script: str) -> list[str]:
@@ -198,7 +208,7 @@ def shell_words(script: str) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        env={"HOME": "~", "PATH": "/usr/bin:/bin"},
+        env={"HOME": str(Path.home()), "PATH": "/usr/bin:/bin"},
     )
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -223,12 +233,12 @@ def shell_words(script: str) -> list[str]:
 )
 def test_words_are_those_of_the_shell(words):
     before = "EMPTY=()\nARR=('x y' z)\nV='one two'\nP=/usr/lib/Qwen2.5-7B.tar.gz\n"
-    ours = parse(f'{before}python -m verl.trainer.main_ppo {words} "${{ARR[@]}}" $V').overrides
+    ours = overrides(f'{before}python -m verl.trainer.main_ppo {words} "${{ARR[@]}}" $V')
     assert ours == shell_words(f'{before}show {words} "${{ARR[@]}}" $V')[: len(ours)]
     assert ours
 
 
-_ITEM = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=12)
+_ITEM = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0\1\2\3\4\r\n"), max_size=12)
 
 
 @settings(max_examples=60)
@@ -237,7 +247,7 @@ def test_any_quoted_words_come_back_as_they_were(items):
     import shlex
 
     text = "python -m verl.trainer.main_ppo " + " ".join(map(shlex.quote, items))
-    assert parse(text).overrides == [item.strip() for item in items]
+    assert overrides(text) == [item.strip() for item in items]
 
 
 @settings(max_examples=300)
@@ -276,7 +286,7 @@ def test_any_quoted_words_come_back_as_they_were(items):
 )
 def test_any_text_is_a_preset_or_a_user_error(text):
     try:
-        found = from_script(text, "mine", HERE)
+        found = from_script(Source(text, HERE), "mine", lossy=True)
     except UserError:
         return
     load_text(HERE / "mine.yaml", found.text)
@@ -294,29 +304,192 @@ def test_a_line_goes_on_though_something_stands_behind_its_backslash(torn):
     assert [note for note in notes if "a backslash is followed by" in note]
 
 
-def test_another_trainer_and_another_configuration_are_named():
-    with pytest.raises(UserError, match=r"not imported: python3 -m recipe\.dapo\.main_dapo"):
-        imported("pip install x\npython3 -m recipe.dapo.main_dapo data.train_batch_size=8")
-    command = "python -m verl.trainer.main_ppo data.train_batch_size=8 --config-name="
-    assert not [note for note in imported(command + "ppo_trainer")[1] if "a different configuration" in note]
-    assert [note for note in imported(command + "ppo_megatron_trainer")[1] if "a different configuration" in note]
-
-
-def test_the_settings_given_to_a_function_are_told():
-    """Who calls it with what is not followed, so each key is named."""
-    _, notes = imported(
-        'launch() { python -m verl.trainer.main_ppo data.train_batch_size=8 "$@"; }\n'
-        "launch trainer.total_epochs=3 actor_rollout_ref.actor.ppo_mini_batch_size=8 data.seed=1"
+def test_another_trainer_and_another_configuration_are_kept_and_run():
+    preset, _ = imported(
+        "cd fork && python3 -m recipe.dapo.main_dapo --config-name=dapo actor_rollout_ref.rollout.n=4 "
+        "algorithm.adv_estimator=gigpo env.env_name=alfworld model_engine=megatron critic.ppo_epochs=0"
     )
-    keys = "trainer.total_epochs, actor_rollout_ref.actor.ppo_mini_batch_size, data.seed"
-    assert [note for note in notes if note.endswith(f"which sets {keys}")]
+    program = preset.program
+    assert (program.entry_point, program.folder) == ("recipe.dapo.main_dapo", "/data/project/fork")
+    launch = build(restored(preset), version="0.9.1", folders=RunFolders.below(HERE), python="python3", environ={})
+    assert launch.argv[:5] == ["python3", "-u", "-m", "recipe.dapo.main_dapo", "--config-name=dapo"]
+    assert launch.argv[5] == "model_engine=megatron"  # before the keys of its files
+    assert launch.cwd == "/data/project/fork"
+    passed = set(launch.argv)
+    assert {"algorithm.adv_estimator=gigpo", "env.env_name=alfworld", "++critic.ppo_epochs=0"} <= passed
+    assert not {
+        word for word in passed if word.startswith(("trainer.max_", "critic.model"))
+    }  # its defaults are its own
 
 
-def test_what_is_left_out_is_called_as_in_the_script():
-    _, notes = imported(
-        "python -m verl.trainer.main_ppo data.train_batch_size=8 critic.ppo_epochs=0 algorithm.adv_estimator=rloo "
-        "actor_rollout_ref.model.lora_alpha=0"
+def restored(preset):
+    return restore("mine", preset.model_dump(exclude_defaults=True))
+
+
+def test_functions_conditions_loops_and_option_parsers_are_followed():
+    preset, notes = imported(
+        """
+        while [[ $# -gt 0 ]]; do case "$1" in --lr) LR="$2"; shift 2;; *) shift;; esac; done
+        SUM=0; DEVICES=0,1,2,3; GPUS=(0 1); IFS=',' read -ra NODES <<< "a,b,c"
+        case "${DEVICE:-gpu}" in npu) BATCH=8;; gpu) BATCH=16;; esac
+        if [ -n "$LONG" ] || (( BATCH > 20 )); then LENGTH=4096; elif [[ $BATCH == 1* ]]; then LENGTH=512; fi
+        for size in $(seq 1 3); do SUM=$((SUM + size)); done
+        launch() { local n=$1; shift; python -m verl.trainer.main_ppo data.train_batch_size=$BATCH "$@" \\
+            actor_rollout_ref.rollout.n=$n; }
+        launch 5 trainer.total_epochs=$SUM data.max_response_length=$LENGTH trainer.nnodes=${#NODES[@]} \\
+            trainer.n_gpus_per_node=$(echo $DEVICES | awk -F',' '{print NF}') \\
+            actor_rollout_ref.actor.optim.lr=${LR:-2e-6} \\
+            actor_rollout_ref.rollout.tensor_model_parallel_size=${#GPUS[@]} "${@:1}"
+        """
     )
-    left = [note for note in notes if note.startswith("left out")]
-    assert left[0].startswith("left out: critic.ppo_epochs is 0")
-    assert left[1].startswith("left out: actor_rollout_ref.model.lora_alpha: model.lora_alpha is 0")
+    assert (preset.data.train_batch_size, preset.data.max_response_length, preset.rollout.n) == (16, 512, 5)
+    assert (preset.trainer.gpus, preset.trainer.nodes, preset.trainer.epochs) == (4, 3, 6)
+    assert (preset.actor.lr, preset.rollout.tensor_model_parallel_size) == (2e-6, 2)
+    assert len(notes) == 1  # veRL's defaults
+
+
+@pytest.mark.parametrize(
+    ("script", "loss"),
+    [
+        ("RUN actor_rollout_ref.model.path=$MODEL", "not set in the script: MODEL; add MODEL=VALUE behind it"),
+        ("RUN actor_rollout_ref.model.path=$1", "not set in the script: 1; add VALUE behind it"),
+        ("RUN data.seed=$(date +%s)", "data.seed is known only when the script runs: $(date +%s)"),
+        ("N=$(nvidia-smi -L | wc -l)\nRUN trainer.n_gpus_per_node=$N", "only when the script runs: $(nvidia-smi -L"),
+        ("if nvidia-smi; then B=8; else B=16; fi\nRUN data.train_batch_size=$B", "B, set where nvidia-smi"),
+        ("for b in 8 16; do RUN data.train_batch_size=$b; done", "2 different veRL commands"),
+        ("if ray status; then RUN data.seed=1; else RUN data.seed=2; fi", "started differently if: ray status"),
+        ("f() { if nvidia-smi; then B=8; return 0; fi; B=16; }\nf\nRUN data.train_batch_size=$B", "B, set where"),
+        ("f() { if nvidia-smi; then return 0; fi; return 1; }\nB=8; if f; then B=16; fi\nRUN data.seed=$B", "B, set"),
+        ("for i in 1 2; do nvidia-smi -i $i | grep -q x || continue; A+=$i; done\nRUN data.seed=$A", "A, set where"),
+        ("RUN data.seed=1 oops", "not KEY=VALUE: oops"),
+        ("RUN data.seed=1 trainer.resume_mode=resume_path", "continue a checkpoint"),
+        ("RUN data.seed=1\nlaunch.py --x data.seed=2", "launch.py --x data.seed=2, which sets data.seed"),
+    ],
+)
+def test_what_would_train_differently_is_refused(script, loss):
+    source = Source(script.replace("RUN", "python3 -m verl.trainer.main_ppo trainer.nnodes=1"), HERE)
+    with pytest.raises(Lossy) as refused:
+        from_script(source, "mine")
+    assert any(loss in each for each in refused.value.losses)
+    assert any(loss in note for note in from_script(source, "mine", lossy=True).notes)
+
+
+def test_what_a_script_waits_for_comes_true():
+    wait = "wait_for() { i=0; while [ $i -lt 9 ]; do if curl x; then return 0; fi; ((i++)); done; return 1; }\n"
+    preset, _ = imported(
+        f"{wait}if ! wait_for; then exit 1; fi\nfor i in 1 2; do if curl y; then break; fi\n"
+        "if [ $i = 2 ]; then exit 1; fi; done\npython -m verl.trainer.main_ppo data.seed=3"
+    )
+    assert preset.data.seed == 3
+
+
+def test_arguments_and_variables_behind_the_script_answer():
+    text = "python -m verl.trainer.main_ppo actor_rollout_ref.model.path=$MODEL data.seed=$1"
+    found = from_script(Source(text, HERE, args=("MODEL=org/model", "7")), "mine")
+    preset = load_text(HERE / "mine.yaml", found.text).preset
+    assert (preset.model.path, preset.data.seed) == ("org/model", 7)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "A=" + "${A:-" * 5000 + "}" * 5000,
+        "A=xxxxxxxxxx\n" + "A=$A$A\n" * 40,
+        f"A={'a' * 20000}b\nB=${{A//*a*a*a*a*a*a*c/}}",
+        "while true; do A=$A.; done",
+        "f() { f; }\nf",
+        "A=" + "{a,b}" * 40,
+        "A=" + "$(echo " * 3000 + ")" * 3000,
+        "A=$((" + "(" * 3000 + "1" + ")" * 3000 + "))",
+        "A=$((" + "-" * 1900 + "1))",
+        "if a; then " * 3000,
+        "[[ " + "( " * 3000 + "a",
+        "for i in {1..999999}; do for j in {1..999999}; do A=$i; done; done",
+        "[[ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa =~ ^(a+)+$b ]]",
+        "A=$((9**9**9**9)) B=$((1 << 999999999))",
+    ],
+)
+def test_a_hostile_script_ends_in_a_sentence(script):
+    """Each is bounded in time and memory: by a limit that a user error names, or by what it comes to."""
+    try:
+        from_script(Source(f"{script}\npython -m verl.trainer.main_ppo data.seed=1", HERE), "mine", lossy=True)
+    except UserError as error:
+        assert len(str(error)) < 500
+
+
+@pytest.mark.slow
+def test_bash_runs_a_script_with_programs_that_only_record(tmp_path):
+    witness = tmp_path / "written"
+    text = f"""
+        touch {witness}; rm -rf {tmp_path}; no_such_program
+        B=$(sed 's/x/8/' <<< x)
+        python3 prepare.py --out data
+        python3 -m verl.trainer.main_ppo data.train_batch_size=$B data.seed=$(nvidia-smi) data.train_files=a.parquet \\
+            trainer.default_local_dir=$PWD/x
+    """
+    source = Source(text, tmp_path, execute=True)
+    with pytest.raises(Lossy, match=r"data\.seed is known only when the script runs: what a program prints"):
+        from_script(source, "mine")
+    preset = load_text(HERE / "mine.yaml", from_script(source, "mine", lossy=True).text).preset
+    assert (preset.data.train_batch_size, preset.data.train) == (8, str(tmp_path / "a.parquet"))
+    assert tmp_path.is_dir()
+    assert not sandbox() or not witness.exists()
+
+
+_LINES = st.lists(
+    st.sampled_from(
+        [
+            "A=1",
+            'A="$B$A"',
+            "B=${A:-x}",
+            "B+=y",
+            "L=(a 'b c' $A)",
+            "L+=(d)",
+            'A="${L[@]}"',
+            "A=${#L[@]}",
+            "A=${L[1]}",
+            "B=${A#1}",
+            "B=${A/1/2}",
+            "A=$((${#B} + 1))",
+            'if [ -z "$A" ]; then B=e; elif [[ $A == 1* ]]; then B=f; else B=g; fi',
+            "case $A in 1*) B=h;; '') B=i;& *) B=j;; esac",
+            "for A in $B k; do B=$B$A; done",
+            "f() { local A=l; B=$A$1; }; f m",
+            "n() { return 1; }; n && B=n || B=o",
+            "B=$(echo $A | tr a-z A-Z)",
+            "set -- p q; shift",
+            "A=${1:-r}",
+            "while [ ${#A} -lt 5 ]; do A=s$A; done",
+            'A=$(printf "%s," "${L[@]}")',
+            "B=${A^^}${B:0:2}",
+            "( A=t ); { B=u; }",
+            "unset A",
+            "read -r A B <<< 'v w x'",
+        ]
+    ),
+    max_size=12,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(_LINES)
+def test_scripts_mean_what_they_mean_to_bash(lines):
+    """Their words are those that bash passes, and nothing is unknown in them."""
+    before = "\n".join(lines)
+    words = '"a=$A" "b=$B" $A "${L[@]}" "$@"'
+    found = parse(Source(f"{before}\npython -m verl.trainer.main_ppo x.y=1 {words}", HERE))
+    assert [plain(word) for word in found.overrides[1:]] == [
+        each.strip() for each in shell_words(f"{before}\nshow {words}") if each.strip()
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("PPO_TUI_VERL_SCRIPTS" not in os.environ, reason="PPO_TUI_VERL_SCRIPTS names no folder of scripts")
+def test_published_scripts_come_back_or_are_refused():
+    """Set it to a checkout of veRL: each script's command resolves to what bash passes, and none silently differs."""
+    folder = Path(os.environ["PPO_TUI_VERL_SCRIPTS"])
+    outcomes = {path: measured(path, folder) for path in sorted(folder.rglob("examples/**/*.sh"))}
+    kinds = [found.kind for found in outcomes.values() if found]
+    assert not [path for path, found in outcomes.items() if found and found.kind == "silent"]
+    assert sum(kind in ("faithful", "asked", "exec") for kind in kinds) >= 0.95 * len(kinds) > 0

@@ -12,6 +12,7 @@ from launcher.errors import UserError
 from launcher.preset import library
 from launcher.preset.files import load, shipped, summary, users
 from launcher.preset.recommend import needs_of, recommend
+from launcher.preset.script import Source
 from launcher.preset.shell import script
 
 
@@ -124,14 +125,14 @@ def test_one_that_others_extend_is_not_deleted(write):
 
 def test_a_script_is_added_with_a_new_name_only(presets, tmp_path):
     command = "python -m verl.trainer.main_ppo data.train_batch_size=8 data.train_files=train.parquet"
-    path, found = library.add_script(command, "mine", tmp_path)
+    path, found = library.add_script(Source(command, tmp_path), "mine")
     assert path == presets / "mine.yaml"
-    assert len(found.notes) == 2  # veRL's own defaults for GPUs and tensor parallelism
+    assert len(found.notes) == 1  # veRL's own defaults
     assert load("mine").preset.data.train == str(tmp_path / "train.parquet")
     with pytest.raises(UserError, match="already exists"):
-        library.add_script(command, "mine", tmp_path)
+        library.add_script(Source(command, tmp_path), "mine")
     with pytest.raises(UserError, match="no veRL overrides"):
-        library.add_script("echo hello", "other", tmp_path)
+        library.add_script(Source("echo hello", tmp_path), "other")
     assert set(users()) == {"mine"}
 
 
@@ -176,11 +177,15 @@ def test_what_needs_say():
 
 
 def test_the_commands(ppo_tui, presets, tmp_path):
-    (tmp_path / "run.sh").write_text("python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1 trainer.nnodes=x\n")
-    done = ppo_tui("preset", "import", "run.sh")
+    (tmp_path / "run.sh").write_text("python -m verl.trainer.main_ppo trainer.n_gpus_per_node=1 trainer.nnodes=$N\n")
+    refused = ppo_tui("preset", "import", "run.sh")
+    assert refused.returncode == 2 and "add N=VALUE behind it" in refused.stderr and "--lossy" in refused.stderr
+    assert ppo_tui("preset", "import", "run.sh", "--lossy", "--name", "less").returncode == 0
+    assert ppo_tui("preset", "import", "run.sh", "--exec").returncode == 2  # nobody can be asked
+    done = ppo_tui("preset", "import", "run.sh", "N=2")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{presets / 'run.yaml'}\n"
-    assert "trainer.nodes is 'x'" in done.stderr
+    assert load("run").preset.trainer.nodes == 2
     assert ppo_tui("preset", "copy", "toy-cpu", "mine").stdout == f"{presets / 'mine.yaml'}\n"
     assert ppo_tui("preset", "rename", "mine", "yours").returncode == 0
     assert "trainer.steps" in ppo_tui("preset", "show", "yours").stdout

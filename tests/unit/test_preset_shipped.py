@@ -187,6 +187,14 @@ KNOWN = {
         "trainer.test_freq": 20,
     },
     "math-1.5b": FROM_2,
+    "math-0.5b-24gb": {  # 001 with the data and lengths of 002
+        **FROM_1,
+        "data.train_files": str(Path.home() / "data/math/train.parquet"),
+        "data.val_files": str(Path.home() / "data/math/test.parquet"),
+        "data.max_prompt_length": 1024,
+        "data.max_response_length": 1024,
+        "trainer.test_freq": 20,
+    },
     "math-7b-8gpu": {  # 002: 7B, global batch 1024, three epochs, eight GPUs
         **FROM_2,
         f"{MODEL}.path": "Qwen/Qwen2.5-7B-Instruct",
@@ -271,8 +279,6 @@ KNOWN = {
         "algorithm.adv_estimator": "gae",
         "reward.num_workers": 1,
         "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
-        "trainer.v1.sampler.custom_sampler.path": "pkg://launcher.verl_plugin.rollout",
-        "trainer.v1.sampler.custom_sampler.name": "QuickReplayBuffer",
         "trainer.device": "cpu",
         "trainer.n_gpus_per_node": 1,
         "trainer.total_epochs": 1000,

@@ -40,7 +40,7 @@ def walk(name: str, value: Any, *ups: bool, **more: Any) -> list[Any]:
         ("trainer.save_every", 20, [25, 30], [15, 10, 5, -1]),
         ("trainer.save_every", -1, [5, 10], []),
         ("trainer.save_every", 7, [10], [5]),
-        ("actor.strategy", "fsdp", ["fsdp2", "fsdp"], ["fsdp2"]),
+        ("actor.strategy", "fsdp", ["fsdp2", "fsdp_turbo"], ["torchtitan"]),
         ("actor.shuffle", None, [True, False], [True]),
         ("model.lora_rank", 0, [1, 2], [None]),
         ("model.path", "a/b", [None], [None]),

@@ -12,7 +12,7 @@ from launcher.errors import UserError
 from launcher.files import append_lines, read_json
 from launcher.record import control
 from launcher.record.info import RunInfo
-from launcher.record.layout import all_runs, create, find
+from launcher.record.layout import all_runs, appearing, create, find
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
 from launcher.run.reading.checkpoints import latest_checkpoint
@@ -36,6 +36,23 @@ def test_a_run_is_its_owners_alone_and_its_id_says_the_name() -> None:
     run = create("my run/ö")
     assert stat.S_IMODE(run.path.stat().st_mode) == 0o700
     assert run.id.endswith("-my-run") and "/" not in run.id
+
+
+def test_a_run_appears_in_one_step_or_never(home: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), appearing("x") as (run, hidden):
+        RunInfo(run.id, "x").write(hidden.run_yaml)
+        assert all_runs() == [] and not run.path.exists()
+        raise KeyboardInterrupt
+    assert list((home / "runs").iterdir()) == []
+    abandoned = home / "runs" / ".new-abc-x"
+    abandoned.mkdir()  # its start was killed
+    os.utime(abandoned, (1e9, 1e9))
+    with appearing("x") as (run, hidden):
+        RunInfo(run.id, "x").write(hidden.run_yaml)
+        os.utime(hidden.path, (1e9, 1e9))
+        with appearing("y"):
+            assert hidden.path.exists(), "that one is still being filled"
+    assert not abandoned.exists() and run.id in [each.id for each in all_runs()]
 
 
 def test_runs_are_found_by_id_prefix_name_and_last_newest_first() -> None:

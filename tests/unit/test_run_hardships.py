@@ -25,17 +25,16 @@ from launcher.record.state import RunState, current
 from launcher.run.actions.delete import delete
 from launcher.run.actions.resume import resume
 from launcher.run.actions.stop import stop
-from launcher.run.reading.diagnosis import diagnosis
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.steps import steps
 from launcher.run.supervisor.disk import Reserve
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
+pytestmark = pytest.mark.slow  # each starts supervisors and drivers
+
 # Prints step 1, the others when it is told, and ends when it is told.
 DRIVER = """
 import pathlib, sys, time
-
-pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 def wait(name):
     while not pathlib.Path(sys.argv[1], name).exists():
         time.sleep(0.02)
@@ -152,19 +151,6 @@ def test_a_stop_survives_the_supervisor_it_asked(run: RunDir) -> None:
     os.kill(supervisor.pid, signal.SIGKILL)
     asking.join(30)
     assert said == ["stopped"] and session_members(driver_of(state)) == []
-
-
-def test_steps_printed_after_the_supervisor_died_are_taken_in(run: RunDir, tmp_path: Path) -> None:
-    supervisor = supervisor_of(current(run))
-    os.kill(supervisor.pid, signal.SIGKILL)
-    wait_for(run, lambda state: state.state == "lost")
-    assert diagnosis(run).cause == "running"
-    (tmp_path / "go").touch()
-    wait_until(lambda: b"step:5" in run.attempt(1).console.read_bytes())
-    assert stop(run) == "stopped" and current(run).step == 5
-    found = [record for _, record in steps(run)]
-    assert [record.step for record in found] == [1, 2, 3, 4, 5]
-    assert found[4].data["critic/score/mean"] == 0.5 and found[4].t >= found[0].t > 1e9
 
 
 def test_an_ended_run_is_resumed_or_deleted_by_one_alone(run: RunDir) -> None:

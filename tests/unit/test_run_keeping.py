@@ -120,7 +120,7 @@ def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Pa
     with pytest.raises(UserError, match=r"is still running \(state: queued\); stop it first"):
         delete(run)
     RunState("finished").write(run.state)
-    assert size(run) >= run.run_yaml.stat().st_size + run.state.stat().st_size > 0
+    assert size(run.path) >= run.run_yaml.stat().st_size + run.state.stat().st_size > 0
     left = home / "runs" / ".deleted-before"  # a delete that was killed
     left.mkdir()
     delete(run)

@@ -91,14 +91,14 @@ def test_stop_is_recorded_with_who_asked_and_is_no_failure() -> None:
     assert session_members(driver_of(run)) == []
 
 
-def test_a_killed_supervisor_leaves_a_lost_run_whose_driver_lives_and_can_be_stopped() -> None:
+def test_a_run_whose_supervisor_was_killed_is_adopted_by_the_stop() -> None:
     run = replay.start(str(LOGS / "cpu-toy.log.gz"), speed=1)
     state = wait_for(run, lambda s: s.driver is not None)
     assert state.supervisor is not None
     os.kill(state.supervisor.pid, signal.SIGKILL)
     state = wait_for(run, lambda s: s.state == "lost")
     assert state.driver_alive is True
-    assert stop(run, by="test") == "stopped"
+    assert stop(run, by="test", wait=True) == "stopped"
     assert current(run).state == "stopped" and session_members(driver_of(run)) == []
     attempt = run.last_attempt()
     record = attempt.read_exit() if attempt is not None else None

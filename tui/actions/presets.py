@@ -4,7 +4,7 @@ import asyncio
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
@@ -17,6 +17,9 @@ from tui.actions.preset_saving import taken
 from tui.dialogs.ask import ask_and_do
 from tui.dialogs.confirm import ConfirmScreen
 from tui.dialogs.paste import PasteScreen
+
+if TYPE_CHECKING:
+    from launcher.preset.script import Source
 
 _PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
 
@@ -60,15 +63,24 @@ async def delete_preset(app: App[Any], name: str) -> None:
 
 async def import_preset(app: App[Any]) -> None:
     """Asks for a veRL command or a script, makes a preset of it and opens that one."""
+    from launcher.preset.importer import Lossy, from_script
     from launcher.preset.library import add_script
 
-    said = "Paste a command or a script with veRL overrides, or type its path. Nothing is executed."
+    said = "Paste a command or a script with veRL overrides, or type its path and arguments. Nothing is executed."
     text = await app.push_screen_wait(PasteScreen("Import a preset", said, _no_script))
     if text is None:
         return
-    text, name, folder = _script(text)
-    question = "Import as preset"
-    made = await ask_and_do(app, question, name, lambda new: add_script(text, new, folder), taken)
+    source, name = _script(text)
+    lossy = False
+    try:
+        await asyncio.to_thread(from_script, source, name)
+    except Lossy as error:
+        details = clean("\n".join(error.losses))
+        question = ConfirmScreen("The preset would train differently. Import it?", details, "y  import", "n  cancel")
+        if not await app.push_screen_wait(question):
+            return
+        lossy = True
+    made = await ask_and_do(app, "Import as preset", name, lambda new: add_script(source, new, lossy=lossy), taken)
     if made is None:
         return
     path, found = made
@@ -77,24 +89,33 @@ async def import_preset(app: App[Any]) -> None:
     edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
 
 
-def _script(text: str) -> tuple[str, str, Path]:
-    """The script that was pasted or named by its path, a name for it, and its folder. Raises UserError."""
-    named = Path(text.strip()).expanduser() if len(text.strip().splitlines()) == 1 else None
-    try:
-        if named is not None and named.is_file():
-            return named.read_text("utf-8", errors="replace"), named.stem, named.absolute().parent
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {named}: {error}") from None
-    if named is not None and _PATH.fullmatch(text.strip()):
+def _script(text: str) -> tuple["Source", str]:
+    """The script that was pasted, or named by its path and arguments, and a name for it. Raises UserError."""
+    from launcher.preset.script import Source
+
+    line = text.strip()
+    words = line.split() if len(line.splitlines()) == 1 else [""]
+    for first, args in ((line, []), (words[0], words[1:])):  # a path may have blanks
+        named = Path(first).expanduser() if first and "\n" not in first else None
+        try:
+            if named is not None and named.is_file():
+                found = named.read_text("utf-8", errors="replace")
+                return Source(found, Path.cwd(), named, tuple(args)), named.stem
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read {named}: {error}") from None
+    if _PATH.fullmatch(line):
+        named = Path(line).expanduser()
         raise UserError(f"no such file: {named}{did_you_mean(named.name, beside(named))}")
-    return text, "imported", Path.cwd()
+    return Source(text, Path.cwd()), "imported"
 
 
 def _no_script(text: str) -> str | None:
-    from launcher.preset.importer import from_script
+    from launcher.preset.importer import Lossy, from_script
 
     try:
         from_script(*_script(text))
+    except Lossy:
+        return None  # asked about afterwards
     except (UserError, RuntimeError) as error:  # there is no home folder for ~name
         return str(error)
     return None

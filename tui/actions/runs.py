@@ -124,11 +124,11 @@ async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
 
     try:
         for run in runs:
-            check(run)
+            await asyncio.to_thread(check, run)
     except UserError as error:
         app.notify(str(error), title="Not deleted", severity="error", markup=False)
         return
-    frees = await asyncio.to_thread(lambda: sum(map(size, runs)))
+    frees = await asyncio.to_thread(lambda: sum(size(run.path) for run in runs))
     which = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
     listed = "\n".join(str(run.path) for run in runs)
     details = f"{listed}\n\nThis removes steps, log, samples, checkpoints and merged models: {gib(frees)} GiB."

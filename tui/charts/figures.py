@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -83,7 +83,7 @@ REWARD = Figure(
     "reward", names.SCORE, ("REW", "SIG", "HACK", "VAL"), "this run logs no reward (critic/score/mean)", _best
 )
 KL = Figure(
-    "KL to reference",
+    names.FROM_REFERENCE.title,
     names.KL,
     ("KL", "CLIP"),
     "this run logs no KL; set algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True to log it",
@@ -109,8 +109,26 @@ LENGTH = Figure(
 GRADIENT = Figure(
     "gradient norm", ("actor/grad_norm",), ("GRAD",), "this run logs no gradient norm (actor/grad_norm)", _usual
 )
+STALENESS = Figure(
+    names.OF_RESPONSES.title,
+    names.STALENESS,
+    ("STALE", "EVICT", "WAIT"),
+    "this run logs no age of responses (training/off_policy/trajectory_staleness)",
+    _usual,
+    " versions",
+)
 FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)  # at every size
 ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
+
+
+def chosen(*stores: SeriesStore) -> tuple[Figure, ...]:
+    """`ALL_FIGURES` by what these runs have: other drift without a reference, the age of stale responses."""
+    drift = names.drift(*stores)
+    second = KL if drift.keys == KL.keys else Figure(drift.title, drift.keys, KL.rules, KL.missing, _usual)
+    if drift.keys == STALENESS.keys:
+        return (REWARD, replace(STALENESS, rules=(*STALENESS.rules, *KL.rules)), *ALL_FIGURES[2:])
+    last = STALENESS if any(map(names.asynchronous, stores)) else GRADIENT
+    return (REWARD, second, ENTROPY, THROUGHPUT, LENGTH, last)
 
 
 def plot(

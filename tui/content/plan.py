@@ -23,6 +23,7 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
     each = "response" if flow.n == 1 else "responses"
     rows = [
         _line("batch", _cut(bar, 1), f"{_n(flow.prompts)} prompts × {flow.n} {each} = {_n(flow.responses)}"),
+        *_ahead(flow),
         *_update_rows("actor", flow.actor, flow, bar),
     ]
     if flow.critic == flow.actor:
@@ -34,6 +35,19 @@ def flow_rows(flow: Flow, columns: int) -> list[Row]:
     if flow.actor.per_gpu % 1:
         rows.append(_said(CRITICAL, "critical", f"a mini-batch does not divide evenly across {flow.ranks} GPUs"))
     return [crop(row, columns) for row in [*rows, *_course(flow)]]
+
+
+def _ahead(flow: Flow) -> list[Row]:
+    """Of asynchronous trainers: where responses come from, and how old they may be."""
+    if flow.mode == "sync":
+        return []
+    own = f"{_n(flow.engine_gpus)} GPU{_s(flow.engine_gpus)} of the engine" if flow.engine_gpus else "the same GPUs"
+    old = "" if flow.oldest is None else f", at most {_n(flow.oldest)} weight version{_s(flow.oldest)} old"
+    batches = f"{flow.ahead:g} batch{'' if flow.ahead == 1 else 'es'}"
+    rows = [_line("rollout", "", f"on {own}, {batches} ahead{old}")]
+    if flow.portion != flow.prompts:
+        rows.append(_line("", "", f"trained on in portions of {_n(flow.portion)} prompts as they finish"))
+    return rows
 
 
 def _update_rows(model: str, updates: Updates, flow: Flow, bar: int) -> list[Row]:

@@ -14,6 +14,7 @@ from launcher.preset.draft import Draft, values
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import Where
 from launcher.preset.fields import Spec
+from launcher.preset.files import recipe_about, recipes
 from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
 from launcher.text import clean
@@ -141,8 +142,12 @@ class Form:
         if where in self.reading.places:
             return OK, "live", "set here"
         if where in self.reading.base:
-            return " ", "dim", self._parent
+            return " ", "dim", self._base(where)
         return " ", "dim", "default"
+
+    def _base(self, where: Where) -> str:
+        """Where a value comes from that this file does not set."""
+        return f"recipe {self.reading.raw.get('recipe')}" if where in self.reading.recipe else self._parent
 
     def about(self, name: str, columns: int, rows: int) -> list[Row]:
         """What the chosen field means, what it may be, what else it was; so many rows of it."""
@@ -150,12 +155,15 @@ class Form:
         key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
         head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
         said = [spec.about if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
-        if spec and (meaning := spec.offers.get(self.text(name))):
+        meaning = spec.offers.get(self.text(name)) if spec else None
+        if name == "recipe" and self.draft.value(where) in recipes():
+            meaning = recipe_about(self.text(name)).rstrip(".")
+        if meaning:
             said.append(f"Now: {meaning}.")
         found: list[Row] = [crop(head, columns)]
         limits = [spec.allowed] if spec else []
         if where in self.reading.base:
-            limits.append(f"{self._parent}: {shown(_from_home(self.reading.base[where].value))}")
+            limits.append(f"{self._base(where)}: {shown(_from_home(self.reading.base[where].value))}")
         verl = EffectiveConfig(version=self.config.version, verl=self.config.verl)
         if spec and spec.key and (default := spec.from_verl(verl.get(spec.key))) is not None:
             limits.append(f"veRL's default: {shown(default)}")

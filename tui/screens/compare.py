@@ -13,7 +13,7 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.run.reading.compare import Compared, differences, notes
 from launcher.run.reading.groups import groups
-from tui.charts.figures import FIGURES
+from tui.charts.figures import FIGURES, chosen
 from tui.charts.overlay import overlay
 from tui.charts.view import STEP
 from tui.content.compare import difference_lines, fact_lines
@@ -86,7 +86,8 @@ class CompareScreen(ChartScreen):
         return max(self.runs, key=reach)
 
     def show_charts(self) -> None:
-        for index, figure in enumerate(FIGURES):
+        figures = chosen(*(run.store for run in self.runs))
+        for index, figure in enumerate(figures[: len(FIGURES)]):
             chart = overlay(figure, self.runs, self.lens, self._longest)
             self.query_one(f"#chart-{index}", MetricChart).show(chart)
 

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from launcher.metrics.pins import pinned
 from launcher.record.state import RunState
 from launcher.run.reading.reader import RunReader
+from launcher.run.supervisor.spawn import adopt
 from tui.attention import Attention
 from tui.charts.run import RunCharts
 from tui.keys import KEYS
@@ -52,6 +53,7 @@ class DashboardScreen(RunPages):
         self.charts: RunCharts | None = None
         self._was_roomy = False
         self._works: tuple[bool, ...] = ()  # which keys do
+        self._adopting = False
         self._charted: object = None
         self._unshown: set[str] = set()
         self._machine_shown = self._steps_shown = 0.0  # on the monotonic clock
@@ -93,6 +95,9 @@ class DashboardScreen(RunPages):
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
         self._unshown |= self.reader.poll()
+        if self.reader.state.driver_alive is not None and not self._adopting:  # its supervisor was killed
+            self._adopting = True
+            self.run_worker(self._adopt(), group="adopt")
         # Below a page that covers it, each change would make Textual paint that page's cells again.
         if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
             now = time.monotonic()
@@ -104,6 +109,11 @@ class DashboardScreen(RunPages):
         self.attention.update()
         if self.reader.unexplained and self.reader.state.failed:
             self.run_worker(self._explain(), group="explain")
+
+    async def _adopt(self) -> None:
+        assert self.reader is not None
+        await asyncio.to_thread(adopt, [(self.reader.dir, self.reader.state)])
+        self._adopting = False
 
     async def _explain(self) -> None:
         """Finds out why a run failed, beside the event loop; errors of one that lives wait until they are asked for."""

@@ -83,9 +83,12 @@ class EditorScreen(Screen[None]):
         self.call_after_refresh(self._show_page)
         self.call_after_refresh(self._show_about)
 
-    def on_form_area_edited(self) -> None:
+    def on_form_area_edited(self, event: FormArea.Edited | None = None) -> None:
         keep_unsaved(self.draft)
         self._show()
+        if event is not None and event.where == ("recipe",):
+            self.page = "changes"
+            self._show_page()
 
     def on_line_table_moved(self) -> None:
         self._show_about()
@@ -199,6 +202,12 @@ class EditorScreen(Screen[None]):
                 self.draft.rename(*event.finding.rename)
 
         self._area.edit(fix)
+
+    def action_recipe(self) -> None:
+        """Asks for a recipe; what it changes is shown when it is taken."""
+        self.page = FORM
+        self._show_page()
+        self._area.open_at("recipe")
 
     def action_against(self) -> None:
         self.run_worker(self._against(), exclusive=True, group="against")

@@ -18,6 +18,7 @@ from textual.widgets import Input
 from launcher.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.record.state import current
+from launcher.run.supervisor.spawn import adopt
 from launcher.text import clean
 from tui.actions.editing import edit_preset, edit_run
 from tui.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
@@ -126,6 +127,7 @@ class RunsScreen(Screen[None]):
         self._looking = True
         if await asyncio.to_thread(self.list.refresh):
             self._fill()
+        await asyncio.to_thread(adopt, [(RunDir(run.path), run.state) for run in self.list.runs])
         await self._read_scores()
         self._looking = False
 

@@ -7,7 +7,7 @@ from textual.containers import Container
 
 from launcher.metrics.pins import MOST
 from launcher.run.reading.reader import RunReader
-from tui.charts.figures import ALL_FIGURES, FIGURES
+from tui.charts.figures import ALL_FIGURES, FIGURES, chosen
 from tui.charts.lens import Lens
 from tui.charts.memory import look, memory_plot
 from tui.charts.run import RunCharts
@@ -56,7 +56,7 @@ class MemoryChart(_Chart):
 
 
 class Figures(Container):
-    """`#chart-0` to `#chart-5`, in the order of `ALL_FIGURES`."""
+    """`#chart-0` to `#chart-5`, in the order of `ALL_FIGURES`, as the run has them."""
 
     def compose(self) -> ComposeResult:
         for index, _ in enumerate(ALL_FIGURES):
@@ -64,7 +64,8 @@ class Figures(Container):
 
     def show(self, charts: RunCharts) -> None:
         columns, rows = self.app.size
-        figures = ALL_FIGURES if columns >= WIDE and rows >= TALL else FIGURES
+        room = len(ALL_FIGURES if columns >= WIDE and rows >= TALL else FIGURES)
+        figures = chosen(charts.reader.series)[:room]
         for chart, figure in zip(self.query(MetricChart), figures, strict=False):
             chart.show(charts.figure(figure, figures))
 

@@ -14,7 +14,7 @@ from launcher.errors import UserError
 from launcher.preset.choices import choices, verl_keys
 from launcher.preset.defaults import NEWEST
 from launcher.preset.draft import Draft
-from launcher.preset.field_values import check, typed, where_of
+from launcher.preset.field_values import Where, check, typed, where_of
 from launcher.preset.schema import FIELDS
 from launcher.preset.steps import step
 from launcher.preset.versions import newest
@@ -35,7 +35,11 @@ class FormArea(Container):
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["form"]]
 
     class Edited(Message):
-        """The draft is another one now."""
+        """The draft is another one now; `where` is the value that was typed or chosen, if it was one."""
+
+        def __init__(self, where: Where = ()) -> None:
+            super().__init__()
+            self.where = where
 
     def __init__(self, draft: Draft, *, read_only: bool) -> None:
         super().__init__(id="editor-form")
@@ -78,8 +82,13 @@ class FormArea(Container):
         if name in self.lines.keys:
             self.lines.move_to(name)
 
-    def edit(self, change: Callable[[], object]) -> bool:
-        """Makes a change, or notifies what is wrong with it. Returns whether it was made."""
+    def open_at(self, name: str) -> None:
+        """Moves to a field and opens its value, to be typed or chosen."""
+        self.go_to(name)
+        self.call_after_refresh(self._open, name)
+
+    def edit(self, change: Callable[[], object], where: Where = ()) -> bool:
+        """Makes a change, of `where`, or notifies what is wrong with it. Returns whether it was made."""
         if self.refused():
             return False
         try:
@@ -87,7 +96,7 @@ class FormArea(Container):
         except UserError as error:
             self.notify(str(error), severity="error", markup=False)
             return False
-        self.post_message(self.Edited())
+        self.post_message(self.Edited(where))
         return True
 
     def refused(self) -> bool:
@@ -180,7 +189,8 @@ class FormArea(Container):
         self.lines.make_room(0)
         self.lines.focus()
         if name is not None and event.text is not None and event.text != self.form.text(name):
-            self.edit(partial(self.draft.set_text, self.form.where(name), event.text))
+            where = self.form.where(name)
+            self.edit(partial(self.draft.set_text, where, event.text), where)
         elif key is not None and event.text:
             self._add(key, event.text)
         self.show()
@@ -197,8 +207,7 @@ class FormArea(Container):
             self.notify(str(error), severity="error", markup=False)
             return
         if name in self.form.names(everything=True):
-            self.go_to(name)
-            self.call_after_refresh(self._open, name)
+            self.open_at(name)
         else:
             self.call_after_refresh(self._ask_value, text)
 

@@ -141,6 +141,16 @@ CAUSES = (
         raised=r"Unknown trainer '(?P<value>[^']*)'",
     ),
     Cause(
+        "weight-transfer",
+        "The weight transfer '{value}' is not available",
+        "Each way of sending weights to engines on other GPUs requires its own package; nccl requires cupy.",
+        (
+            "pip install cupy-cuda12x (cupy-cuda13x for CUDA 13) in veRL's environment",
+            "or set trainer.v1.trainer_mode=sync actor_rollout_ref.rollout.checkpoint_engine.backend=naive",
+        ),
+        raised=r"Checkpoint engine (?P<value>\w+) not registered|No module named 'cupy",
+    ),
+    Cause(
         "remove-padding",
         "Sequence parallelism requires use_remove_padding",
         "ulysses_sequence_parallel_size above 1 works only on sequences without padding.",
@@ -175,15 +185,11 @@ CAUSES = (
         raised=r"filter_groups\.metric must be set",
     ),
     Cause(
-        "filter-groups-key",
-        "Group filtering by '{key}', which the reward function does not return",
-        "algorithm.filter_groups.metric must be `reward`, or a key of the dict that the reward function returns for "
-        "every response.",
-        (
-            "set algorithm.filter_groups.metric=reward",
-            "or return {'score': ..., '{key}': ...} from the reward function",
-        ),
-        raised=r"Finished groups are missing DAPO metric '(?P<key>[^']*)'",
+        "filter-metric",
+        "The reward function does not return '{value}'",
+        "Groups are filtered by algorithm.filter_groups.metric, which the reward function has to return.",
+        ("set algorithm.filter_groups.metric=reward", "or return {'score': ..., '{value}': ...} for every response"),
+        raised=r"Finished groups are missing DAPO metric '(?P<value>[^']*)'",
     ),
     Cause(
         "config-invalid",

@@ -147,7 +147,8 @@ CAUSES = (
         "vLLM is not installed in veRL's environment",
         "The rollout engine is vllm, but Python cannot import it.",
         (INSTALL,),
-        raised=r"No module named 'vllm(?:\.[\w.]+)?'|To use vllm rollout, please ensure|vllm version None not supported"
+        raised=r"^(?!.*Checkpoint engine).*No module named 'vllm(?:\.[\w.]+)?'|To use vllm rollout, please ensure"
+        r"|vllm version None not supported"
         r"|No package metadata was found for vllm",
     ),
     Cause(

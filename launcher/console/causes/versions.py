@@ -90,17 +90,6 @@ CAUSES = (
         raised=r"version `(?P<version>GLIBC(?:XX)?_[\d.]+)' not found",
     ),
     Cause(
-        "checkpoint-engine",
-        "Checkpoint engine '{engine}' cannot be loaded",
-        "It sends weights between separate trainer and rollout GPUs. The message names the package that it lacks "
-        "(cupy for nccl and nixl).",
-        (
-            "pip install cupy-cuda13x (cupy-cuda12x for CUDA 12)",
-            "or use one that is registered: actor_rollout_ref.rollout.checkpoint_engine.backend",
-        ),
-        raised=r"Checkpoint engine (?P<engine>\w+) not registered|No module named 'cupy",
-    ),
-    Cause(
         "logger-flush",
         "veRL 0.9.1 fails with hybrid_engine=False",
         "trainer_separate_async.py passes `flush` to a logger, which raises before the first step.",

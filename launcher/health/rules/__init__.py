@@ -11,6 +11,7 @@ from launcher.health.rules import (
     numbers,
     optimiser,
     reward,
+    rollout,
     system,
     validation,
 )
@@ -44,6 +45,9 @@ ALL: tuple[type[Rule], ...] = (
     optimiser.PolicyLoss,
     mismatch.Mismatch,
     mismatch.StaleSamples,
+    rollout.DiscardedGroups,
+    rollout.Waiting,
+    rollout.UnusedTools,
     system.StepTime,
     system.GpuMemory,
     system.HostMemory,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from launcher.format import number
-from launcher.health.clauses import Clauses, worst
+from launcher.health.clauses import Clauses, Rung, worst
 from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES, Fix
 from launcher.health.frame import Frame
@@ -23,13 +23,14 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """What a rule is built with. Memory sizes are in GiB, None when unknown."""
+    """What a rule is built with. Memory sizes are in GiB, the vocabulary in tokens; None when unknown."""
 
     config: RunConfig
     limits: Limits
     gpu_total_gb: float | None = None
     host_total_gb: float | None = None
     clock: bool = True
+    vocabulary: int | None = None
 
 
 class Rule:
@@ -79,6 +80,11 @@ class Rule:
             releasing = clauses(self.limits.releasing)
             hold = worst(releasing)
         return Reading(raw, message, hold, raising, releasing)
+
+
+def eased(rungs: Sequence[Rung], pays: bool) -> list[Rung]:
+    """Limits whose WARN is a NOTICE while the reward rises: a large step that pays is no mistake."""
+    return [rung._replace(level=Level.NOTICE) if pays and rung.level == Level.WARN else rung for rung in rungs]
 
 
 def moved(verb: str, then: float, now: float, ending: str = "") -> str:

@@ -10,13 +10,14 @@ from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, warming
-from launcher.health.series import Baseline, median
+from launcher.health.series import Baseline, median, sigma
 from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Level
 
 _WARM = 20  # the loss falls from its start
 _EXPLAINED_FROM = 31
 _STILL_FALLS = 0.9  # the newest ten of the last fifty losses, to the oldest ten
+_BEYOND_NOISE = 1.5
 
 
 class CriticFit(Rule):
@@ -51,6 +52,8 @@ class CriticFit(Rule):
             self._usual.add(x)
             return warming(_WARM + 1 - self._count)
         usual, span = self._usual.median, reward.span
+        if self._usual.ago < usual:
+            usual = self._usual.ago  # a slow rise
         loss = self.compare(
             f"value loss {number(x)} vs usual {number(usual)}", lambda limits: [self._loss(limits, x, usual, span)]
         )
@@ -87,5 +90,7 @@ class CriticFit(Rule):
         return Clause(middle, rungs, "median of 5 steps", keys.EXPLAINED, (-math.inf, 1.0), fixed=True)
 
     def _learns(self) -> bool:
+        """Whether the loss has fallen, and by more than its noise: medians of ten differ by 0.6 of that of a step."""
         losses = list(self._losses)
-        return median(losses[-10:]) < _STILL_FALLS * median(losses[:10])
+        before, now = median(losses[:10]), median(losses[-10:])
+        return now < _STILL_FALLS * before and before - now > _BEYOND_NOISE * sigma(losses)

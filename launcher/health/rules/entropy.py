@@ -16,6 +16,8 @@ from launcher.record.levels import FLAGS, SERIOUS, Level
 
 _NOTHING_LEFT = 0.02  # entropies at or below this say nothing when they halve
 _SPANS = (5, 10, 20)
+_FEWEST = 4  # values from which a fall is judged
+_BABBLE = 1.3  # times the first entropy: near the top of what it can be, and not from the beginning
 
 
 class EntropyCollapse(Rule):
@@ -34,11 +36,12 @@ class EntropyCollapse(Rule):
         entropy = frame.signals.entropy
         if entropy.value is None:
             return None
-        if entropy.count < 8:
-            return warming(8 - entropy.count)
+        if entropy.count < _FEWEST:
+            return warming(_FEWEST - entropy.count)
         now = entropy.then(0)
-        assert now is not None  # 8 values are there
-        self._falls = [(n, then) for n in _SPANS if (then := entropy.then(n)) is not None and then > _NOTHING_LEFT]
+        assert now is not None  # three values are there
+        spans = _SPANS if entropy.count >= _SPANS[0] + 3 else (entropy.count - 3,)  # from the first values
+        self._falls = [(n, then) for n in spans if (then := entropy.then(n)) is not None and then > _NOTHING_LEFT]
         reading = self.compare(
             f"entropy {number(now)}", lambda limits: [self._falling(limits, now), *self._low(limits, entropy)]
         )
@@ -54,7 +57,9 @@ class EntropyCollapse(Rule):
 
     def _falling(self, limits: Mapping[str, float], now: float) -> Clause:
         rungs = [
-            Rung(level, "<", limits[f"{name}.ratio_{n}"] * then) for level, name in SERIOUS for n, then in self._falls
+            Rung(level, "<", limits[f"{name}.ratio_{max(n, _SPANS[0])}"] * then)
+            for level, name in SERIOUS
+            for n, then in self._falls
         ]
         return Clause(now, rungs, "median of 3 steps", keys.ENTROPY, POSITIVE)
 
@@ -76,11 +81,15 @@ class EntropyCollapse(Rule):
     def _severity(self, now: float, fall: tuple[int, float]) -> float:
         """How close the fall over some steps is to its WARN limit: below 1 it has crossed it."""
         steps, then = fall
-        return now / (self.limits.raising[f"warn.ratio_{steps}"] * then)
+        return now / (self.limits.raising[f"warn.ratio_{max(steps, _SPANS[0])}"] * then)
 
 
 class EntropyRise(Rule):
-    """Entropy far above its usual: the policy babbles."""
+    """Entropy far above its usual, its beginning or what it was long ago, or near the top: the policy babbles.
+
+    The top is the logarithm of the vocabulary: all tokens equally likely. A rise that only leads back to where
+    the entropy was within the last 100 steps is a NOTICE at most.
+    """
 
     id = "ENT-2"
     name = "Entropy rise"
@@ -90,24 +99,33 @@ class EntropyRise(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._usual = Baseline(20)
+        self._top = math.log(setup.vocabulary) if setup.vocabulary else math.nan
 
     def judge(self, frame: Frame) -> Reading | None:
         x = frame.signals.entropy.value
         if x is None:
             return None
-        if len(self._usual) < 10:
+        if len(self._usual) < 3:
             self._usual.add(x)
-            return warming(11 - len(self._usual))
-        usual = self._usual.median
+            return warming(4 - len(self._usual))
+        usual, back = self._usual.low, x <= self._usual.high
+        top = f" (highest possible {number(self._top)})" if x >= self.limits.raising["warn.top"] * self._top else ""
         reading = self.compare(
-            f"entropy {number(x)} vs usual {number(usual)}", lambda limits: [self._above(limits, x, usual)]
+            f"entropy {number(x)} vs usual {number(usual)}{top}", lambda limits: [self._above(limits, x, usual, back)]
         )
-        self._usual.add(x, refused=reading.raw >= Level.WARN)
+        self._usual.add(x, refused=reading.raw > Level.OK and not back)  # nothing is learned from a rise
         return reading
 
-    @staticmethod
-    def _above(limits: Mapping[str, float], x: float, usual: float) -> Clause:
-        rungs = [Rung(level, ">=", limits[f"{name}.ratio"] * usual + limits[f"{name}.offset"]) for level, name in FLAGS]
+    def _above(self, limits: Mapping[str, float], x: float, usual: float, back: bool) -> Clause:
+        start = self._usual.first
+        rungs = [
+            Rung(Level.NOTICE if back else level, ">=", limits[f"{name}.ratio"] * usual + limits[f"{name}.offset"])
+            for level, name in FLAGS
+        ]
+        for level, name in SERIOUS:
+            rungs.append(Rung(level, ">=", limits[f"{name}.start"] * start + limits[f"{name}.offset"]))
+            if math.isfinite(self._top):
+                rungs.append(Rung(level, ">=", max(limits[f"{name}.top"] * self._top, _BABBLE * start)))
         return Clause(x, rungs, metric=keys.ENTROPY)
 
 

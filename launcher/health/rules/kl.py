@@ -10,8 +10,8 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, not_judged, warming
-from launcher.health.series import Baseline, Ema
+from launcher.health.rules.base import Rule, Setup, eased, not_judged, warming
+from launcher.health.series import Baseline, Ema, median
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Level
@@ -60,7 +60,7 @@ class PlausibleKl(_ReferenceRule):
 
 
 class KlBlowUp(_ReferenceRule):
-    """The KL against fixed limits and against its own recent past."""
+    """The KL against fixed limits and against its own past: its first values, then its recent ones."""
 
     id = "KL-1"
     name = "Policy drift (KL)"
@@ -73,16 +73,17 @@ class KlBlowUp(_ReferenceRule):
         x = frame.kl()
         if x is None:
             return None
-        usual = f" vs usual {number(self._usual.median)}" if len(self._usual) else ""
+        usual, pays = self._usual.median if self._usual.settled else self._usual.start, frame.signals.reward.rises
+        against = "" if math.isnan(usual) else f" vs usual {number(usual)}"
         shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
-        reading = self.compare(f"KL {shown}{usual}", lambda limits: self._clauses(limits, x))
+        reading = self.compare(f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual, pays))
         self._usual.add(x, refused=reading.raw >= Level.WARN)
         return reading
 
-    def _clauses(self, limits: Mapping[str, float], x: float) -> Sequence[Clause]:
+    @staticmethod
+    def _clauses(limits: Mapping[str, float], x: float, usual: float, pays: bool) -> Sequence[Clause]:
         found = [Clause(x, ladder(limits, "value"), metric=keys.KL, fixed=True)]
-        if len(self._usual) >= 5:
-            usual = self._usual.median
+        if math.isfinite(usual):
             jump = limits["critical.ratio"] * usual + limits["critical.offset"]
             early = limits["critical.early_ratio"] * max(usual, 0.01)
             rungs = [
@@ -90,7 +91,7 @@ class KlBlowUp(_ReferenceRule):
                 Rung(Level.CRITICAL, ">", max(limits["critical.jump"], jump)),
                 Rung(Level.CRITICAL, ">", max(limits["critical.early"], early)),
             ]
-            found.append(Clause(x, rungs, metric=keys.KL))
+            found.append(Clause(x, eased(rungs, pays), metric=keys.KL))
         return found
 
 
@@ -115,10 +116,12 @@ class UpdateSize(Rule):
         self._last.append(_THREE_DECIMALS if size == 0 and frame.three_decimals else size)
         if len(self._last) >= 5 and not any(self._last):
             return not_judged("always 0: one mini-batch and one epoch per step")
-        figure = "" if x >= 0 else "size"
+        figure, pays = "" if x >= 0 else "size", frame.signals.reward.rises
         return self.compare(
             f"each step moves the policy by {number(size)} (ppo_kl)",
-            lambda limits: [Clause(size, ladder(limits, "value"), figure, keys.PPO_KL, POSITIVE, fixed=True)],
+            lambda limits: [
+                Clause(size, eased(ladder(limits, "value"), pays), figure, keys.PPO_KL, POSITIVE, fixed=True)
+            ],
         )
 
 
@@ -150,7 +153,10 @@ class KlController(_ReferenceRule):
 
 
 class UnrewardedDrift(_ReferenceRule):
-    """KL that rises without buying reward: neither a jump nor a limit, the slow way to lose a run."""
+    """KL that rises without buying reward: neither a jump nor a limit, the slow way to lose a run.
+
+    A single odd step is no rise: the KL is the median of three steps before it is smoothed.
+    """
 
     id = "KL-4"
     name = "Unrewarded drift"
@@ -160,13 +166,15 @@ class UnrewardedDrift(_ReferenceRule):
         super().__init__(setup)
         self._kl = Ema(1 / 3)
         self._score = Ema(1 / 3)
+        self._last: deque[float] = deque(maxlen=3)
         self._past: deque[tuple[float, float]] = deque(maxlen=21)
 
     def judge(self, frame: Frame) -> Reading | None:
         x, score = frame.kl(), frame.signals.reward.score
         if x is None or score is None:
             return None
-        kl, reward = self._kl.add(x), self._score.add(score)
+        self._last.append(x)
+        kl, reward = self._kl.add(median(self._last)), self._score.add(score)
         self._past.append((kl, reward))
         if self._kl.count < 6:
             return warming(6 - self._kl.count)
@@ -185,7 +193,8 @@ class UnrewardedDrift(_ReferenceRule):
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
             figure = f"KL rise while the reward gains < {number(worth)}"
             counted = rise if gain < worth else math.nan
-            found.append(Clause(counted, [Rung(level, ">=", limits[f"{name}.rise"])], figure, span=POSITIVE))
+            rungs = eased([Rung(level, ">=", limits[f"{name}.rise"])], reward.rises)
+            found.append(Clause(counted, rungs, figure, span=POSITIVE))
         return found
 
 

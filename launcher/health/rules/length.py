@@ -3,19 +3,20 @@
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from launcher.format import number
 from launcher.health import keys
-from launcher.health.clauses import SHARE, Clause, Rung, ladder
+from launcher.health.clauses import SHARE, Clause, Rung, ladder, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, lasting, warming
 from launcher.health.series import Baseline, sigma
 from launcher.health.state import Reading
-from launcher.record.levels import FLAGS, Level
+from launcher.record.levels import FLAGS, SERIOUS, Level
 
 
 class ResponseLength(Rule):
-    """The mean length of a response against its usual."""
+    """The mean length of a response against its usual, and against that of 50 to 100 steps ago."""
 
     id = "LEN-1"
     name = "Response length"
@@ -33,22 +34,25 @@ class ResponseLength(Rule):
         if len(self._usual) < 8:
             self._usual.add(x)
             return warming(9 - len(self._usual))
-        usual = self._usual.median
-        reading = self.compare(
-            f"mean response {number(x)} tokens vs usual {number(usual)}", lambda limits: self._beyond(limits, x, usual)
-        )
+        usual, ago = self._usual.median, self._usual.ago
+        message = f"mean response {number(x)} tokens vs usual {number(usual)}"
+        reading = self.compare(message, lambda limits: self._beyond(limits, x, usual, ago))
         self._usual.add(x, refused=reading.raw >= Level.WARN)
+        if reading.raw > worst(self._beyond(self.limits.raising, x, usual, math.nan)):
+            return replace(reading, message=f"{message}, {number(ago)} 50 to 100 steps ago")
         return reading
 
-    def _beyond(self, limits: Mapping[str, float], x: float, usual: float) -> Sequence[Clause]:
+    def _beyond(self, limits: Mapping[str, float], x: float, usual: float, ago: float) -> Sequence[Clause]:
         if not usual > 0:
             return ()
         rungs = ladder(limits, "longer", ">", unit=usual) + ladder(limits, "shorter", "<", unit=usual)
+        if ago > 0:
+            rungs += ladder(limits, "longer_ago", ">", unit=ago) + ladder(limits, "shorter_ago", "<", unit=ago)
         return [Clause(x, rungs, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))]
 
 
 class TruncatedResponses(Rule):
-    """The share of responses at the length limit: its rise over the usual, and whether it stays high."""
+    """The share of responses at the length limit: its rise, quick or slow, and whether it stays high."""
 
     id = "TRUNC-1"
     name = "Truncated responses"
@@ -71,17 +75,19 @@ class TruncatedResponses(Rule):
         if len(self._usual) < 8:
             self._usual.add(x)
             return warming(9 - len(self._usual))
-        usual = self._usual.median
+        usual, before = self._usual.median, min(self._usual.low, self._usual.start)
         message = f"{number(100 * x)} % of responses reach the length limit (usual {number(100 * usual)} %)"
         noise = sigma(self._usual.values)
-        reading = self.compare(message, lambda limits: [self._rising(limits, x, usual, noise), self._lasting(limits)])
-        rising = self._rising(self.limits.raising, x, usual, noise).level
+        reading = self.compare(
+            message, lambda limits: [self._rising(limits, x, usual, noise, before), self._lasting(limits)]
+        )
+        rising = self._rising(self.limits.raising, x, usual, noise, before).level
         self._usual.add(x, refused=rising >= Level.WARN)
         high = Clause(x, ladder(self.limits.raising, "lasting", ">")).level > Level.OK
         return lasting(reading) if high else reading
 
     @staticmethod
-    def _rising(limits: Mapping[str, float], x: float, usual: float, noise: float) -> Clause:
+    def _rising(limits: Mapping[str, float], x: float, usual: float, noise: float, before: float) -> Clause:
         rungs = [
             Rung(
                 level,
@@ -90,6 +96,8 @@ class TruncatedResponses(Rule):
             )
             for level, name in FLAGS
         ]
+        for level, name in SERIOUS:  # slowly: since the beginning, or within 100 steps
+            rungs.append(Rung(level, ">", max(limits[f"{name}.level"], before + limits[f"{name}.grown"])))
         return Clause(x, rungs, "share at the limit", keys.TRUNCATED, SHARE)
 
     def _lasting(self, limits: Mapping[str, float]) -> Clause:

@@ -9,7 +9,7 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, lasting, not_judged, warming
+from launcher.health.rules.base import Rule, Setup, eased, lasting, not_judged, warming
 from launcher.health.series import Baseline, median, sigma
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
@@ -40,7 +40,8 @@ class GradientPeaks(Rule):
             return warming(11 - len(self._usual))
         usual = self._usual.median
         reading = self.compare(
-            f"grad norm {number(x)} vs usual {number(usual)}", lambda limits: self._peaks(limits, x, usual)
+            f"grad norm {number(x)} vs usual {number(usual)}",
+            lambda limits: self._peaks(limits, x, usual, frame.signals.reward.rises),
         )
         self._flagged.append(reading.raw > Level.OK)
         self._usual.add(x, refused=reading.raw >= Level.WARN)
@@ -48,7 +49,7 @@ class GradientPeaks(Rule):
             return reading
         return replace(reading, message=f"{reading.message}, {sum(self._flagged)} of the last 5 steps")
 
-    def _peaks(self, limits: Mapping[str, float], x: float, usual: float) -> Sequence[Clause]:
+    def _peaks(self, limits: Mapping[str, float], x: float, usual: float, pays: bool) -> Sequence[Clause]:
         if not usual > 0:
             return ()
         noise = sigma([math.log(max(value, _TINY)) for value in self._usual.values])
@@ -56,7 +57,7 @@ class GradientPeaks(Rule):
         for level, name in FLAGS:
             swing = self.limits.k * math.exp(min(limits[f"{name}.sigmas"] * noise, 700))
             found.append(Rung(level, ">", max(limits[f"{name}.ratio"], swing) * usual))
-        return [Clause(x, found, metric=keys.GRADIENT, span=POSITIVE)]
+        return [Clause(x, eased(found, pays), metric=keys.GRADIENT, span=POSITIVE)]
 
 
 class VanishingGradient(Rule):

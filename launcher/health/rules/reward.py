@@ -40,10 +40,12 @@ class RewardDrop(Rule):
     def _drop(limits: Mapping[str, float], reward: Reward) -> Sequence[Clause]:
         if reward.best is None:
             return ()
-        rungs = [
-            Rung(level, "<", reward.best - reward.distance(limits[f"{name}.span"], limits[f"{name}.sigmas"]))
-            for level, name in SERIOUS
-        ]
+        rungs = []
+        for level, name in SERIOUS:
+            drop = limits[f"{name}.span"] * reward.span
+            if reward.lowest >= 0:  # of a reward that is never negative, half of a small one is much
+                drop = min(drop, limits[f"{name}.share"] * reward.best)
+            rungs.append(Rung(level, "<", reward.best - max(drop, limits[f"{name}.sigmas"] * reward.sigma)))
         return [Clause(reward.ema, rungs, "smoothed", keys.SCORE)]
 
 
@@ -72,7 +74,10 @@ class RewardPlateau(Rule):
 
 
 class RewardLeap(Rule):
-    """A score far above its usual: sudden success is often a loophole in the parser or the format."""
+    """A score far above its usual: sudden success is often a loophole in the parser or the format.
+
+    One far beyond anything that any response had is another scale, and not success.
+    """
 
     id = "REW-4"
     name = "Reward leap"
@@ -82,27 +87,36 @@ class RewardLeap(Rule):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._usual = Baseline(20)
+        self._scale = 0.0  # largest score of a response until three steps ago, while the rule was content
+        self._sizes: deque[float] = deque(maxlen=4)
 
     def judge(self, frame: Frame) -> Reading | None:
         reward = frame.signals.reward
         if reward.score is None:
             return None
+        found = (keys.SCORE, keys.SCORE_MAX, keys.SCORE_MIN)
+        self._sizes.append(max(abs(frame.get(names) or 0.0) for names in found))
         refused = frame.raw.get("REW-1", Level.OK) >= Level.WARN
         if reward.count < 10:
             self._usual.add(reward.score, refused)
+            self._scale = max(self._scale, self._sizes[0])
             return warming(10 - reward.count)
         usual, now = self._usual.median, reward.med3
         verb = "rose" if now > usual else "went"
         reading = self.compare(
             f"reward {moved(verb, usual, now)}", lambda limits: [self._leap(limits, reward, now, usual)]
         )
-        self._usual.add(reward.score, refused)
+        if reading.raw < Level.WARN:
+            self._scale = max(self._scale, self._sizes[0])
+        self._usual.add(reward.score, refused or reading.raw >= Level.WARN)
         return reading
 
-    @staticmethod
-    def _leap(limits: Mapping[str, float], reward: Reward, now: float, usual: float) -> Clause:
+    def _leap(self, limits: Mapping[str, float], reward: Reward, now: float, usual: float) -> Clause:
         leap = reward.distance(limits["notice.span"], limits["notice.sigmas"])
-        return Clause(now, [Rung(Level.NOTICE, ">", usual + leap)], "median of 3 steps", keys.SCORE)
+        rungs = [Rung(Level.NOTICE, ">", usual + leap)]
+        if self._scale > 0:
+            rungs.append(Rung(Level.WARN, ">", limits["warn.scale"] * self._scale))
+        return Clause(now, rungs, "median of 3 steps", keys.SCORE)
 
 
 class Signal(Rule):

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 from launcher.format import number
 from launcher.health import keys
-from launcher.health.clauses import POSITIVE, Clause, Rung, ladder
+from launcher.health.clauses import POSITIVE, Clause, Rung, ladder, worst
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Memory, Rule, Setup, warming
-from launcher.health.series import Baseline
+from launcher.health.series import Baseline, median
 from launcher.health.state import Reading
 from launcher.record.levels import Level
+from launcher.verl_config import BATCH
 
 _THIRD = 10  # steps; memory creeps when it rises in each of three such parts
 _FULL_FOR = 30.0  # seconds
@@ -39,20 +40,34 @@ class StepTime(Rule):
             return None
         if frame.count == 1:  # it pays for compilation and caches
             return warming(9)
-        tokens = frame.get(keys.TOKENS)
+        tokens = self._generated(frame)
         cost = core / tokens if tokens is not None and tokens > 0 else None
         if len(self._times) < 8:
             self._add(core, cost)
             return warming(9 - len(self._times))
-        ratio = core / self._times.median
-        if cost is not None and len(self._costs):
-            ratio = min(ratio, cost / self._costs.median)  # shorter or longer responses are no slow-down
+        ratio, ago = core / self._times.median, core / self._times.ago
+        if cost is not None and len(self._costs):  # shorter or longer responses are no slow-down
+            ratio, ago = min(ratio, cost / self._costs.median), min(ago, cost / self._costs.ago)
+        slower = [Clause(ratio, ladder(self.limits.raising, "ratio", ">"))]
         reading = self.compare(
             f"steps take {number(ratio)}× the usual time ({number(core)} s)",
-            lambda limits: [Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE)],
+            lambda limits: [
+                Clause(ratio, ladder(limits, "ratio", ">"), "× usual time", span=POSITIVE),
+                Clause(ago, ladder(limits, "ago", ">"), "× the time 50 to 100 steps ago", span=POSITIVE),
+            ],
         )
         self._add(core, cost, refused=reading.raw >= Level.WARN)
+        if reading.raw > worst(slower):
+            return replace(reading, message=f"steps take {number(ago)}× the time of 50 to 100 steps ago")
         return reading
+
+    def _generated(self, frame: Frame) -> float | None:
+        """Tokens of the step with those of the groups that were dropped and generated again, which veRL leaves out."""
+        tokens, batch = frame.get(keys.TOKENS), self.config.number(BATCH)
+        if tokens is None or not batch:
+            return tokens
+        dropped = sum(frame.get(names) or 0.0 for names in (keys.EVICTED, keys.FILTERED, keys.SURPLUS, keys.FAILED))
+        return tokens * (1 + max(dropped, 0.0) / batch)
 
     def _add(self, core: float, cost: float | None, refused: bool = False) -> None:
         self._times.add(core, refused)
@@ -131,7 +146,8 @@ class _MemoryRule(Rule):
         """Steps until the ceiling; None while memory does not rise in each third of the last 30 steps."""
         if self._total is None or not self._growth() > self.limits.raising["notice.creep"] * self._total:
             return None
-        return (self.ceiling * self._total - self._last[-1]) / (sum(self._rises()) / (3 * _THIRD))
+        # the median, as a single jump is no slope
+        return (self.ceiling * self._total - self._last[-1]) / (median(self._rises()) / _THIRD)
 
     def _rises(self) -> list[float]:
         return [self._last[end] - self._last[end - _THIRD] for end in range(_THIRD, len(self._last), _THIRD)]

@@ -5,8 +5,11 @@ One small function a rule. The first line of its docstring is the rule's line in
 
 from launcher.preflight.config import (
     adapter,
+    agents,
     algorithm,
+    asynchronous,
     batches,
+    correction,
     cpu,
     keys,
     optimizer,
@@ -28,8 +31,11 @@ MODULES = (
     optimizer,
     plausible,
     rollout,
+    agents,
+    correction,
     adapter,
     trainer,
+    asynchronous,
     reward,
     keys,
     types,

@@ -15,7 +15,10 @@ from launcher.verl_config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, MODEL, TRA
 CRITIC_ON = f"{CRITIC}.enable"
 FILTER = "algorithm.filter_groups"
 SQUARES, GDPO_KEYS = f"{ACTOR}.calculate_sum_pi_squared", "algorithm.gdpo_reward_keys"
+DRO_BETA = f"{ACTOR}.policy_loss.dro_beta"
 BYPASS = "algorithm.rollout_correction.bypass_mode"
+BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
+"""What groups can be filtered by without a reward function of one's own: veRL's return numbers or these."""
 _LEGACY = {"trainer.use_v1": False}
 _MODULES = (
     f"{MODEL}.external_lib",
@@ -74,10 +77,10 @@ def _registered(
 
 
 def trainers_of_estimators(subject: Subject) -> Findings:
-    """ALG-5: ReMax computes its baseline in the legacy trainer only."""
+    """ALG-5: ReMax, GDPO and the optimal token baselines run in the old trainer only."""
     known = ESTIMATORS.get(subject.text(ESTIMATOR) or "")
-    if known is not None and not known.v1 and subject.is_v1:
-        message = f"the trainer of veRL {subject.version} passes no reward baselines, which {known.name} requires"
+    if known is not None and known.lacks and subject.is_v1:
+        message = f"the new trainer of veRL {subject.version} passes no {known.lacks}, which {known.name} requires"
         yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)
 
 
@@ -92,7 +95,7 @@ def rewards_of_gdpo(subject: Subject) -> Findings:
     """ALG-7: GDPO normalizes each of several rewards, whose names it requires."""
     if subject.get(ESTIMATOR) == "gdpo" and not subject.get(GDPO_KEYS):
         message = f"gdpo requires {GDPO_KEYS}: the names of the rewards that the reward function returns"
-        yield error("ALG-7", message, f"set {GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
+        yield error("ALG-7", message, f"set +{GDPO_KEYS}=[accuracy,format] under overrides", [ESTIMATOR, GDPO_KEYS])
 
 
 def correction_of_bypass(subject: Subject) -> Findings:
@@ -100,6 +103,14 @@ def correction_of_bypass(subject: Subject) -> Findings:
     if subject.get(LOSS_MODE) == "bypass_mode" and subject.get(BYPASS) is not True:
         message = f"the loss bypass_mode requires {BYPASS}=true"
         yield error("ALG-8", message, "set correction.bypass_mode to true", [LOSS_MODE, BYPASS])
+
+
+def strength_of_dro(subject: Subject) -> Findings:
+    """ALG-10: the loss dro has a strength, which veRL does not set."""
+    beta = subject.number(DRO_BETA)
+    if subject.get(LOSS_MODE) == "dro" and not (beta or 0) > 0:
+        message = f"the loss dro requires a positive {DRO_BETA}, which is {subject.get(DRO_BETA)}"
+        yield error("ALG-10", message, f"set {DRO_BETA}=0.1 under overrides", [LOSS_MODE, DRO_BETA])
 
 
 def gae_needs_critic(subject: Subject) -> Findings:
@@ -126,11 +137,24 @@ def two_kls(subject: Subject) -> Findings:
 
 
 def filter_metric(subject: Subject) -> Findings:
-    """V19: DAPO's group filter has a metric (0.9); a custom sampler skips the check."""
-    if subject.get(f"{FILTER}.enable") is not True or not subject.is_v1:
+    """V19: DAPO's group filter has a metric (0.9). ALG-9: only 0.9's trainer has one, unless its sampler is custom."""
+    if subject.get(f"{FILTER}.enable") is not True:
         return
-    if subject.get(f"{TRAINER}.v1.sampler.custom_sampler.path") is not None:
+    if not subject.is_v1:
+        message = f"{FILTER}.enable has no effect: this trainer filters no groups"
+        fix = "set trainer.use_v1 to true" if subject.at_least("0.9.0") else "update veRL to 0.9 or newer"
+        yield warning("ALG-9", message, fix, [f"{FILTER}.enable", f"{TRAINER}.use_v1"])
         return
+    sampler = f"{TRAINER}.v1.sampler.custom_sampler.path"
+    if subject.get(sampler) is not None:
+        message = f"{FILTER}.enable has no effect on a custom sampler: veRL does not tell it the metric"
+        yield warning("ALG-9", message, f"set {sampler} to null under overrides", [f"{FILTER}.enable", sampler])
+        return
+    metric, own = subject.text(f"{FILTER}.metric"), subject.get("reward.custom_reward_function.path")
+    if metric and not own and metric not in BUILT_IN_METRICS:
+        message = f"veRL's own rewards return no '{metric}': it fails when the first groups are finished"
+        fix = f"set {FILTER}.metric to {' or '.join(BUILT_IN_METRICS[:2])}"
+        yield error("V19", message, fix, [f"{FILTER}.metric"], {"filter.metric": "reward"})
     if not subject.get(f"{FILTER}.metric"):
         message = f"{FILTER}.enable is true, but {FILTER}.metric is not set"
         yield error("V19", message, f"set {FILTER}.metric to reward", [f"{FILTER}.enable", f"{FILTER}.metric"])
@@ -149,6 +173,7 @@ RULES = (
     optimal_baseline,
     rewards_of_gdpo,
     correction_of_bypass,
+    strength_of_dro,
     gae_needs_critic,
     group_of_one,
     two_kls,

@@ -10,9 +10,9 @@ from pathlib import Path
 from launcher.files import beside
 from launcher.preflight.config.base import Findings, error, info, warning
 from launcher.preflight.subject import Subject
-from launcher.preset import defaults, versions
+from launcher.preset import defaults, hydra, versions
 from launcher.preset.ignored import ignored
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import BY_KEY, FIELDS
 from launcher.text import did_you_mean, nearest, perhaps
 from launcher.verl_config import DATA, ROLLOUT
 
@@ -31,9 +31,12 @@ CLASS, MULTI_TURN, MANAGER = f"{DATA}.custom_cls", f"{ROLLOUT}.multi_turn", "rew
 
 def named_files(subject: Subject) -> Findings:
     """FILE-1: a file that a key names exists; a custom class has a name."""
+    loops = subject.at_least("0.7.0")  # read whether it is enabled or not
     used = {
         f"{CLASS}.path": True,
-        f"{MULTI_TURN}.tool_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
+        f"{ROLLOUT}.agent.agent_loop_config_path": loops,
+        f"{MULTI_TURN}.function_tool_path": loops,
+        f"{MULTI_TURN}.tool_config_path": loops or subject.get(f"{MULTI_TURN}.enable") is True,
         f"{MULTI_TURN}.interaction_config_path": subject.get(f"{MULTI_TURN}.enable") is True,
         f"{MANAGER}.module.path": subject.get(f"{MANAGER}.source") == "importlib",
     }
@@ -56,7 +59,10 @@ def unknown(subject: Subject) -> Findings:
             continue
         near = _nearest_key(subject, key)
         fix = f"use {near}" if near else f"use +{key} to pass it anyway"
-        found = error("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: Hydra rejects it", fix, [key])
+        judged = subject.verl is not None and not subject.loaded.preset.program.is_foreign
+        make = error if judged else warning
+        then = "Hydra rejects it" if judged else "it is passed on, and rejected unless this program has it"
+        found = make("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: {then}", fix, [key])
         yield replace(found, rename=(key, near) if near else None)
 
 
@@ -102,10 +108,45 @@ def unused(subject: Subject) -> Findings:
         yield make("KEY-4", f"veRL {subject.version} ignores {key}: {why}", f"remove {key}", [key])
 
 
+def groups(subject: Subject) -> Findings:
+    """KEY-5: a choice of configuration files, such as model_engine, names files of this veRL."""
+    folder = (subject.verl or Path()) / "trainer" / "config"
+    if subject.knows_keys or subject.verl is None or not folder.is_dir():
+        return
+    for key, setting in subject.settings.items():
+        if not hydra.is_group(key):
+            continue
+        group = key.partition("@")[0]
+        files = sorted(each.stem for each in (folder / group).glob("*.yaml"))
+        if str(setting.value) in files:
+            continue
+        message = f"veRL {subject.version} has no {group} '{setting.value}'{did_you_mean(str(setting.value), files)}"
+        known = f"set {key} to one of {', '.join(files)}" if files else f"remove {key}"
+        yield error("KEY-5", f"{message}: Hydra rejects it", known, [key])
+
+
+def of_other_engines(subject: Subject) -> Findings:
+    """KEY-6: with another model engine, fields of FSDP have no key to go to."""
+    if not subject.groups or not subject.knows_keys:
+        return
+    for key, setting in subject.settings.items():
+        spec = BY_KEY.get(versions.newest(key))
+        if spec is None or setting.prefix or setting.source not in ("field", "derived") or _has(subject, key):
+            continue
+        field, last = spec.follows if setting.source == "derived" else spec.name, key.rpartition(".")[2]
+        block = key.partition(".fsdp")[0]
+        there = [
+            each for each in defaults.leaves(subject.defaults) if each.startswith(block) and each.endswith(f".{last}")
+        ]
+        instead = f", and {there[0]} under overrides instead" if there else ""
+        message = f"{key} does not exist with {', '.join(subject.groups)}: Hydra rejects it"
+        yield error("KEY-6", message, f"set {field} to null{instead}", [key], {field: None})
+
+
 def _free(subject: Subject) -> Iterator[tuple[str, str]]:
     """The keys without a field of their own: prefix, and key as this version calls it."""
-    for key, setting in subject.settings.items() if subject.is_fsdp else ():
-        if setting.source == "override":
+    for key, setting in subject.settings.items() if subject.knows_keys else ():
+        if setting.source == "override" and not hydra.is_group(key):
             yield setting.prefix, key
 
 
@@ -138,4 +179,4 @@ def _nearest_key(subject: Subject, key: str) -> str | None:
     return None
 
 
-RULES = (named_files, unknown, appended, strange, unused)
+RULES = (named_files, unknown, appended, strange, unused, groups, of_other_engines)

@@ -8,6 +8,9 @@ from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
 from launcher.verl_config import ACTOR, CRITIC, GPUS, NODES
 
+OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
+"""Engines beside FSDP, which have a `model_engine` and a strategy of the same name."""
+
 TORCH = (
     "ASGD",
     "Adadelta",
@@ -125,4 +128,16 @@ def sharding(subject: Subject) -> Findings:
             yield warning("FSDP-2", message, fix, [f"{config}.offload_policy", f"{block}.strategy"], change)
 
 
-RULES = (optimizer, learning_rate, betas, number_types, sharding)
+def engines(subject: Subject) -> Findings:
+    """FSDP-3: the strategies of other engines come with the choice of `model_engine` (0.7.1 on)."""
+    if subject.groups or not subject.at_least("0.7.1"):
+        return
+    for group, block in (("actor", ACTOR), *([("critic", CRITIC)] if subject.has_critic else [])):
+        strategy = subject.text(f"{block}.strategy")
+        if strategy in OTHER_ENGINES:
+            message = f"{block}.strategy is {strategy}, but the configuration is that of FSDP: veRL fails at model load"
+            fix = f"set model_engine to {strategy} under overrides, or {group}.strategy to fsdp2"
+            yield error("FSDP-3", message, fix, [f"{block}.strategy", "model_engine"], {f"{group}.strategy": "fsdp2"})
+
+
+RULES = (optimizer, learning_rate, betas, number_types, sharding, engines)

@@ -7,7 +7,7 @@ veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_a
 from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
 from launcher.preflight.finding import of_hardware
 from launcher.preflight.subject import Subject
-from launcher.verl_config import GPUS, NODES, ROLLOUT, TENSOR
+from launcher.verl_config import ENGINE_GPUS, GPUS, NODES, TENSOR
 
 UNITS = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
@@ -17,7 +17,8 @@ def gpus(subject: Subject) -> Findings:
     """P1: the GPUs exist; a run over several machines joins a Ray cluster."""
     if subject.loaded.preset.cluster.address:
         return
-    wanted, nodes = subject.gpus, subject.whole(NODES) or 1
+    own = subject.engine_gpus
+    wanted, nodes = subject.gpus + own, subject.whole(NODES) or 1
     if nodes > 1 and not subject.machine.assumed:
         message = f"the run requires {nodes} machines, but Ray is started only on this one: veRL fails"
         fix = "set trainer.nodes to 1, or set cluster.address to a Ray cluster"
@@ -29,24 +30,27 @@ def gpus(subject: Subject) -> Findings:
     found = gpu_count(there) if there else "no GPU"
     where = "the assumed machine has" if subject.machine.assumed else "this machine has"
     fix, change = "run it on a machine with a GPU; the preset toy-cpu needs none", {}
-    if there:
+    if own and there > own:
+        change = {"trainer.gpus": there - own}
+        fix = f"set trainer.gpus to {there - own}, with {gpu_count(own)} for the engine alone; or trainer.mode to sync"
+    elif own and there:
+        fix = "set trainer.mode to sync or colocate_async, which share the GPUs"
+    elif there:
         each = there // nodes or there
         change = {"trainer.gpus": each} if there >= nodes else {"trainer.nodes": 1, "trainer.gpus": each}
         fix = " and ".join(f"set {field} to {value}" for field, value in change.items())
-    message = f"the run requires {gpu_count(wanted)}, and {where} {found}"
+    engine = f" ({subject.gpus} to train, {own} for the engine alone)" if own else ""
+    message = f"the run requires {gpu_count(wanted)}{engine}, and {where} {found}"
     yield of_hardware.error("P1", message, fix, (GPUS, NODES), change or None)
 
 
 def engines_over_gpus(subject: Subject) -> Findings:
     """P2: the GPUs divide evenly into engines."""
-    sizes = [subject.whole(f"{ROLLOUT}.{name}_size") or 1 for name in ("data_parallel", "pipeline_model_parallel")]
-    tensor, total = subject.whole(TENSOR), subject.gpus
-    if tensor is None:
+    tensor, total, engine = subject.whole(TENSOR), subject.gpus, subject.engine_size
+    if tensor is None or total % engine == 0 or not subject.has_hybrid_engine:
         return
-    engine = tensor * sizes[0] * sizes[1]
-    if total % engine == 0:
-        return
-    better = [size for size in dividing(total, tensor) if total % (size * sizes[0] * sizes[1]) == 0] or [1]
+    others = engine // tensor
+    better = [size for size in dividing(total, tensor) if total % (size * others) == 0] or [1]
     message = (
         f"an engine spans {engine} GPUs, which does not divide the {total} GPUs of the run: veRL fails after loading "
         "the models"
@@ -62,19 +66,21 @@ def cpus(subject: Subject) -> Findings:
         return
     have = said if said is not None else subject.machine.cpus
     each = 3 if subject.at_least("0.7.0") else 1
+    own = subject.whole(ENGINE_GPUS) or 0 if subject.is_separate else 0
     workers = each * (subject.whole(GPUS) or 1)
     units = subject.whole(UNITS) if subject.is_v1 else 0
     if units is None:
         return
-    need = workers + 1 + units
+    need = workers + 2 * own + 1 + units  # veRL: `RolloutReplica.init_standalone` takes 2
     if have >= need:
         return
     storage = f"{units} for storage + " if units else ""
+    apart = f" + 2 x {gpu_count(own)} for engines" if own else ""
     queue = "its controller" if units else "the trainer"
     source = f"{RAY_CPUS} allows" if said is not None else "this machine has"
     message = (
-        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)} = {need} CPUs, and {source} {have}: "
-        "veRL would hang without a message"
+        f"Ray needs {storage}1 for {queue} + {each} x {gpu_count(workers // each)}{apart} = {need} CPUs, and {source} "
+        f"{have}: veRL would hang without a message"
     )
     fix = _room(units, need, have)
     change = {"cluster.cpus": need} if have >= 2 or said is not None else None

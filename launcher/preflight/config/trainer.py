@@ -7,9 +7,9 @@ from launcher.errors import UserError
 from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean
-from launcher.verl_config import BATCH, DATA, MINI, ROLLOUT, TRAINER
+from launcher.verl_config import DATA, TRAINER
 
-LOGGER, V1 = f"{TRAINER}.logger", f"{TRAINER}.v1"
+LOGGER = f"{TRAINER}.logger"
 STEPS, WARMUP = f"{TRAINER}.total_training_steps", f"{TRAINER}.critic_warmup"
 
 
@@ -53,32 +53,6 @@ def enough_samples(subject: Subject) -> Findings:
         yield error("P6", message, fix, [f"{DATA}.train_max_samples", f"{DATA}.train_batch_size"], change)
 
 
-def engine_apart(subject: Subject) -> Findings:
-    """ASYNC-1: a separate engine has GPUs and receives weights, and a batch is a whole number of updates (0.9)."""
-    if not subject.is_v1 or subject.get(f"{V1}.trainer_mode") != "separate_async":
-        return
-    step_key, backend_key = f"{V1}.separate_async.parameter_sync_step", f"{ROLLOUT}.checkpoint_engine.backend"
-    batch, mini, step = subject.whole(BATCH), subject.whole(MINI), subject.whole(step_key)
-    if batch is not None and mini is not None and step is not None and batch != mini * step:
-        message = (
-            f"batch is {batch}, and separate_async requires mini-batch {mini} x {step} updates ({step_key}) = "
-            f"{mini * step}"
-        )
-        fix = f"set data.train_batch_size to {mini * step}"
-        yield error("ASYNC-1", message, fix, [BATCH, MINI, step_key], {"data.train_batch_size": mini * step})
-    for name in ("nnodes", "n_gpus_per_node"):
-        if subject.whole(f"{ROLLOUT}.{name}") is None:
-            message = (
-                f"separate_async requires GPUs for the engine alone, but {ROLLOUT}.{name} is "
-                f"{subject.get(f'{ROLLOUT}.{name}')}"
-            )
-            fix = f"set {ROLLOUT}.{name} to 1, or set trainer.mode to sync"
-            yield error("ASYNC-1", message, fix, [f"{ROLLOUT}.{name}"])
-    if subject.get(backend_key) == "naive":
-        message = f"separate_async sends weights to other GPUs, which {backend_key} = naive does not support"
-        yield error("ASYNC-1", message, f"set {backend_key} to nccl, or set trainer.mode to sync", [backend_key])
-
-
 def thresholds(subject: Subject) -> Findings:
     """HEALTH-1: each key of `health` is a rule, a limit or an alert of ppo-tui; otherwise no run starts."""
     from launcher.health.alerting import check_health
@@ -89,4 +63,4 @@ def thresholds(subject: Subject) -> Findings:
         yield error("HEALTH-1", str(wrong), "correct it, or remove it", ["health"])
 
 
-RULES = (loggers, warmup, enough_samples, engine_apart, thresholds)
+RULES = (loggers, warmup, enough_samples, thresholds)

@@ -25,7 +25,7 @@ def types(subject: Subject) -> Findings:
     """P24: numbers are numbers, switches are true or false, blocks are blocks."""
     for key, setting in subject.settings.items():
         value = setting.value
-        if value is None or setting.source != "override" or not subject.is_fsdp:
+        if value is None or setting.source != "override" or not subject.knows_keys:
             continue  # a field's type was checked when the preset was read
         found, default = defaults.leaf(subject.defaults, key)
         if not found:

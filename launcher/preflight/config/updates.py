@@ -10,6 +10,7 @@ import math
 from launcher.preflight.config.base import Findings, dividing, error, info, multiples, one_of
 from launcher.preflight.subject import Subject
 from launcher.verl_config import (
+    ACTOR,
     BATCH,
     CRITIC,
     CRITIC_MICRO,
@@ -82,18 +83,19 @@ def _passes(subject: Subject, rule: str, key: str, field: str) -> Findings:
     wrong = next((share for share in cut if share % micro), None)
     if wrong is None:
         return
-    batch, n = subject.whole(BATCH) or 0, subject.whole(N) or 0
+    batch, n = subject.portion or 0, subject.whole(N) or 0
     filled = f", padded to {wrong * shares}," if wrong * shares != batch * n else ""
     gpus = f" over {shares} GPUs" if shares > 1 else ""
     better = dividing(math.gcd(*cut), micro)
     whose = "the log-probabilities'" if rule == "P8" else "the reference's"
-    message = f"{_share('batch', batch, n, 1)}{filled}{gpus} is not divisible by {whose} micro-batch {micro}"
+    what = "batch" if subject.updates_a_step == 1 else "mini-batch"
+    message = f"{_share(what, batch, n, 1)}{filled}{gpus} is not divisible by {whose} micro-batch {micro}"
     yield error(rule, message, f"set {key} to {one_of(better)}", [key, BATCH, N, GPUS], {field: better[0]})
 
 
 def _padded(subject: Subject) -> list[int]:
-    """Responses of a step after veRL has padded them: in the critic's warm-up, then after it."""
-    batch, n, mini = subject.whole(BATCH), subject.whole(N), subject.whole(MINI)
+    """Responses that the trainer takes at once after veRL has padded them: in the critic's warm-up, then after it."""
+    batch, n, mini = subject.portion, subject.whole(N), subject.whole(MINI)
     if batch is None or n is None or mini is None:
         return []
     if not subject.is_v1:
@@ -105,6 +107,21 @@ def _padded(subject: Subject) -> list[int]:
     if (subject.whole(f"{TRAINER}.critic_warmup") or 0) > 1:
         steps.insert(0, step)
     return [-(-batch * n // step) * step for step in steps]
+
+
+def same_micro(subject: Subject) -> Findings:
+    """RATIO-1: with one update a batch the ratio is exactly 1, if both passes have the same micro-batches."""
+    micro, other = subject.whole(MICRO), subject.whole(LOG_PROB)
+    once = subject.portion == subject.whole(MINI) and (subject.whole(f"{ACTOR}.ppo_epochs") or 1) == 1
+    bypass = subject.get("algorithm.rollout_correction.bypass_mode", False)
+    if subject.dynamic or bypass or not once or micro is None or other is None or micro == other:
+        return
+    message = (
+        f"{MICRO} is {micro} and {LOG_PROB} {other}: sums over different micro-batches differ in the last digits, so "
+        "the ratio of a first update is not exactly 1"
+    )
+    fix = f"set rollout.log_prob_micro_batch_size_per_gpu to {micro} to compare them"
+    yield info("RATIO-1", message, fix, [MICRO, LOG_PROB])
 
 
 def minis_in_batch(subject: Subject) -> Findings:
@@ -196,6 +213,7 @@ RULES = (
     micro_in_mini,
     log_probs_in_batch,
     reference_in_batch,
+    same_micro,
     minis_in_batch,
     fetches_in_batch,
     normalised_micro,

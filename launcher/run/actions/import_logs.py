@@ -1,7 +1,6 @@
 """Taking in runs made elsewhere: logs become run directories that are read like our own."""
 
 import dataclasses
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from launcher.preset.resolved import Resolved
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.events import EventLog
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, create
+from launcher.record.layout import RunDir, appearing
 from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import DiskSink, Monitor
@@ -82,12 +81,8 @@ def _continues(before: _Attempt, after: _Attempt) -> bool:
 
 
 def _import_run(group: list[_Attempt]) -> RunDir:
-    run = create(group[0].name)
-    try:
-        _fill(run, group)
-    except BaseException:
-        shutil.rmtree(run.path, ignore_errors=True)
-        raise
+    with appearing(group[0].name) as (run, hidden):
+        _fill(hidden, group)
     return run
 
 

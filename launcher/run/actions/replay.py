@@ -7,7 +7,7 @@ from launcher.console.diagnose import diagnose
 from launcher.preset.resolved import Resolved
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, create
+from launcher.record.layout import RunDir, appearing
 from launcher.run.actions.import_logs import stem
 from launcher.run.reading.recorded import settings_of
 from launcher.run.reading.source import chunks, log_file
@@ -22,25 +22,25 @@ def start(log: str, speed: float) -> RunDir:
     cause, settings = "finished", Resolved()
     if not file.file_logger:
         cause, settings = diagnose(chunks(file.path)).cause, settings_of(file.path)
-    run = create(f"replay-{stem(file.path)}")
-    attempt = run.add_attempt()
-    player = [sys.executable, "-m", "launcher.run.actions.player", str(file.path.absolute()), str(speed)]
-    launch = Launch(
-        argv=[*player, str(_EXIT_CODES.get(cause, 1))],
-        env={"VERL_FILE_LOGGER_PATH": str(attempt.metrics)},
-        unset=[],
-        keys={},
-    )
-    now = time.time()
-    info = RunInfo(
-        run.id,
-        f"replay of {stem(file.path)}",
-        now,
-        preset=settings.preset,
-        preset_notes=settings.notes,
-        replay_of=str(file.path),
-    )
-    info.write(run.run_yaml)
-    write_launch(run, attempt, launch, created=now, run_created=now)
+    with appearing(f"replay-{stem(file.path)}") as (run, hidden):
+        attempt = hidden.add_attempt()
+        player = [sys.executable, "-m", "launcher.run.actions.player", str(file.path.absolute()), str(speed)]
+        launch = Launch(
+            argv=[*player, str(_EXIT_CODES.get(cause, 1))],
+            env={"VERL_FILE_LOGGER_PATH": str(run.attempt(attempt.number).metrics)},
+            unset=[],
+            keys={},
+        )
+        now = time.time()
+        info = RunInfo(
+            run.id,
+            f"replay of {stem(file.path)}",
+            now,
+            preset=settings.preset,
+            preset_notes=settings.notes,
+            replay_of=str(file.path),
+        )
+        info.write(hidden.run_yaml)
+        write_launch(hidden, attempt, launch, created=now, run_created=now, cwd=run.path)
     spawn_supervisor(run)
     return run

@@ -11,11 +11,10 @@ from launcher.preset.files import restore
 from launcher.record import control
 from launcher.record.events import Action, EventLog
 from launcher.record.layout import RunDir
-from launcher.record.state import RunState, current
-from launcher.run.actions.catch_up import catch_up
+from launcher.record.state import RunState
 from launcher.run.actions.start import Narrate, build_launch, note_force, silent
 from launcher.run.reading.checkpoints import checkpoint
-from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+from launcher.run.supervisor.spawn import ended, spawn_supervisor, write_launch
 
 
 def resume(
@@ -38,14 +37,12 @@ def resume(
 def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | None, *, force: bool) -> RunDir:
     from launcher.preflight.gate import admit
 
-    state = current(run)
+    state = ended(run)
     if state.going:
         raise UserError(f"run {run.id} is still running (state: {state.state}); stop it first")
     if state.state == "imported":
         raise UserError(f"run {run.id} was imported and has no checkpoint to resume from")
     step, folder = checkpoint(run, step)
-    if state.state == "lost" and (last := run.last_attempt()):
-        catch_up(last)
     info = run.read_info()
     if info.preset is None or info.from_log:
         raise UserError(f"run {run.id} was not started from a preset and cannot be resumed")

@@ -36,11 +36,11 @@ def excess(keep: Keep) -> list[Excess]:
     states = {run.id: current(run, checks=False) for run in runs}
     over = runs[keep.runs :] if keep.runs is not None else []
     gone = [run for run in reversed(over) if _may_go(run, states[run.id])]
-    found = [Excess(run, size(run)) for run in gone]
+    found = [Excess(run, size(run.path)) for run in gone]
     if keep.checkpoints is None:
         return found
     left = [run for run in reversed(runs) if run not in gone]
-    saved = [(run, path, size(RunDir(path))) for run in left for path in _checkpoints(run)]
+    saved = [(run, path, size(path)) for run in left for path in _checkpoints(run)]
     surplus = sum(count for *_, count in saved) - keep.checkpoints
     for run, path, count in saved:
         if surplus <= 0:

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from launcher.preset.files import LoadedPreset, with_settings
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.record.events import Action, EventLog
 from launcher.record.info import Preflight, RunInfo
-from launcher.record.layout import AttemptDir, RunDir, create
+from launcher.record.layout import AttemptDir, RunDir, appearing
 from launcher.run.actions.relaunch import note_origin, origin
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
@@ -52,10 +51,9 @@ def start(
         toy.ensure_for(loaded.preset.model.path, env.python, narrate)
 
     preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
-    run = create(loaded.name)
-    try:
-        attempt = run.add_attempt()
-        launch = build_launch(loaded, env, run, attempt, resume_from=resume_from)
+    with appearing(loaded.name) as (run, hidden):
+        attempt = hidden.add_attempt()
+        launch = build_launch(loaded, env, run, run.attempt(attempt.number), resume_from=resume_from)
         now = time.time()
         after_run = origin(after, loaded.snapshot()) if after else None
         info = RunInfo(
@@ -68,20 +66,17 @@ def start(
             argv=tuple(launch.argv),
             on_cpu=launch.keys.get("trainer.device") == "cpu",
             env=launch.env,
-            cwd=str(run.path),
+            cwd=launch.cwd or str(run.path),
             versions={"ppo-tui": metadata.version("ppo-tui"), "python": env.python_version} | env.packages,
             host={"name": socket.gethostname(), "system": platform.platform(), "cpus": os.cpu_count()},
             preflight=preflight,
             after=after_run,
         )
-        info.write(run.run_yaml)
-        write_launch(run, attempt, launch, created=now, run_created=now, resume_step=None)
-        note_force(run, preflight)
+        info.write(hidden.run_yaml)
+        write_launch(hidden, attempt, launch, created=now, run_created=now, cwd=run.path)
+        note_force(hidden, preflight)
         if after_run is not None:
-            note_origin(run, after_run)
-    except BaseException:
-        shutil.rmtree(run.path, ignore_errors=True)
-        raise
+            note_origin(hidden, after_run)
     spawn_supervisor(run)
     return run
 

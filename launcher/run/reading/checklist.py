@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from launcher.errors import UserError
+from launcher.files import read_json
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
+from launcher.preflight.models import folder_of
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir
@@ -15,6 +17,7 @@ from launcher.run.reading.monitor import Monitor, Sink
 from launcher.run.reading.recorded import LogClock, read_attempt
 from launcher.run.reading.source import LogFile, records
 from launcher.run.reading.steps import earlier_steps
+from launcher.verl_config import MODEL_PATH
 
 _MEMORY_SIZES = ("gpu_total_gb", "host_total_gb")
 
@@ -31,9 +34,21 @@ def checklist_maker(
             gpu_total_gb=sizes.get("gpu_total_gb"),
             host_total_gb=sizes.get("host_total_gb"),
             clock=clock,
+            vocabulary=_vocabulary(keys),
         )
 
     return make
+
+
+def _vocabulary(keys: Mapping[str, Any]) -> int | None:
+    """Tokens that the policy chooses from, by the configuration of its model; None where that is not at hand."""
+    path = keys.get(MODEL_PATH)
+    try:
+        folder = folder_of(path) if isinstance(path, str) else None
+    except OSError:  # no name of a file
+        folder = None
+    size = read_json(folder / "config.json").get("vocab_size") if folder else None
+    return size if type(size) is int and size > 1 else None
 
 
 def machine_sizes(sampler: Sampler) -> dict[str, float]:

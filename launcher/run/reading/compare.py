@@ -26,7 +26,8 @@ _NONE = "–"
 _VERSIONS = "versions."
 _STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
 _TOKENS = "perf/total_num_tokens"
-_KEYS = frozenset((*names.SCORE, *names.KL, *names.ENTROPY, *names.THROUGHPUT, *_STEP_SECONDS, _TOKENS))
+_DRIFTS = (*names.KL, *names.STALENESS, *names.PPO_KL, *names.CLIPPED)
+_KEYS = frozenset((*names.SCORE, *_DRIFTS, *names.ENTROPY, *names.THROUGHPUT, *_STEP_SECONDS, _TOKENS))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from launcher.console.diagnose import diagnose, errors_so_far
 from launcher.console.diagnosis import Diagnosis
+from launcher.console.endings import LOST
 from launcher.format import SHORT_ID
 from launcher.preset.remedy import Remedy, configuration, remedy
 from launcher.record.attempt import Exit
@@ -33,15 +34,21 @@ class Explanation:
     remedies: tuple[Remedy | None, ...] = ()
 
 
-def outcome(attempt: AttemptDir, record: Exit) -> Outcome:
-    """The outcome of an attempt with this exit record.
+def outcome(attempt: AttemptDir, record: Exit, steps_total: int | None = None) -> Outcome:
+    """The outcome of an attempt with this exit record; the console tells it where nobody saw the exit code.
 
     A stop that was asked for is never a failure, but what had gone wrong before it is still told.
     """
     if record.code == 0:
         return Outcome("finished", "finished")
     asked = record.requested_by
-    found = diagnose(chunks(attempt.console), exit_code=record.code, requested_by=asked)
+    found = diagnose(
+        chunks(attempt.console), exit_code=record.code, requested_by=asked, alive=False, steps_total=steps_total
+    )
+    if record.code is None and not asked and found.cause == "finished":
+        return Outcome("finished", "finished")
+    if record.code is None and not asked and found.title == LOST:
+        return Outcome("lost", found.cause, found.title)
     if found.cause == "stopped" or (asked and found.cause in ("finished", "unknown")):
         return Outcome("stopped", "stopped")  # asked for, or SIGTERM from somebody else
     return Outcome("stopped" if asked else "failed", found.cause, found.title)

@@ -15,18 +15,20 @@ from launcher.files import Appender
 from launcher.health.checklist import Checklist
 from launcher.metrics.merge import Merger
 from launcher.metrics.records import StepRecord, parse_record
+from launcher.metrics.timing import ROLLOUT
 from launcher.record.events import EventLog, LevelChange, PhaseChange
 from launcher.record.layout import AttemptDir
 from launcher.record.levels import Level
 from launcher.record.state import Rollout, RunState
 
-RECENT = 20  # steps whose median duration carries the ETA
+RECENT = 20  # steps whose durations carry the ETA
+_PAUSE = 10  # times the median: longer is a pause, not the pace
 
 _ERRORS = 1000  # lines before the first step that a checklist made anew is shown; a console may scream
 
 # veRL prints no marker inside a step; what its phases took is in the figures of the steps before.
 _TIMINGS = {
-    "rollout": ("timing_s/gen",),
+    "rollout": tuple(f"timing_s/{name}" for name in ROLLOUT),
     "reward": ("timing_s/reward",),
     "update": ("timing_s/update_critic", "timing_s/update_actor"),
     "validate": ("timing_s/testing",),
@@ -170,10 +172,15 @@ class Monitor:
 
     @property
     def eta(self) -> float | None:
-        """Seconds that the rest of the run takes at the recent pace."""
+        """Seconds that the rest of the run takes at the recent pace.
+
+        The pace is the mean and not the median: validations, checkpoints and groups that are generated again
+        (DAPO) make single steps long, and the rest of the run has such steps, too.
+        """
         if self.step_seconds is None or self.total is None or self.step is None:
             return None
-        return max(0, self.total - self.step) * self.step_seconds
+        pace = statistics.fmean(min(seconds, _PAUSE * self.step_seconds) for seconds in self._durations)
+        return max(0, self.total - self.step) * pace
 
     def state(self, known: RunState, now: float) -> RunState:
         """What is `known` of the run, with all that the monitor tells."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from launcher.record.process import ProcessId, session_members
+from launcher.record.process import ProcessId, run_members
 
 PATIENCE = 6.0  # seconds between SIGTERM and SIGKILL; veRL 0.9.1 on a GPU needs 4 to 5.5
 
@@ -33,8 +33,28 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, console: Path)
         )
 
 
-def stop(driver: ProcessId, patience: float = PATIENCE) -> list[str]:
-    """Ends the driver and all processes of its session; returns what is left (nothing, as it should be).
+class Driver:
+    """The driver of an attempt: a child of this process, or one that an earlier supervisor started."""
+
+    def __init__(self, id: ProcessId, process: "subprocess.Popen[bytes] | None" = None) -> None:
+        self.id, self._process = id, process
+
+    def running(self) -> bool:
+        """Whether it runs; a child that has ended is reaped."""
+        return self.id.alive() if self._process is None else self._process.poll() is None
+
+    def terminate(self) -> None:
+        """Sends SIGTERM."""
+        with contextlib.suppress(OSError):
+            os.kill(self.id.pid, signal.SIGTERM)
+
+    def status(self) -> tuple[int | None, str | None]:
+        """Exit code and signal of one that has ended, as `exit_status`; only a parent is told them."""
+        return (None, None) if self._process is None else exit_status(self._process.wait())
+
+
+def stop(driver: ProcessId, run: str = "", patience: float = PATIENCE) -> list[str]:
+    """Ends the driver and all processes of its run; returns what is left (nothing, as it should be).
 
     SIGTERM to the driver lets Ray and vLLM unwind; what lives after `patience` seconds gets SIGKILL.
     SIGINT would not do: a driver started in the background may ignore it.
@@ -42,36 +62,37 @@ def stop(driver: ProcessId, patience: float = PATIENCE) -> list[str]:
     if driver.alive():
         with contextlib.suppress(OSError):
             os.kill(driver.pid, signal.SIGTERM)
-        if wait_gone(driver, patience):
+        if wait_gone(driver, run, patience):
             return []
-    return sweep(driver)
+    return sweep(driver, run)
 
 
-def sweep(driver: ProcessId, patience: float = 3.0) -> list[str]:
-    """Kills what an ended driver left in its session; returns the command lines of what would not die."""
-    kill_session(driver)
-    wait_gone(driver, patience)
+def sweep(driver: ProcessId, run: str = "", patience: float = 3.0) -> list[str]:
+    """Kills what an ended driver left; returns pids and names of what would not die."""
+    deadline = time.monotonic() + patience
+    while kill(driver, run) and time.monotonic() < deadline:  # a process may start another one
+        time.sleep(0.1)
     left = []
-    for process in session_members(driver):
+    for process in run_members(driver, run):
         with contextlib.suppress(Exception):
             left.append(f"{process.pid} {process.name()}")
     return left
 
 
-def kill_session(leader: ProcessId, number: int = signal.SIGKILL) -> int:
-    """Sends a signal to every process of the session; returns how many got it."""
+def kill(driver: ProcessId, run: str = "") -> int:
+    """Sends SIGKILL to every process of the run, those of the session first; returns how many got it."""
     sent = 0
-    for process in session_members(leader):
+    for process in run_members(driver, run):
         with contextlib.suppress(psutil.Error):
-            process.send_signal(number)
+            process.kill()
             sent += 1
     return sent
 
 
-def wait_gone(driver: ProcessId, patience: float) -> bool:
-    """Waits until no process of the session is left."""
+def wait_gone(driver: ProcessId, run: str, patience: float) -> bool:
+    """Waits until no process of the run is left."""
     deadline = time.monotonic() + patience
-    while session_members(driver):
+    while any(True for _ in run_members(driver, run)):
         if time.monotonic() >= deadline:
             return False
         time.sleep(0.1)

@@ -1,35 +1,41 @@
 """The detached process beside a run: starts veRL, watches it, writes the truth down.
 
-`python -m launcher.run.supervisor RUN_DIR` works on the newest attempt. It holds no screen, survives the terminal,
-and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
+`python -m launcher.run.supervisor RUN_DIR` starts the newest attempt; with `--adopt` it takes over one whose supervisor
+was killed. It holds no screen, survives the terminal, and is the only writer of state.json, events.jsonl, gpu.jsonl
+and steps.jsonl. It stands in the run's folder and calls it `.`: a folder that is moved takes its supervisor along.
 """
 
 import contextlib
+import errno
 import os
 import signal
-import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from launcher.errors import UserError
-from launcher.gpu import Sampler, visible
+from launcher.gpu import visible
 from launcher.health.alerting import AlertSettings
 from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.events import Action, Alert, DriverExit, EventLog, LevelChange, Note, StateChange, read_events
 from launcher.record.layout import RunDir
-from launcher.record.process import ProcessId, session_members
-from launcher.record.state import RunState, StateFile
-from launcher.run.reading.checklist import checklist_maker, machine_sizes
+from launcher.record.process import ATTEMPT, RUN, ProcessId
+from launcher.record.state import RunState, StateFile, current, stored
+from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
 from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
+from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.disk import MachineLog, Reserve
+from launcher.run.supervisor.retry import retry, wait_before_retry
+from launcher.run.supervisor.sampling import Sampling
+from launcher.run.supervisor.spawn import PATIENCE, orphaned
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
@@ -40,80 +46,110 @@ _GONE = 6  # looks in a row without the run's folder, after which it was removed
 class Supervisor:
     """One attempt of one run, from the start of the driver to its exit record."""
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, run: RunDir, before: RunState | None = None) -> None:
+        """`before` is the last state that a supervisor wrote whose attempt this one takes over."""
         attempt = run.last_attempt()
         if attempt is None:
             raise FileNotFoundError(f"no attempt in {run.attempts}")
-        self.run, self.attempt = run, attempt
+        self.run, self.attempt, self.before = run, attempt, before
         self.launch = attempt.read_launch()
         self.events = EventLog(run.events, patient=True)
         info = run.read_info()
+        self.id = info.id or run.id  # as `RunDir.read_id`
         alerts = AlertSettings.read(info.health)
-        self.name = info.name
+        self.name, self.retries = info.name, alerts.retry
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
-        self.sampler = Sampler(visible({**os.environ, **self.launch.env}))
-        self.machine = MachineLog(run.machine)
+        self.faulty = False
+        devices = visible({**os.environ, **self.launch.env})
+        self.sampling = Sampling(MachineLog(run.machine), attempt.ray, devices, self._guard)
         self.reserve = Reserve(run.path / ".room", self._gone)
         keys = self.launch.keys
         # a replayed log tells of another machine's memory
-        sizes = {} if info.replay_of else machine_sizes(self.sampler)
-        self.sink = DiskSink(attempt, self.events, self._alert, patient=True)
-        file_logger = "file" in str(keys.get("trainer.logger", ""))
-        self.monitor = Monitor(self.sink, checklist_maker(info, sizes, clock=True), keys, file_logger=file_logger)
+        sizes = {} if info.replay_of else self.sampling.sizes()
+        self.past = CatchingUp(run, attempt, self.events, self._alert) if before else None
+        self.sink = self.past or DiskSink(attempt, self.events, self._alert, patient=True)
+        self.monitor = Monitor(
+            self.sink,
+            checklist_maker(info, sizes, clock=True),
+            keys,
+            file_logger="file" in str(keys.get("trainer.logger", "")),
+            clock=self.past.date if self.past else None,
+        )
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
-        self.process: subprocess.Popen[bytes] | None = None
-        self.driver: ProcessId | None = None
-        self.state = "queued"
+        self.driver: driver.Driver | None = None
+        self.state = before.state if before else "queued"
         self.exit: Exit | None = None
         self.requested_by: str | None = None
         self.stopping_since: float | None = None  # by a clock that nobody sets
         self.terminated = False  # by SIGTERM
         self.behind = False  # more was printed than is read at once
         self.missed = 0  # looks in a row that did not find the run's folder
-        self.pids: list[int] = []
-        self.faulty = False
+        self.hung = False  # that sampling hangs was told
+        self.late = False  # the driver had ended before this supervisor came
 
     def supervise(self) -> None:
         """Runs the attempt to its end."""
-        self._enter("starting")
-        if self._spawn():
-            self._guard(self._recall, time.time())
-            while self.process is not None and self.process.poll() is None and not self._gone():
+        if self._take_over() if self.before else self._spawn():
+            self._guard(self._recall)
+            while self.driver is not None and self.driver.running() and not self._gone():
                 self._look(time.time())
                 if not self.behind:
                     time.sleep(TICK)
             self._finish()
-        self.sampler.close()
 
     def stop(self, by: str) -> bool:
-        """Asks the driver to end; `_look` kills its session when it takes too long.
+        """Asks the driver to end; `_look` kills all of the run when it takes too long.
 
         False when it is ending already, or has ended by itself: that end must not pass for a stop.
         """
-        if self.stopping_since is not None or self.process is None or self.process.poll() is not None:
+        if self.stopping_since is not None or self.driver is None or not self.driver.running():
             return False
         self.requested_by, self.stopping_since = by, time.monotonic()
-        self.process.terminate()
+        self.driver.terminate()
         self._enter("stopping")
         return True
 
     def _spawn(self) -> bool:
         """Starts the driver; a command that cannot be started ends the run as failed."""
-        env = {**os.environ, **self.launch.env, "PPO_TUI_RUN": self.run.id}
+        self._enter("starting")
+        env = {**os.environ, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
         for name in self.launch.unset:
             env.pop(name, None)
         try:
-            self.process = driver.spawn(self.launch.argv, env, Path(self.launch.cwd), self.attempt.console)
+            process = driver.spawn(self.launch.argv, env, Path(self.launch.cwd), self.attempt.console)
         except OSError as error:
             text = f"ppo-tui: cannot start the driver: {error}\n"
             self.reserve.retry(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
-        self.driver = ProcessId.of(self.process.pid) or ProcessId(self.process.pid, time.time())
-        self._write()
+        self._follow(driver.Driver(ProcessId.of(process.pid) or ProcessId(process.pid, time.time()), process))
         return True
+
+    def _take_over(self) -> bool:
+        """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
+        assert self.before is not None
+        found = driver_of(self.before, self.id, self.attempt)
+        if found is None and not self.attempt.console.exists():
+            self._end(None, None, Outcome("failed", None, "the supervisor was killed before it started the driver"))
+            return False
+        self._follow(driver.Driver(found or ProcessId(0, boot="none")))
+        self.late = not (self.driver and self.driver.running())
+        goes = "has ended" if self.late else "continues"
+        self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
+        if self.state == "stopping":  # it was asked to, and its supervisor was killed meanwhile
+            self.requested_by, self.stopping_since = who_asked(self.run), time.monotonic()
+            if self.driver and not self.late:
+                self.driver.terminate()
+        if self.late:  # a stop of what the driver had left behind
+            self._guard(self._obey)
+        return True
+
+    def _follow(self, found: driver.Driver) -> None:
+        self.driver = found
+        self.sampling.watch(found.id, self.id)
+        self._write()
 
     def _recall(self, _: float) -> None:
         """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
@@ -123,15 +159,14 @@ class Supervisor:
                 self._mute(event.what.verb, event.what.rule)
 
     def _look(self, now: float) -> None:
-        self._guard(self._obey, now)
-        self._guard(self._read, now)
-        if self.machine.due():
-            self._guard(self._sample, now)
-        if self.state == "starting" and self.monitor.step is not None:
+        self._guard(self._obey)
+        self._guard(self._read)
+        self._guard(self._judge_machine)
+        if self.state == "starting" and self.monitor.step is not None and not self._catching_up:
             self._enter("running")
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
-            driver.kill_session(self.driver)
+            driver.kill(self.driver.id, self.id)
         self._write()
 
     def _obey(self, now: float) -> None:
@@ -139,20 +174,24 @@ class Supervisor:
             self.stop("SIGTERM to the supervisor")
         for request in control.take(self.run):
             self.events.add(Action(request.verb, request.by, request.rule), now)
-            if request.verb == "stop":
+            if request.verb == "stop" and self.late:
+                self.requested_by = request.by
+            elif request.verb == "stop":
                 self.stop(request.by)
             else:
                 self._mute(request.verb, request.rule)
 
     def _gone(self) -> bool:
-        """Whether the run was removed: then nobody could watch or stop it any more."""
+        """Whether the run's folder was removed: then nobody could watch or stop it any more.
+
+        Asked is the folder in which we stand, whatever it is called now and whatever is left in it.
+        """
         try:
-            Path("run.yaml").stat()  # where we stand: a folder that was moved is still the run
+            Path.cwd().stat()
             self.missed = 0
-        except FileNotFoundError:
-            self.missed += 1
-        except OSError:  # a network disk that is away for a while
-            pass
+        except OSError as error:
+            # others are those of a network disk that is away for a while
+            self.missed += error.errno in (errno.ENOENT, errno.ESTALE)
         return self.missed > _GONE
 
     def _mute(self, verb: str, rule: str | None) -> None:
@@ -160,8 +199,9 @@ class Supervisor:
             with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
                 self.monitor.mute(str(rule), verb == "mute")
 
-    def _guard(self, part: Callable[[float], object], now: float) -> None:
+    def _guard(self, part: Callable[[float], object]) -> None:
         """Reading and judging must never harm the run: a mistake in them is noted, supervision goes on."""
+        now = time.time()
         try:
             part(now)
         except Exception as error:
@@ -170,27 +210,33 @@ class Supervisor:
                 with contextlib.suppress(OSError):
                     traceback.print_exc()
                 text = f"ppo-tui failed while reading the run ({error!r}); figures may be missing"
-                self.events.add(Note(f"{text}; see {self.run.supervisor_log}"), now)
+                self.events.add(Note(f"{text}; see {self.run.supervisor_log.absolute()}"), now)
+
+    @property
+    def _catching_up(self) -> bool:
+        return self.past is not None and self.past.until is None
 
     def _read(self, now: float) -> None:
         """Takes in what was printed and logged since the last look.
 
         Of a process that prints without end only a part, or a stop would not be heard.
         """
-        self.behind = False
+        now = self.past.since if self.past and self._catching_up else now
         for _ in range(_AT_ONCE):
             chunk, lines = self.console.read(), self.metrics.read()
             self.behind = bool(chunk or lines)
-            if not self.behind:
-                break
             if chunk:
                 self.monitor.feed_console(chunk, now)
             self.monitor.feed_file(lines, now)
-        for record in self.monitor.collect(now):
-            levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
-            reason = self.stop_rule.due(levels, record.step)
-            if reason and self.stop(reason):
-                self.events.add(Action("stop", reason, step=record.step), now)
+            for record in self.monitor.collect(now):
+                levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
+                reason = self.stop_rule.due(levels, record.step)
+                if reason and self.stop(reason):
+                    self.events.add(Action("stop", reason, step=record.step), now)
+            if not self.behind:
+                break
+        if self.past and self._catching_up and not self.behind:
+            self.past.until = time.time()
 
     def _alert(self, change: LevelChange, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the user's command hears of it."""
@@ -198,52 +244,86 @@ class Supervisor:
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _tell(self, event: dict[str, object]) -> None:
-        self.alert_command.send({"run": self.run.id, "name": self.name, "dir": str(self.run.path), **event})
+        with contextlib.suppress(OSError):  # the folder was removed
+            self.alert_command.send({"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event})
 
-    def _sample(self, now: float) -> None:
-        # finding them scans /proc, which is dear on a machine full of processes
-        if self.driver is not None and int(now) % 10 == 0:
-            self.pids = [process.pid for process in session_members(self.driver)]
-        sample = self.sampler.sample(self.pids, self.driver.pid if self.driver else None)
-        self.machine.add(sample)
-        gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
-        fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
-        self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
+    def _judge_machine(self, now: float) -> None:
+        if self.sampling.hangs and not self.hung:
+            self.hung = True
+            self.events.add(Note("no samples of the machine for a minute: NVML or the disk does not answer"), now)
+        sample = None if self._catching_up else self.sampling.take()
+        if sample is not None:
+            gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
+            fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
+            self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
 
     def _finish(self) -> None:
-        """The driver ended, or the run was removed: clear its session, read the rest, write the exit down."""
-        assert self.process is not None and self.driver is not None
-        if self.process.poll() is None:
-            driver.stop(self.driver)
-            self.process.wait()
-        left = [] if driver.wait_gone(self.driver, 2.0) else driver.sweep(self.driver)
+        """The driver ended, or the run was removed: clear what it left, read the rest, write the exit down."""
+        assert self.driver is not None
+        if self.driver.running():
+            driver.stop(self.driver.id, self.id)
+        status = self.driver.status()
+        left = [] if driver.wait_gone(self.driver.id, self.id, 2.0) else driver.sweep(self.driver.id, self.id)
         if left:
             self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
-        self._guard(self._read, time.time())
+        self._guard(self._read)
         while self.behind and not self._gone():
             self._write()
-            self._guard(self._read, time.time())
-        self._guard(self.monitor.close, time.time())
-        self.machine.add(self.sampler.sample(session=self.driver.pid))  # shows that the memory came back
-        self._end(*driver.exit_status(self.process.returncode))
+            self._guard(self._read)
+        self._guard(self.monitor.close)
+        self.sampling.close()
+        self._end(*status)
 
-    def _end(self, code: int, name: str | None) -> None:
-        self.exit = record = Exit(code, name, self.requested_by, time.time())
-        self.reserve.retry(lambda: record.write(self.attempt.exit))
-        self.monitor.checklist.ended(code)
+    def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
+        record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
+        self.exit = record
+        self.reserve.retry(lambda: self._record(record))
+        self.monitor.checklist.ended(record.code)
         self.events.add(DriverExit.of(record))
-        ended = Outcome(record.state)
-        with contextlib.suppress(UserError):  # a log that cannot be read
-            ended = outcome(self.attempt, record)
+        if ended is None:
+            ended = Outcome(record.state)
+            with contextlib.suppress(UserError):  # a log that cannot be read
+                ended = outcome(self.attempt, record, self.monitor.total)
         self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
         self.reserve.retry(lambda: self._replace_state(ended))
         if ended.state == "failed":
-            self._tell({"kind": "exit", "t": record.t, "code": code, "error": ended.error})
+            self._tell({"kind": "exit", "t": record.t, "code": record.code, "error": ended.error})
         self.alert_command.close()
         for waiting in (self.sink, self.events):
             self.reserve.retry(waiting.flush)
         self.reserve.release()
+        if ended.state == "failed":
+            self._guard(lambda _: self._retry(ended.cause))
+
+    def _retry(self, cause: str | None) -> None:
+        """Continues the run after a while, unless somebody cancels that, continues it himself or removes it."""
+        seconds = wait_before_retry(self.run, self.retries, cause, self.monitor.step)
+        if seconds is None:
+            return
+        self.events.add(Note(f"the run continues from its newest checkpoint in {seconds:.0f} s ({cause})"))
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(TICK)
+            last = self.run.last_attempt()
+            if self._gone() or last is None or last.number != self.attempt.number:
+                return
+            if self.terminated or any(request.verb == "stop" for request in control.take(self.run)):
+                self.events.add(Note("the retry was cancelled"))
+                return
+        self.events.add(Action("retry", f"retry after {cause}", step=self.monitor.step))
+        retry(self.run, Path.cwd())
+
+    def _ended_at(self) -> float:
+        """Now; of a driver that had ended before we came, its last sign."""
+        with contextlib.suppress(OSError):
+            if self.late:
+                return self.attempt.console.stat().st_mtime
+        return time.time()
+
+    def _record(self, record: Exit) -> None:
+        self.attempt.path.mkdir(parents=True, exist_ok=True)  # it may have been removed, with the console
+        record.write(self.attempt.exit)
 
     def _enter(self, state: str) -> None:
         self.events.add(StateChange(self.state, state))
@@ -255,13 +335,17 @@ class Supervisor:
             self._replace_state(Outcome(self.state))
 
     def _replace_state(self, outcome: Outcome) -> None:
+        known = self.driver.id if self.driver else None
+        if self.before and self._catching_up and self.exit is None:  # figures that are behind are not shown
+            self.state_file.write(replace(self.before, state=self.state, supervisor=_ME, driver=known))
+            return
         state = RunState(
             outcome.state,
             attempt=self.attempt.number,
             created=self.launch.run_created,
             started=self.launch.created,
             supervisor=_ME,
-            driver=self.driver,
+            driver=known,
             exit=self.exit,
             error=outcome.error,
             cause=outcome.cause,
@@ -274,12 +358,19 @@ _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())
 
 def main() -> None:
     """Supervises the newest attempt of the run directory named on the command line."""
-    run = RunDir(Path(sys.argv[1]).absolute())
-    os.chdir(run.path)
+    folder, adopting = Path(sys.argv[1]).absolute(), "--adopt" in sys.argv
+    os.chdir(folder)
+    run = RunDir(Path(), folder.name)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    alone = control.supervise_alone(run, 0 if adopting else PATIENCE / 2)
+    before = stored(run)
+    # without locks nobody knows whether there is another supervisor: a run is started, but none is taken over
+    wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
+    if alone is False or before is None or not wanted:
+        return
     try:
-        supervisor = Supervisor(run)
+        supervisor = Supervisor(run, before if adopting else None)
         # only noted: a handler runs in the middle of anything, such as writing state.json
         signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
         supervisor.supervise()

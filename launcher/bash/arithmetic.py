@@ -1,0 +1,204 @@
+"""`$(( ))`, `(( ))` and `let`: whole numbers as bash computes them."""
+
+import re
+from collections.abc import Callable, Mapping
+
+_TOKEN = re.compile(
+    r"\s*(0[xX][0-9a-fA-F]+|\d+#\w+|\d+|[A-Za-z_]\w*(?:\[[^\]]*\])?"
+    r"|\*\*|<<=|>>=|\+\+|--|&&|\|\||[-+*/%]=|==|!=|<=|>=|<<|>>|[-+*/%<>=!~?:(),&|^])"
+)
+_LEVELS: tuple[tuple[str, ...], ...] = (
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<", ">", "<=", ">="),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+_SET = ("=", "+=", "-=", "*=", "/=", "%=")
+_WORD = 1 << 64
+_DEEPEST = 40
+
+
+class NotANumber(Exception):
+    """Raised for what bash's arithmetic does not take, or this reader does not."""
+
+
+def wrapped(number: int) -> int:
+    """A number in the 64 bits that bash has."""
+    number %= _WORD
+    return number - _WORD if number >= _WORD // 2 else number
+
+
+def _divided(left: int, right: int) -> int:
+    if right == 0:
+        raise NotANumber("division by 0")
+    whole = abs(left) // abs(right)
+    return whole if (left < 0) == (right < 0) else -whole
+
+
+_DO: Mapping[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": _divided,
+    "%": lambda a, b: a - b * _divided(a, b),
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "<<": lambda a, b: a << (b % 64),
+    ">>": lambda a, b: a >> (b % 64),
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "&&": lambda a, b: bool(a) and bool(b),
+    "||": lambda a, b: bool(a) or bool(b),
+}
+
+
+class Arithmetic:
+    """One expression. `get` and `put` are the script's variables, which hold text."""
+
+    def __init__(self, text: str, get: Callable[[str], str], put: Callable[[str, str], None], depth: int = 0) -> None:
+        self._get, self._put, self._depth = get, put, depth
+        self._tokens, self._at = _tokens(text), 0
+
+    def value(self) -> int:
+        """What it comes to. Raises NotANumber."""
+        if not self._tokens:
+            return 0
+        found = self._comma()
+        if self._at < len(self._tokens):
+            raise NotANumber(self._tokens[self._at])
+        return found
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self, *wanted: str) -> str:
+        token = self._next()
+        if token and token in wanted:
+            self._at += 1
+            return token
+        return ""
+
+    def _comma(self) -> int:
+        found = self._choice()
+        while self._take(","):
+            found = self._choice()
+        return found
+
+    def _choice(self) -> int:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise NotANumber("too deep")
+        name = self._next()
+        after = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else ""
+        if (name[:1].isalpha() or name[:1] == "_") and after in _SET:
+            self._at += 2
+            found = self._choice()
+            if after != "=":
+                found = wrapped(int(_DO[after[0]](self._variable(name), found)))
+            self._put(name, str(found))
+        else:
+            found = self._binary(0)
+            if self._take("?"):
+                yes = self._choice()
+                if not self._take(":"):
+                    raise NotANumber("?")
+                no = self._choice()
+                found = yes if found else no
+        self._depth -= 1
+        return found
+
+    def _binary(self, level: int) -> int:
+        if level == len(_LEVELS):
+            return self._power()
+        found = self._binary(level + 1)
+        while sign := self._take(*_LEVELS[level]):
+            found = wrapped(int(_DO[sign](found, self._binary(level + 1))))
+        return found
+
+    def _power(self) -> int:
+        base = self._unary()
+        if self._take("**"):
+            exponent = self._power()
+            if not 0 <= exponent <= 1000:
+                raise NotANumber("**")
+            return wrapped(base**exponent)
+        return base
+
+    def _unary(self) -> int:
+        for sign, change in (("-", lambda a: -a), ("+", lambda a: a), ("!", lambda a: int(not a)), ("~", lambda a: ~a)):
+            if self._take(sign):
+                return int(change(self._unary()))
+        if step := self._take("++", "--"):
+            name = self._next()
+            self._at += 1
+            return self._stepped(name, step)
+        if self._take("("):
+            self._depth += 1
+            if self._depth > _DEEPEST:
+                raise NotANumber("too deep")
+            found = self._comma()
+            self._depth -= 1
+            if not self._take(")"):
+                raise NotANumber("(")
+            return found
+        token = self._next()
+        self._at += 1
+        if token[:1].isdigit():
+            return _number(token)
+        if not token or not (token[0].isalpha() or token[0] == "_"):
+            raise NotANumber(token or "end")
+        found = self._variable(token)
+        if step := self._take("++", "--"):
+            self._stepped(token, step)
+        return found
+
+    def _stepped(self, name: str, step: str) -> int:
+        found = self._variable(name) + (1 if step == "++" else -1)
+        self._put(name, str(found))
+        return found
+
+    def _variable(self, name: str) -> int:
+        if not name:
+            raise NotANumber("end")
+        text = self._get(name).strip()
+        if re.fullmatch(r"-?\d+", text):
+            return wrapped(-_number(text[1:]) if text[0] == "-" else _number(text))
+        return Arithmetic(text, self._get, self._put, self._depth + 5).value()
+
+
+def _tokens(text: str) -> list[str]:
+    found, at = [], 0
+    text = text.strip()
+    if len(text) > 2000:
+        raise NotANumber("too long")
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise NotANumber(text[at:])
+        found.append(match[1])
+        at = match.end()
+    return found
+
+
+def _number(text: str) -> int:
+    if len(text) > 25:
+        raise NotANumber(text)
+    try:
+        if "#" in text:
+            base, _, digits = text.partition("#")
+            return int(digits, int(base))
+        octal = len(text) > 1 and text[0] == "0" and text[1] not in "xX"
+        return int(text, 8 if octal else 0)
+    except ValueError:
+        raise NotANumber(text) from None

@@ -1,0 +1,116 @@
+"""Agent loops, tools and conversations: AGENT-1 to AGENT-4.
+
+veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `tool_agent_loop.py: ToolAgentLoop`,
+`tool_parser.py: ToolParser`. Which loop writes a response is said by the column `agent_name` of the data, else by
+`agent.default_agent_loop`; from 0.7 on `multi_turn.enable` decides nothing.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from launcher.preflight.config.base import Findings, error, info, warning
+from launcher.preflight.subject import Subject
+from launcher.text import clean, did_you_mean
+from launcher.verl_config import ENGINE, MODEL, ROLLOUT
+
+LOOP, LOOPS = f"{ROLLOUT}.agent.default_agent_loop", f"{ROLLOUT}.agent.agent_loop_config_path"
+MULTI_TURN = f"{ROLLOUT}.multi_turn"
+TOOLS = (f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.function_tool_path")
+FORMAT, ENABLED = f"{MULTI_TURN}.format", f"{MULTI_TURN}.enable"
+SINGLE, WITH_TOOLS = "single_turn_agent", "tool_agent"
+QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
+"""What each engine can turn the weights into, by `rollout.quantization`."""
+
+
+def loop(subject: Subject) -> Findings:
+    """AGENT-1: the agent loop has a known name, or one that its configuration file gives."""
+    name, known = subject.text(LOOP), subject.facts.names.get("agent_loops", [])
+    path = subject.get(LOOPS)
+    own = list(_named(Path(str(path)))) if path else []
+    if name is None or not known or name in known or name in own or (path and not own):
+        return
+    message = f"{LOOP}: veRL has no agent loop '{name}'{did_you_mean(name, [*known, *own])}"
+    where = f"{Path(str(path)).name} has none of that name" if path else f"no {LOOPS} is set that could register it"
+    if subject.get(f"{MODEL}.external_lib") and not path:
+        yield info("AGENT-1", f"{message}: {MODEL}.external_lib must register it", "", [LOOP])
+        return
+    fix = f"set rollout.agent_loop to one of {', '.join([*known, *own])}"
+    yield error("AGENT-1", f"{message}, and {where}: no response is written", fix, [LOOP, LOOPS])
+
+
+def tools(subject: Subject) -> Findings:
+    """AGENT-2: the agent loop with tools has tools, and the other one leaves them unused."""
+    given = [key for key in TOOLS if subject.get(key)]
+    if not subject.at_least("0.7.0"):
+        return
+    if subject.get(LOOP) == WITH_TOOLS and not given:
+        message = f"the agent loop {WITH_TOOLS} has no tools to offer: {' and '.join(TOOLS)} are not set"
+        yield warning("AGENT-2", message, "set rollout.tool_config_path", [LOOP, *TOOLS])
+
+
+def tool_file(subject: Subject) -> Findings:
+    """AGENT-3: the file of tools lists tools, each with its class."""
+    path = subject.get(TOOLS[0])
+    if not path or not Path(str(path)).is_file() or not subject.at_least("0.7.0"):
+        return  # FILE-1
+    found = _yaml(Path(str(path)))
+    listed = found.get("tools") if isinstance(found, dict) else None
+    if not isinstance(listed, list) or not listed:
+        message = f"{path} has no list 'tools': veRL fails when the agent workers start"
+        yield error(
+            "AGENT-3", message, "write `tools:` with a class_name, a config and a tool_schema for each", [TOOLS[0]]
+        )
+        return
+    for place, tool in enumerate(listed, 1):
+        block = tool if isinstance(tool, dict) else {}
+        settings = block.get("config")
+        missing = [name for name in ("class_name", "config") if name not in block]
+        missing += ["config.type"] if isinstance(settings, dict) and "type" not in settings else []
+        if missing:
+            message = f"{path}: tool {place} has no {' and no '.join(missing)}"
+            yield error(
+                "AGENT-3", message, f"add {' and '.join(missing)}; the type is native for a Python class", [TOOLS[0]]
+            )
+
+
+def tool_format(subject: Subject) -> Findings:
+    """AGENT-4: calls of tools are read in a known format."""
+    known, value = subject.facts.names.get("tool_formats", []), subject.text(FORMAT)
+    if subject.get(LOOP) == WITH_TOOLS and value is not None and known and value not in known:
+        message = f"{FORMAT}: veRL reads no tool calls of format '{value}'{did_you_mean(value, known)}"
+        yield error("AGENT-4", message, f"set rollout.tool_format to one of {', '.join(known)}", [FORMAT, LOOP])
+
+
+def quantization(subject: Subject) -> Findings:
+    """ENGINE-3: the engine can quantize its weights in the way that is asked for."""
+    key, engine = f"{ROLLOUT}.quantization", subject.text(ENGINE) or ""
+    value, known = subject.text(key), QUANTIZED.get(subject.text(ENGINE) or "")
+    if value is None or known is None or value in known or not subject.at_least("0.9.0"):
+        return
+    message = f"{engine} cannot quantize its weights to '{value}'{did_you_mean(value, known)}: veRL fails at its start"
+    yield error(
+        "ENGINE-3", message, f"set {key} to {' or '.join(known)}", [key, ENGINE], {"rollout.quantization": "fp8"}
+    )
+
+
+def _named(path: Path) -> Iterator[str]:
+    """The names of the agent loops in a configuration file; nothing where it cannot be read."""
+    found = _yaml(path)
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("name"), str):
+            yield clean(each["name"])
+
+
+def _yaml(path: Path) -> Any:
+    """What a YAML file holds; None where it is none."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
+    except (OSError, ValueError, YAMLError):
+        return None
+
+
+RULES = (loop, tools, tool_file, tool_format, quantization)

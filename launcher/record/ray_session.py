@@ -1,0 +1,46 @@
+"""ray.json of an attempt: the folder in which its Ray kept logs and sockets, which Ray leaves behind.
+
+A folder is that of a run when a process of the run is its head: it writes `gcs_server.out` there. A cluster that was
+there before is not. `inode` and `device` tell it from a later folder of the same path.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.record.json import Record
+
+_HEAD = re.compile(r"(/.+/session_[^/]+)/logs/gcs_server\.(?:out|err)")
+
+
+@dataclass(frozen=True, slots=True)
+class RaySession(Record):
+    """A folder of this machine."""
+
+    path: str
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, pids: Iterable[int]) -> "RaySession | None":
+        """The session whose head is one of these processes, told by the files that they have open."""
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                for file in Path(f"/proc/{pid}/fd").iterdir():
+                    with contextlib.suppress(OSError):
+                        if found := _HEAD.fullmatch(str(file.readlink())):
+                            status = Path(found[1]).stat()
+                            return cls(found[1], status.st_dev, status.st_ino)
+        return None
+
+    @property
+    def left(self) -> bool:
+        """Whether this very folder is there, and belongs to this user."""
+        try:
+            status = Path(self.path).lstat()
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino, status.st_uid) == (self.device, self.inode, os.getuid())

@@ -1,0 +1,244 @@
+"""Supervisors that are killed, frozen or moved: what the next one makes of the run."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from waiting import wait_for, wait_until
+
+from launcher.preset.translate import Launch
+from launcher.record.control import request
+from launcher.record.events import Note, StateChange, read_events
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, create
+from launcher.record.process import ProcessId, run_members, run_processes
+from launcher.record.ray_session import RaySession
+from launcher.record.state import RunState, current
+from launcher.run.actions.stop import stop
+from launcher.run.reading.diagnosis import diagnosis
+from launcher.run.reading.steps import steps
+from launcher.run.supervisor.spawn import adopt, kept, spawn_supervisor, write_launch
+
+pytestmark = pytest.mark.slow  # each starts supervisors and drivers
+
+# Prints step 1, the others when it is told, and ends when it is told; a grandchild leaves the session.
+DRIVER = """
+import pathlib, subprocess, sys, time
+def wait(name):
+    while not pathlib.Path(sys.argv[1], name).exists():
+        time.sleep(0.02)
+ignores = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", ignores], start_new_session=True)
+print("Total training steps: 5", flush=True)
+for step in range(1, 6):
+    loss = "nan" if step == 1 else 0.1
+    print(f"step:{step} - critic/score/mean:0.{step} - actor/entropy:0.5 - actor/pg_loss:{loss}", flush=True)
+    if step == 1:
+        wait("go")
+wait("end")
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
+    """A run that has printed its first step."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    run, now = create("x"), time.time()
+    RunInfo(run.id, "x", now).write(run.run_yaml)
+    launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
+    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    wait_for(run, lambda state: state.step == 1 and state.state == "running")
+    yield run
+    state = current(run)
+    for each in (state.supervisor, state.driver):
+        if each is not None and each.alive():
+            os.kill(each.pid, signal.SIGKILL)
+    for pid in run_processes(run.id):
+        os.kill(pid, signal.SIGKILL)
+
+
+def known(found: ProcessId | None) -> ProcessId:
+    assert found is not None
+    return found
+
+
+def kill(run: RunDir) -> None:
+    """Kills the supervisor, and waits until it is gone."""
+    supervisor = known(current(run).supervisor)
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_until(lambda: not supervisor.alive())
+
+
+def told(run: RunDir) -> Counter[str]:
+    return Counter(event.what.kind for event in read_events(run.events))
+
+
+def test_nothing_is_missed_and_nothing_told_twice_however_often_the_supervisor_is_killed(
+    run: RunDir, tmp_path: Path
+) -> None:
+    before, driver = told(run), known(current(run).driver)
+    assert before["health"], "step 1 raises a flag"
+    kill(run)
+    assert current(run).state == "lost" and diagnosis(run).cause == "running"
+    assert kept(run).state == "running" and known(current(run).driver).same(driver)
+    wait_for(run, lambda state: bool(state.flags))
+    assert told(run) - before == Counter(note=1)
+    kill(run)
+    (tmp_path / "go").touch()
+    wait_until(lambda: b"step:5" in run.attempt(1).console.read_bytes())
+    kept(run)
+    wait_for(run, lambda state: state.step == 5)
+    kill(run)
+    (tmp_path / "end").touch()
+    wait_until(lambda: not driver.alive())
+    kept(run)
+    state = wait_for(run, lambda state: not state.live and state.driver_alive is None)
+    assert (state.state, state.step, state.total) == ("finished", 5, 5), state.error
+    assert [record.step for _, record in steps(run)] == [1, 2, 3, 4, 5]
+    times = [record.t for _, record in steps(run)]
+    assert times == sorted(times) and times[0] > 1e9
+    states = [event.what.after for event in read_events(run.events) if isinstance(event.what, StateChange)]
+    assert states == ["starting", "running", "finished"]
+    assert run_processes(run.id) == []
+
+
+def test_of_many_that_adopt_a_run_one_wins(run: RunDir) -> None:
+    kill(run)
+    lost = current(run)
+    several = [threading.Thread(target=adopt, args=([(run, lost)],)) for _ in range(4)]
+    for each in several:
+        each.start()
+    for each in several:
+        each.join()
+    assert current(run).state == "running"
+    assert [e for e in read_events(run.events) if isinstance(e.what, Note)][1:] == []
+
+
+def test_a_stop_that_the_killed_supervisor_had_begun_is_carried_out(run: RunDir) -> None:
+    supervisor = known(current(run).supervisor)
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    request(run, "stop", by="somebody")
+    kill(run)
+    kept(run)
+    state = wait_for(run, lambda state: not state.live)
+    assert state.state == "stopped" and state.exit is not None and state.exit.requested_by == "somebody"
+
+
+def test_a_frozen_supervisor_is_killed_by_the_stop_which_says_so(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, ppo_tui: Callable[..., Any], tmp_path: Path
+) -> None:
+    driver = known(current(run).driver)
+    os.kill(known(current(run).supervisor).pid, signal.SIGSTOP)
+    monkeypatch.setattr("launcher.run.actions.stop.HEARD", 1.0)
+    said: list[str] = []
+    stop(run, by="test", narrate=said.append)
+    assert "did not respond; killed it and ended the driver" in said[0]
+    state = wait_for(run, lambda state: not state.live and state.driver_alive is None)
+    assert state.state == "stopped" and state.exit is not None and state.exit.requested_by == "test"
+    assert list(run_members(driver, run.id)) == []
+
+
+def test_a_driver_whose_supervisor_was_killed_before_it_was_written_down_is_found(run: RunDir) -> None:
+    driver = known(current(run).driver)
+    kill(run)
+    RunState("starting", attempt=1, supervisor=current(run).supervisor).write(run.state)
+    kept(run)
+    state = wait_for(run, lambda state: state.step == 1)
+    assert known(state.driver).same(driver) and state.state == "running"
+
+
+def test_what_a_driver_left_is_not_taken_for_the_driver(run: RunDir, tmp_path: Path) -> None:
+    driver = known(current(run).driver)
+    kill(run)
+    RunState("starting", attempt=1, supervisor=current(run).supervisor).write(run.state)
+    (tmp_path / "go").touch()
+    (tmp_path / "end").touch()
+    wait_until(lambda: not driver.alive())
+    assert run_processes(run.id), "its grandchild lives"
+    kept(run)
+    assert wait_for(run, lambda state: not state.live and state.driver_alive is None).state == "finished"
+    assert run_processes(run.id) == []
+
+
+def test_a_run_that_never_began_has_failed(run: RunDir) -> None:
+    kill(run)
+    attempt = run.add_attempt()
+    RunState("starting", attempt=attempt.number, supervisor=current(run).supervisor).write(run.state)
+    kept(run)
+    state = wait_for(run, lambda state: not state.live and state.driver_alive is None)
+    assert state.state == "failed" and "before it started the driver" in str(state.error)
+
+
+def test_a_folder_that_is_moved_takes_its_run_along(run: RunDir, tmp_path: Path) -> None:
+    run.run_yaml.unlink()
+    moved = RunDir(run.path.rename(tmp_path / "elsewhere"))
+    (tmp_path / "go").touch()
+    wait_for(moved, lambda state: state.step == 5)
+    (tmp_path / "end").touch()
+    assert wait_for(moved, lambda state: not state.live).state == "finished"
+    assert not run.path.exists()
+
+
+def test_a_run_whose_attempts_were_removed_ends_all_the_same(run: RunDir, tmp_path: Path) -> None:
+    supervisor = known(current(run).supervisor)
+    shutil.rmtree(run.attempts)
+    for name in ("go", "end"):
+        (tmp_path / name).touch()
+    assert wait_for(run, lambda state: not state.live).state == "finished"
+    wait_until(lambda: not supervisor.alive())
+
+
+def test_nvml_that_hangs_keeps_no_stop_from_being_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pynvml.py").write_text("import time\ndef nvmlInit():\n    time.sleep(600)\n")
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    run, now = create("x"), time.time()
+    RunInfo(run.id, "x", now).write(run.run_yaml)
+    write_launch(
+        run, run.add_attempt(), Launch(argv=["sleep", "600"], env={}, unset=[], keys={}), created=now, run_created=now
+    )
+    spawn_supervisor(run)
+    wait_for(run, lambda state: state.driver is not None)
+    assert stop(run, wait=True) == "stopped"
+
+
+def test_what_an_ended_run_left_is_offered_and_removed_and_nothing_else(
+    run: RunDir, tmp_path: Path, ppo_tui: Callable[..., Any]
+) -> None:
+    home = str(tmp_path / "home")
+    assert ppo_tui("clean", "--dry-run", "--json", PPO_TUI_HOME=home).stdout == "", "the run goes on"
+    session = tmp_path / "ray" / "session_2026-11-22_20-40-07_609238_1" / "logs"
+    session.mkdir(parents=True)
+    with (session / "gcs_server.out").open("w"):
+        found = RaySession.of([os.getpid()])
+    assert found is not None and found.path == str(session.parent)
+    (tmp_path / "go").touch()
+    (tmp_path / "end").touch()
+    wait_for(run, lambda state: not state.live)
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    orphan, foreign = (
+        subprocess.Popen(sleeps, env={**os.environ, "PPO_TUI_RUN": name}) for name in (run.id, "of-another-home")
+    )
+    found.write(run.attempt(1).ray)
+    wait_until(lambda: run_processes(run.id) == [orphan.pid])
+    offered = [
+        json.loads(line) for line in ppo_tui("clean", "--dry-run", "--json", PPO_TUI_HOME=home).stdout.splitlines()
+    ]
+    assert [(each["run"], each["kind"]) for each in offered] == [(run.id, "process"), (run.id, "folder")]
+    assert orphan.poll() is None and found.left, "it was only asked"
+    threading.Thread(target=orphan.wait, daemon=True).start()
+    assert ppo_tui("clean", "--yes", PPO_TUI_HOME=home).returncode == 0
+    assert orphan.wait() == -signal.SIGKILL and foreign.poll() is None and not found.left
+    foreign.kill()
+    foreign.wait()
