@@ -69,7 +69,7 @@ def compare(
         return
     rows = core.fact_rows(facts)
     by_group = tag is not None
-    put_table(contrast.arm_rows(compared) if by_group else [rows[0], ["group", *map(str, of_run)], *rows[1:]])
+    put_table(contrast.arm_rows(compared) if by_group else [*rows, ["group", *map(str, of_run)]])
     if judged:
         put("")
         put_table(contrast.contrast_rows(judged))

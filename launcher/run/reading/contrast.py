@@ -19,6 +19,7 @@ from launcher.run.reading.scores import validation
 
 _DASH = "–"
 _UNTOLD = "cannot be told apart"
+_TOLD = 6  # settings that tell a group from the others, in its row
 _NAMED = 2  # settings that are named of those that change what a figure measures
 
 
@@ -151,6 +152,7 @@ def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
     places = [of_run.index(group) for group in range(max(of_run) + 1)]
     differ = differences([runs[place].info for place in places])
     differ = [entry for entry in differ if not entry.key.endswith("seed") and not entry.key.startswith("versions.")]
+    more = f" and {len(differ) - _TOLD} more" if len(differ) > _TOLD else ""
     for group in range(len(places)):
         facts = [run.facts() for run, its in zip(runs, of_run, strict=True) if its == group]
         states = Counter(fact.state for fact in facts)
@@ -161,7 +163,7 @@ def arm_rows(runs: Sequence[Compared]) -> list[list[str]]:
                 ", ".join(f"{count} {state}" for state, count in states.items()),
                 str(flagged) if flagged else _DASH,
                 str(min(fact.step or 0 for fact in facts)),
-                " ".join(f"{entry.key}={shown(entry.values[group])}" for entry in differ) or _DASH,
+                (" ".join(f"{entry.key}={shown(entry.values[group])}" for entry in differ[:_TOLD]) or _DASH) + more,
             ]
         )
     return [["GROUP", "RUNS", "CRITICAL", "STEPS", "SETTINGS"], *rows]
