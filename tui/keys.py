@@ -29,15 +29,19 @@ LETTERS: dict[str, str] = {  # meaning -> keys, wherever a page has it
     "log scale": "L",
     "merge": "H",
     "metrics": "m",
+    "move down": "J",
+    "move up": "K",
     "mute": "M",
     "newest": "f",
     "next match": "n",
     "note": "T",
     "order": "O",
     "path": "P",
+    "pause": "Z",
     "pin": "p",
     "prepare data": "B",
     "previous match": "N",
+    "queue": "Q",
     "recipe": "C",
     "redo": "U",
     "remove": "D",
@@ -180,12 +184,22 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("runs.copy", "copy", "preset('copy')", "copy", "Copy a preset"),
         _hidden("runs.rename", "f2", "preset('rename')", "rename", "Rename one of your presets"),
         _hidden("runs.import", "import", "import", "import", "Import a veRL command, a script or a log"),
+        _hidden("runs.queue", "queue", "queue", "queue", "The queue: runs that wait for their GPUs"),
         _hidden("runs.data", "prepare data", "prepare_data", "prepare data", "Prepare training data for the presets"),
         _hidden("runs.leave", "escape,backspace", "leave", "back", "Clear the filter, or go back to the run"),
         _shown("runs.quit", "q", "app.quit", "quit", "Quit; runs continue"),
     ],
     "list": _LIST,
     "run table": [_shown("runs.open", "enter", "choose", "open", "Open the run, or start the preset", "enter")],
+    "queue": [
+        _back("queue.back", also="queue"),
+        _shown("queue.start", "start", "start", "start", "Start the run now, even if its GPUs are in use"),
+        _shown("queue.pause", "pause", "pause", "pause", "Pause the run, or resume it; a skipped run is tried again"),
+        _shown("queue.up", "move up", "place(-1)", "move", "Move the run up, down", "K J"),
+        _hidden("queue.down", "move down", "place(1)", "", "Move the run up, down", "K J"),
+        _shown("queue.remove", "remove", "remove", "delete", "Remove the run from the queue; asks first"),
+        _hidden("queue.pause-all", "asterisk", "pause_all", "pause all", "Pause the whole queue, or resume it", "*"),
+    ],
     "dashboard": [
         _hidden(
             "dashboard.explain", "enter", "explain", "open check", "Open the selected check, or the worst one", "enter"
@@ -270,7 +284,7 @@ KEYS: dict[str, list[Binding]] = {
         *_charts(footer=True),
     ],
     "compare": [
-        _shown("compare.page", "tab", "page", "settings", "Settings that differ, or the charts"),
+        _shown("compare.page", "tab", "page", "results", "Which is better and the settings that differ, or the charts"),
         *(move for move in _TEXT if move.id not in ("move.first", "move.last")),  # home resets the charts
         _back("compare.back", "leave", also="compare"),
         *_charts(footer=True),
@@ -356,6 +370,7 @@ KEYS: dict[str, list[Binding]] = {
     "launch": [
         _shown("launch.start", "start", "start", "start", "Start the run; it outlives this screen"),
         _shown("launch.force", "exclamation_mark", "force", "force", "Start despite the errors found; asks first", "!"),
+        _shown("launch.queue", "queue", "queue", "queue", "Add the run to the queue; it starts when its GPUs are free"),
         _shown("launch.edit", "edit", "edit", "edit", "Edit the preset, with the fixes applied here"),
         _shown("launch.copy", "copy", "copy", "copy", "Copy the command"),
         _hidden("launch.command", "tab", "app.focus_next", "command", "Go to the command, or back"),
@@ -366,6 +381,7 @@ KEYS: dict[str, list[Binding]] = {
 TOGETHER: dict[str, tuple[str, ...]] = {  # a page -> others whose keys work on the same screen
     "dashboard": ("run pages",),
     "runs": ("run table", "list"),
+    "queue": ("list",),
     "checks": ("items",),
     "diagnosis": ("diagnosis list",),
     "events": ("items",),
