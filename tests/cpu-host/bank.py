@@ -21,7 +21,6 @@ import yaml
 from launcher.metrics.records import StepRecord, trains
 from launcher.record.layout import RunDir
 
-
 HALVES = ("calibration", "unseen")
 PPO = ()
 GROUP = ("data.train_batch_size=32", "actor.ppo_mini_batch_size=16", "rollout.n=4")
@@ -146,14 +145,7 @@ def _faulty() -> Iterator[Run]:
             stem = f"{planted.fault} {planted.strength} {algorithm}"
             seed, task = _seed(stem, wanted), "unlearnable" if planted.fault.startswith("unl") else "add"
             yield Run(
-                f"{stem} {seed}",
-                seed,
-                algorithm,
-                task,
-                STEPS_FAULT,
-                planted.settings,
-                planted.fault,
-                planted.strength,
+                f"{stem} {seed}", seed, algorithm, task, STEPS_FAULT, planted.settings, planted.fault, planted.strength
             )
 
 
@@ -202,6 +194,8 @@ def pack(folder: Path, to: Path) -> None:
 def _rounded(data: Mapping[str, float]) -> dict[str, float]:
     """To six digits, which halves the file."""
     return {key: float(f"{value:.6g}") for key, value in data.items()}
+
+
 def main() -> None:
     if sys.argv[1] == "lines":
         for run in runs():
