@@ -77,6 +77,12 @@ def interval(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
     return max(0.0, (middle - spread) / (of + z * z)), min(1.0, (middle + spread) / (of + z * z))
 
 
+def score(run: BankRun) -> str:
+    """The mean score of the first and of the last five steps: whether the fault did harm."""
+    scores = [data["critic/score/mean"] for _, _, data in run.steps if "critic/score/mean" in data]
+    return " → ".join(f"{sum(part) / len(part):.2f}" for part in (scores[:5], scores[-5:]))
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     lines = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines] + [""]
@@ -124,12 +130,12 @@ def faults(faulty: Sequence[BankRun]) -> list[str]:
                 f"{len(warns)} of {len(members)}",
                 ", ".join(f"step {s} ({r})" for s, r in warns) or "–",
                 ", ".join(f"step {s} ({r})" for s, r in deadly) or "–",
-                ", ".join(str(len(run.steps)) for run in members),
+                ", ".join(f"{len(run.steps)} ({score(run)})" for run in members),
             ]
         )
     low, high = interval(warned, len(faulty))
     return [
-        *table(("fault", "strength", "found", "first WARN", "first CRITICAL", "steps"), rows),
+        *table(("fault", "strength", "found", "first WARN", "first CRITICAL", "steps (reward)"), rows),
         f"Found at WARN or worse: **{warned} of {len(faulty)}** ({100 * warned / len(faulty):.0f} %, 95 % interval "
         f"{100 * low:.0f} to {100 * high:.0f} %); at CRITICAL: {died}.",
         "",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from launcher.health import keys
 from launcher.health.series import Ema, median, sigma
 
-_TELLING = 10  # values from which a rise is judged
+_TELLING = 7  # values from which a rise is judged
 
 
 class Reward:

@@ -156,7 +156,7 @@ def test_a_row_has_its_limits_and_fixes_that_fit_the_run_with_present_values() -
     ]
     assert [fix.key for fix in found.fixes][:2] == ["algorithm.kl_ctrl.kl_coef", "actor_rollout_ref.actor.optim.lr"]
     assert found.keys == (KL,)
-    assert [(str(bound.level), bound.side) for bound in found.bounds] == [("NOTICE", ">"), ("CRITICAL", ">")]
+    assert [(str(bound.level), bound.side) for bound in found.bounds] == [("WARN", ">"), ("CRITICAL", ">")]
     assert found.bounds[0].value == pytest.approx(
         3 * 0.002 + 0.05
     )  # at first the usual is that of the first three steps
