@@ -18,8 +18,10 @@ from launcher.commands import (
     logs,
     note,
     preset,
+    queue,
     report,
     reward,
+    sweep,
 )
 from launcher.commands.output import say
 from launcher.screen import Screen
@@ -33,10 +35,11 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, clean, keys):
+for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, sweep, clean, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(library.app, name="preset")
+app.add_typer(queue.app, name="queue")
 app.add_typer(reward.app, name="reward")
 
 

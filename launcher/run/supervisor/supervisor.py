@@ -33,6 +33,7 @@ from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.disk import MachineLog, Reserve
+from launcher.run.supervisor.queue import wake
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
 from launcher.run.supervisor.spawn import PATIENCE, orphaned
@@ -87,6 +88,7 @@ class Supervisor:
         self.behind = False  # more was printed than is read at once
         self.missed = 0  # looks in a row that did not find the run's folder
         self.hung = False  # that sampling hangs was told
+        self.retried = False
         self.late = False  # the driver had ended before this supervisor came
 
     def supervise(self) -> None:
@@ -312,6 +314,7 @@ class Supervisor:
                 self.events.add(Note("the retry was cancelled"))
                 return
         self.events.add(Action("retry", f"retry after {cause}", step=self.monitor.step))
+        self.retried = True
         retry(self.run, Path.cwd())
 
     def _ended_at(self) -> float:
@@ -374,6 +377,9 @@ def main() -> None:
         # only noted: a handler runs in the middle of anything, such as writing state.json
         signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
         supervisor.supervise()
+        if not supervisor.retried:  # what waits would take its GPUs
+            with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command looks again
+                wake()
     except Exception:
         # stderr is supervisor.log; a reader derives `lost` and names that file
         traceback.print_exc()
