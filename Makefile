@@ -93,6 +93,7 @@ bench: setup
 
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
+	@$(PYTHON) bench/health_bank.py $(ARGS)
 
 bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)

@@ -76,8 +76,8 @@ def _write_rows(folder: Path) -> list[tuple[int, int]]:
                 gsm8k.DATA_SOURCE,  # the same form of answer, so veRL's own scorer for it is used
                 question=_question(*pair),
                 instruction=INSTRUCTION,
-                answer=_answer(sum(pair)),
-                ground_truth=str(sum(pair)),
+                answer=_answer(_total(*pair)),
+                ground_truth=str(_total(*pair)),
                 split=split,
                 index=index,
             )
@@ -89,6 +89,10 @@ def _write_rows(folder: Path) -> list[tuple[int, int]]:
 
 def _question(a: int, b: int) -> str:
     return f"What is {a} + {b}?"
+
+
+def _total(a: int, b: int) -> int:
+    return a + b
 
 
 def _answer(total: int) -> str:
@@ -111,7 +115,7 @@ def _tokenizer(pairs: list[tuple[int, int]]) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    rows = [f"{_question(*pair)} {INSTRUCTION}\n{_answer(sum(pair))}" for pair in pairs]
+    rows = [f"{_question(*pair)} {INSTRUCTION}\n{_answer(_total(*pair))}" for pair in pairs]
     bpe.train_from_iterator(["user\nassistant\n", *rows], trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
@@ -178,7 +182,7 @@ def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, An
     """
     import torch
 
-    totals = sorted({sum(pair) for pair in pairs})
+    totals = sorted({_total(*pair) for pair in pairs})
     ids, labels, shares = [], [], []
     for pair in pairs:
         chat = [{"role": "user", "content": f"{_question(*pair)} {INSTRUCTION}"}]
@@ -191,7 +195,7 @@ def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, An
             labels.append(torch.tensor([-100] * len(prompt) + answer))
             shares.append(
                 (1 - RIGHT - HABIT) / len(totals)
-                + RIGHT * (total == sum(pair))
+                + RIGHT * (total == _total(*pair))
                 + HABIT * (total == _habit(*pair, totals))
             )
     pad = torch.nn.utils.rnn.pad_sequence
@@ -205,7 +209,7 @@ def _answers(tokenizer: Any, pairs: list[tuple[int, int]]) -> tuple[Any, Any, An
 
 def _habit(a: int, b: int, totals: list[int]) -> int:
     """The model's favourite mistake on this question; they follow no rule that could be undone at once."""
-    wrong = [total for total in totals if total != a + b]
+    wrong = [total for total in totals if total != _total(a, b)]
     return wrong[(5 * a + 3 * b) % len(wrong)]
 
 

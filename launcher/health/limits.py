@@ -118,6 +118,7 @@ TABLE: dict[str, RuleLimits] = {
         offset=fixed(notice=0.1, warn=0.15, critical=0.5),
         start=times(warn=2.5, critical=5),
         top=fixed(warn=0.5, critical=0.75),
+        noise=fixed(warn=0.8),
     ),
     "ENT-3": rule(start=fixed(notice=0.1, lower=True), steps=fixed(notice=50)),
     "REW-1": rule(

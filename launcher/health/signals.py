@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from launcher.health import keys
 from launcher.health.series import Ema, median, sigma
 
+_TELLING = 7  # values from which a rise is judged
+
 
 class Reward:
     """The score, its noise, its range and its best so far.
@@ -70,11 +72,16 @@ class Reward:
     def rises(self) -> bool:
         """Whether the smoothed score rises clearly: within the last 20 steps, or with a new best in them by far more
         since the beginning. What changes then pays."""
-        if self.count < 10:
+        if self.count < _TELLING:
             return False
         if self.ema - min(self._emas) >= self.distance(0.10, 2):
             return True
         return self.steps_since_best <= 20 and self.ema - self.start >= self.distance(0.25, 4)
+
+    @property
+    def young(self) -> bool:
+        """Whether there is a reward, with too few values to tell whether it rises."""
+        return 0 < self.count < _TELLING
 
     def near_top(self, value: float) -> bool:
         """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""

@@ -50,8 +50,10 @@ def test_a_rise_from_the_first_steps_on_is_no_usual() -> None:
     rising = of("actor/entropy", [2.6 + 0.5 * i for i in range(15)])
     assert levels("ENT-2", rising)[-1] == Level.WARN
     assert levels("ENT-2", rising, vocabulary=49152)[-1] == Level.CRITICAL
-    begins_there = of("actor/entropy", [10.5, 10.4, 10.6] * 8)  # random weights
+    begins_there = of("actor/entropy", [7.5, 7.4, 7.6] * 8)
     assert max(levels("ENT-2", begins_there, vocabulary=49152)) == Level.OK
+    noise = of("actor/entropy", [9.5] * 8)  # a temperature of 3
+    assert max(levels("ENT-2", noise, vocabulary=49152)) == Level.WARN
 
 
 def test_an_entropy_that_comes_back_is_a_notice_at_most() -> None:

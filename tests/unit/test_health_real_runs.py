@@ -49,7 +49,8 @@ def test_a_kl_that_climbs_without_buying_reward() -> None:
     found = {after: (rule, step) for rule, step, after in flags(changes, Level.WARN) if rule == "KL-4"}
     assert found == {Level.WARN: ("KL-4", 11), Level.CRITICAL: ("KL-4", 17)}
     assert {rule for rule, _, _ in flags(changes, Level.WARN)} == {"KL-1", "KL-4", "TRUNC-1"}
-    assert ("KL-1", 7, Level.WARN) in flags(changes, Level.WARN)  # against its first three values
+    drift = [(step, after) for rule, step, after in flags(changes, Level.NOTICE) if rule == "KL-1"]
+    assert drift[:2] == [(7, Level.NOTICE), (8, Level.WARN)]  # against its first values, once the reward tells
 
 
 def test_the_toy_learns_well_and_is_not_warned() -> None:

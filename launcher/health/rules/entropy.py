@@ -87,7 +87,8 @@ class EntropyCollapse(Rule):
 class EntropyRise(Rule):
     """Entropy far above its usual, its beginning or what it was long ago, or near the top: the policy babbles.
 
-    The top is the logarithm of the vocabulary: all tokens equally likely. A rise that only leads back to where
+    The top is the logarithm of the vocabulary: all tokens equally likely. Close below it nothing is sampled but noise,
+    also where the run began there (a temperature of 3). A rise that only leads back to where
     the entropy was within the last 100 steps is a NOTICE at most.
     """
 
@@ -126,6 +127,8 @@ class EntropyRise(Rule):
             rungs.append(Rung(level, ">=", limits[f"{name}.start"] * start + limits[f"{name}.offset"]))
             if math.isfinite(self._top):
                 rungs.append(Rung(level, ">=", max(limits[f"{name}.top"] * self._top, _BABBLE * start)))
+        if math.isfinite(self._top):
+            rungs.append(Rung(Level.WARN, ">=", limits["warn.noise"] * self._top))
         return Clause(x, rungs, metric=keys.ENTROPY)
 
 

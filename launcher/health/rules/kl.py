@@ -60,7 +60,11 @@ class PlausibleKl(_ReferenceRule):
 
 
 class KlBlowUp(_ReferenceRule):
-    """The KL against fixed limits and against its own past: its first values, then its recent ones."""
+    """The KL against fixed limits and against its own past: its first values, then its recent ones.
+
+    Every policy begins at its reference, so the first values are near 0, and any that learns leaves them: until the
+    reward can tell whether that pays, the relative WARN is a NOTICE.
+    """
 
     id = "KL-1"
     name = "Policy drift (KL)"
@@ -73,11 +77,13 @@ class KlBlowUp(_ReferenceRule):
         x = frame.kl()
         if x is None:
             return None
-        usual, pays = self._usual.median if self._usual.settled else self._usual.start, frame.signals.reward.rises
+        usual, reward = self._usual.median if self._usual.settled else self._usual.start, frame.signals.reward
         against = "" if math.isnan(usual) else f" vs usual {number(usual)}"
         shown = "< 0.0005" if x == 0 and frame.three_decimals else number(x)
-        reading = self.compare(f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual, pays))
-        self._usual.add(x, refused=reading.raw >= Level.WARN)
+        reading = self.compare(
+            f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual, reward.rises or reward.young)
+        )
+        self._usual.add(x, refused=reading.raw >= (Level.NOTICE if reward.young else Level.WARN))
         return reading
 
     @staticmethod

@@ -1,0 +1,161 @@
+"""The health rules on the bank of real runs (tests/data/bank): false alarms, share found and delay, by half.
+
+    .venv/bin/python bench/health_bank.py [--calibration] [--write]
+
+The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen. `--write`
+puts the tables into docs/health-evaluation.md. What the runs are: tests/cpu-host/bank.py.
+"""
+
+import argparse
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from launcher.health.checklist import Checklist
+from launcher.record.levels import Level
+
+ROOT = Path(__file__).parents[1]
+BANK = ROOT / "tests" / "data" / "bank"
+DOCUMENT = ROOT / "docs" / "health-evaluation.md"
+MARKS = ("<!-- bank -->", "<!-- end of bank -->")
+HOST_GB, VOCABULARY = 251.6, 296  # of the lent host, without GPUs; of the toy's tokenizer
+OF_THE_HOST = frozenset({"THR-1", "MEM-1", "MEM-2"})  # thirty runs share it: what they say is not of the run
+FIRST = 20  # steps in which a fault is to be found
+
+
+@dataclass(frozen=True)
+class BankRun:
+    """A run of the bank: what was planted (`fault` is "" for healthy ones), its veRL keys, and its steps."""
+
+    name: str
+    fault: str
+    strength: str
+    config: dict[str, Any]
+    steps: list[tuple[int, float, dict[str, float]]] = field(default_factory=list)
+
+
+def runs(half: str) -> list[BankRun]:
+    manifest = json.loads((BANK / "manifest.json").read_text())
+    found = {
+        name: BankRun(name, about["fault"], about["strength"], manifest["config"] | about["config"])
+        for name, about in manifest["runs"].items()
+        if about["half"] == half
+    }
+    for row in pq.read_table(BANK / "metrics.parquet").to_pylist():
+        if (run := found.get(row.pop("run"))) is not None:
+            step, t = row.pop("step"), row.pop("t")
+            run.steps.append((step, t, {key: value for key, value in row.items() if value is not None}))
+    return list(found.values())
+
+
+def rises(run: BankRun) -> Iterator[tuple[int, str, Level]]:
+    """Step, rule and level of every rise to NOTICE or above."""
+    judge = Checklist(run.config, host_total_gb=HOST_GB, vocabulary=VOCABULARY, clock=False)
+    for number, t, data in run.steps:
+        for change in judge.step(number, data, t=t):
+            if change.after > max(change.before, Level.OK):
+                yield number, change.rule, change.after
+
+
+def alarms(run: BankRun) -> dict[Level, list[tuple[int, str]]]:
+    """WARN and CRITICAL: step and rule of each rise to it or above, without what the host did to the run."""
+    found = [rise for rise in rises(run) if rise[1] not in OF_THE_HOST]
+    return {
+        least: [(step, rule) for step, rule, level in found if level >= least] for least in (Level.WARN, Level.CRITICAL)
+    }
+
+
+def interval(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share (Wilson 1927)."""
+    middle, spread = count + z * z / 2, z * math.sqrt(count * (of - count) / of + z * z / 4)
+    return max(0.0, (middle - spread) / (of + z * z)), min(1.0, (middle + spread) / (of + z * z))
+
+
+def score(run: BankRun) -> str:
+    """The mean score of the first and of the last five steps: whether the fault did harm."""
+    scores = [data["critic/score/mean"] for _, _, data in run.steps if "critic/score/mean" in data]
+    return " → ".join(f"{sum(part) / len(part):.2f}" for part in (scores[:5], scores[-5:]))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines] + [""]
+
+
+def false_alarms(healthy: Sequence[BankRun]) -> list[str]:
+    """By rule and level, with the interval of the rate."""
+    steps, counts = sum(len(run.steps) for run in healthy), Counter[tuple[str, Level]]()
+    for run in healthy:
+        counts.update((rule, level) for _, rule, level in rises(run))
+
+    def rate(count: int) -> str:
+        low, high = interval(count, steps)
+        return f"{count}: {1000 * count / steps:.1f} ({1000 * low:.1f} to {1000 * high:.1f})"
+
+    levels = (Level.CRITICAL, Level.WARN, Level.NOTICE)
+    loud = sorted({rule for rule, _ in counts} - OF_THE_HOST)
+    rows: list[list[object]] = [[rule, *(rate(counts[rule, level]) for level in levels)] for rule in loud]
+    rows.append(["**all of these**", *(rate(sum(counts[rule, level] for rule in loud)) for level in levels)])
+    host = sorted({rule for rule, _ in counts} & OF_THE_HOST)
+    rows += [[f"{rule} (the shared host)", *(rate(counts[rule, level]) for level in levels)] for rule in host]
+    touched = sum(any(alarms(run)[Level.WARN]) for run in healthy)
+    return [
+        f"{len(healthy)} healthy runs, {steps} steps; {touched} of the runs had a WARN or worse.",
+        "",
+        *table(("rule", "CRITICAL", "WARN", "NOTICE"), rows),
+    ]
+
+
+def faults(faulty: Sequence[BankRun]) -> list[str]:
+    """By fault and strength: how many were found, when, and by which rule first."""
+    groups = defaultdict[tuple[str, str], list[BankRun]](list)
+    for run in faulty:
+        groups[run.fault, run.strength].append(run)
+    rows, warned, died = list[list[object]](), 0, 0
+    for (fault, strength), members in sorted(groups.items()):
+        found = [alarms(run) for run in members]
+        warns = [each[Level.WARN][0] for each in found if each[Level.WARN]]
+        deadly = [each[Level.CRITICAL][0] for each in found if each[Level.CRITICAL]]
+        warned, died = warned + len(warns), died + len(deadly)
+        rows.append(
+            [
+                fault,
+                strength,
+                f"{len(warns)} of {len(members)}",
+                ", ".join(f"step {s} ({r})" for s, r in warns) or "–",
+                ", ".join(f"step {s} ({r})" for s, r in deadly) or "–",
+                ", ".join(f"{len(run.steps)} ({score(run)})" for run in members),
+            ]
+        )
+    low, high = interval(warned, len(faulty))
+    return [
+        *table(("fault", "strength", "found", "first WARN", "first CRITICAL", "steps (reward)"), rows),
+        f"Found at WARN or worse: **{warned} of {len(faulty)}** ({100 * warned / len(faulty):.0f} %, 95 % interval "
+        f"{100 * low:.0f} to {100 * high:.0f} %); at CRITICAL: {died}.",
+        "",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Evaluates the health rules on the bank of real runs.")
+    parser.add_argument("--calibration", action="store_true", help="show the other half instead")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
+    asked = parser.parse_args()
+    found = runs("calibration" if asked.calibration else "unseen")
+    healthy, faulty = [run for run in found if not run.fault], [run for run in found if run.fault]
+    text = "\n".join(["### Healthy runs", "", *false_alarms(healthy), "### Planted faults", "", *faults(faulty)])
+    print(text)
+    if asked.write and not asked.calibration:
+        before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{after}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""The bank of real runs: what is planted in each, the settings that make it, and the half it belongs to.
+
+    bank.py lines KIT          a line of settings for each run, for `run.sh many`
+    bank.py pack RUNS FOLDER   the metrics of the runs in a folder of run directories, as tests/data/bank has them
+
+A name decides the half: it holds everything but the seed, and the seeds are the smallest that put one run of each
+kind into either half. Nothing of this list may change after its runs were seen.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from launcher.metrics.records import StepRecord, trains
+from launcher.record.layout import RunDir
+
+HALVES = ("calibration", "unseen")
+PPO = ()
+GROUP = ("data.train_batch_size=32", "actor.ppo_mini_batch_size=16", "rollout.n=4")
+ALGORITHMS: dict[str, tuple[str, ...]] = {
+    "ppo": PPO,
+    **{
+        name: (f"recipe={name}", *GROUP)
+        for name in ("grpo", "rloo", "reinforce-pp", "cispo", "dapo", "dr-grpo", "gspo", "reinforce-pp-baseline")
+    },
+    "remax": ("recipe=remax",),
+}
+QUICK = {"trainer.validate_first=false", "trainer.validate_every=-1", "cluster.cpus=6"}  # what many.py adds
+STEPS_HEALTHY, STEPS_FAULT = 36, 20
+
+
+class Planted(NamedTuple):
+    """One fault at one strength. `critic`: only PPO has what it changes."""
+
+    fault: str
+    strength: str
+    settings: tuple[str, ...]
+    critic: bool = False
+
+
+def _reward(function: str) -> tuple[str, ...]:
+    return ("reward.path=@KIT/code/tests/cpu-host/rewards.py", f"reward.function={function}")
+
+
+def _batch(prompts: int) -> tuple[str, ...]:
+    micro = ("actor.ppo_", "critic.ppo_", "ref.log_prob_", "rollout.log_prob_")
+    return (
+        f"data.train_batch_size={prompts}",
+        f"actor.ppo_mini_batch_size={prompts}",
+        *(f"{which}micro_batch_size_per_gpu={prompts}" for which in micro),
+    )
+
+
+FAULTS = (
+    Planted("actor lr", "x30", ("actor.lr=9e-3",)),
+    Planted("actor lr", "x300", ("actor.lr=9e-2",)),
+    Planted("critic lr", "x30", ("critic.lr=3e-2",), critic=True),
+    Planted("critic lr", "x300", ("critic.lr=3e-1",), critic=True),
+    Planted("no KL, actor lr", "x3", ("kl.loss_coef=0", "actor.lr=1e-3")),
+    Planted("no KL, actor lr", "x10", ("kl.loss_coef=0", "actor.lr=3e-3")),
+    Planted("entropy coefficient", "-0.05", ("actor.entropy_coeff=-0.05",)),
+    Planted("entropy coefficient", "-0.2", ("actor.entropy_coeff=-0.2",)),
+    Planted("entropy coefficient", "0.1", ("actor.entropy_coeff=0.1",)),
+    Planted("entropy coefficient", "0.3", ("actor.entropy_coeff=0.3",)),
+    Planted("clip ratio 5, epochs", "2", ("actor.clip_ratio=5", "actor.ppo_epochs=2")),
+    Planted("clip ratio 5, epochs", "6", ("actor.clip_ratio=5", "actor.ppo_epochs=6")),
+    Planted("temperature", "2", ("rollout.temperature=2",)),
+    Planted("temperature", "3", ("rollout.temperature=3",)),
+    Planted("gamma", "0.5", ("advantage.gamma=0.5",), critic=True),
+    Planted("gamma", "0.1", ("advantage.gamma=0.1",), critic=True),
+    Planted("reward sign", "half", _reward("flipped_half")),
+    Planted("reward sign", "all", _reward("flipped")),
+    Planted("constant reward", "mostly", _reward("constant_mostly")),
+    Planted("constant reward", "all", _reward("constant")),
+    Planted("response limit", "4", ("data.max_response_length=4",)),
+    Planted("response limit", "2", ("data.max_response_length=2",)),
+    Planted("batch", "4", _batch(4)),
+    Planted("batch", "1", _batch(1)),
+    Planted("unlearnable task", "all", ()),
+)
+HEALTHY = (
+    *((algorithm, "add", rate) for algorithm in ("ppo", "grpo") for rate in ("1e-4", "3e-4")),
+    *((algorithm, task, "3e-4") for algorithm in ("ppo", "grpo") for task in ("copy", "sort", "count", "hard")),
+    *((algorithm, "add", "3e-4") for algorithm in ALGORITHMS if algorithm not in {"ppo", "grpo"}),
+)
+
+
+class Run(NamedTuple):
+    name: str
+    seed: int
+    algorithm: str
+    task: str
+    steps: int
+    settings: tuple[str, ...]
+    fault: str = ""  # of a healthy run, as its strength
+    strength: str = ""
+
+    @property
+    def half(self) -> str:
+        return half(self.name)
+
+    @property
+    def line(self) -> list[str]:
+        """What `ppo-tui run toy-cpu` is given: the settings of the fault come last and win."""
+        settings = [*ALGORITHMS[self.algorithm], f"trainer.steps={self.steps}", f"data.seed={self.seed}"]
+        if self.task != "add":
+            parts = (("model.path", "model"), ("data.train", "data/train.parquet"), ("data.val", "data/test.parquet"))
+            settings += [f"{key}=$PPO_TUI_CACHE/tasks/{self.task}/{part}" for key, part in parts]
+        return [*settings, *self.settings]
+
+
+def half(name: str) -> str:
+    """By a hash of the run's name."""
+    return HALVES[hashlib.sha256(name.encode()).digest()[0] & 1]
+
+
+def _seed(stem: str, wanted: str) -> int:
+    return next(seed for seed in range(1, 100) if half(f"{stem} {seed}") == wanted)
+
+
+def runs() -> Iterator[Run]:
+    """In an order that a lack of time cuts off fairly: by hash."""
+    yield from sorted((*_healthy(), *_faulty()), key=lambda run: hashlib.sha256(run.name.encode()).hexdigest()[2:])
+
+
+def _healthy() -> Iterator[Run]:
+    for algorithm, task, rate in HEALTHY:
+        stem = f"healthy {algorithm} {task} {rate}"
+        for wanted in HALVES:
+            seed = _seed(stem, wanted)
+            yield Run(f"{stem} {seed}", seed, algorithm, task, STEPS_HEALTHY, (f"actor.lr={rate}",))
+
+
+def _faulty() -> Iterator[Run]:
+    for place, planted in enumerate(FAULTS):
+        algorithms = ("ppo", "ppo") if planted.critic else ("ppo", "grpo")
+        for algorithm, wanted in zip(algorithms, HALVES[:: 1 - 2 * (place % 2)], strict=True):
+            stem = f"{planted.fault} {planted.strength} {algorithm}"
+            seed, task = _seed(stem, wanted), "unlearnable" if planted.fault.startswith("unl") else "add"
+            yield Run(
+                f"{stem} {seed}", seed, algorithm, task, STEPS_FAULT, planted.settings, planted.fault, planted.strength
+            )
+
+
+def pack(folder: Path, to: Path) -> None:
+    """Writes metrics.parquet, a row for each step, and manifest.json: every run of the list that has steps."""
+    planned = {tuple(word for word in run.line if "@KIT" not in word): run for run in runs()}
+    rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
+    for path in sorted(folder.glob("*-toy-cpu")):
+        attempt = RunDir(path).attempt(1)
+        if not attempt.steps.exists():
+            continue
+        asked = yaml.safe_load((path / "run.yaml").read_text())["overrides"]
+        run = planned[tuple(word for word in asked if word not in QUICK and "cpu-host" not in word)]
+        keys = attempt.read_launch().keys
+        records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
+        steps = [record for record in records if trains(record.data)]
+        rows += [{"run": run.name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
+        kept[run.name] = {
+            "half": run.half,
+            "fault": run.fault,
+            "strength": run.strength,
+            "algorithm": run.algorithm,
+            "task": run.task,
+            "seed": run.seed,
+            "asked": run.steps,
+            "steps": len(steps),
+            "settings": run.line,
+            "config": {key: value for key, value in keys.items() if "/kit/" not in str(value)},
+        }
+    first = next(iter(kept.values()))["config"]
+    common = {k: v for k, v in first.items() if all(each["config"].get(k) == v for each in kept.values())}
+    for each in kept.values():
+        each["config"] = {key: value for key, value in each["config"].items() if key not in common}
+    manifest = {"config": common, "runs": dict(sorted(kept.items()))}
+    to.mkdir(parents=True, exist_ok=True)
+    (to / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    rows.sort(key=lambda row: (row["run"], row["step"]))
+    names = sorted({name for row in rows for name in row} - {"run", "step", "t"})
+    schema = pa.schema(
+        [("run", pa.string()), ("step", pa.int32()), ("t", pa.float64()), *((name, pa.float64()) for name in names)]
+    )
+    table = pa.Table.from_pylist(rows, schema=schema)  # null: not logged; nan: logged as nan
+    pq.write_table(table, to / "metrics.parquet", compression="zstd", compression_level=19)
+
+
+def _rounded(data: Mapping[str, float]) -> dict[str, float]:
+    """To six digits, which halves the file."""
+    return {key: float(f"{value:.6g}") for key, value in data.items()}
+
+
+def main() -> None:
+    if sys.argv[1] == "lines":
+        for run in runs():
+            print(*(json.dumps(word.replace("@KIT", sys.argv[2])) for word in run.line))
+    elif sys.argv[1] == "pack":
+        pack(Path(sys.argv[2]), Path(sys.argv[3]))
+
+
+if __name__ == "__main__":
+    main()
