@@ -112,11 +112,11 @@ class RunDir:
 
 
 @contextlib.contextmanager
-def appearing(name: str) -> Iterator[tuple[RunDir, RunDir]]:
+def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir]]:
     """A new run, readable by its owner only: as it will be, and the hidden folder in which it is to be filled.
 
     It appears in one step when the block ends, and never when that raises. What a start that was killed left
-    hidden is removed by the next one.
+    hidden is removed by the next one. With an `id` of its own, raises FileExistsError where there is that run.
     """
     root = paths.runs_dir()
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -126,12 +126,16 @@ def appearing(name: str) -> Iterator[tuple[RunDir, RunDir]]:
                 shutil.rmtree(abandoned, ignore_errors=True)
     while True:
         # random part first, so that the four characters on the screen are a prefix that finds the run
-        run = RunDir(root / f"{secrets.token_hex(3)}-{_slug(name)}")
+        run = RunDir(root / (id or f"{secrets.token_hex(3)}-{_slug(name)}"))
+        if id is not None and run.path.exists():
+            raise FileExistsError(run.path)
         hidden = RunDir(root / f"{_HIDDEN}{run.id}", run.id)
         with contextlib.suppress(FileExistsError):
             hidden.path.mkdir(mode=0o700)
             if not run.path.exists():
                 break
+        if id is not None:
+            raise FileExistsError(run.path)  # another process is making it
     try:
         with locked(hidden.path):
             for folder in (hidden.control, hidden.attempts):
