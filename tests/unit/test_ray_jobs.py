@@ -1,5 +1,6 @@
 """Runs that are jobs of a Ray cluster: a real head with a token, and a job that prints a recorded run."""
 
+import contextlib
 import os
 import random
 import signal
@@ -259,7 +260,7 @@ class Cutting:
                 threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
     def _pass(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
-        left, log = self._random.randrange(50, 60_000), False
+        left, log = self._random.randrange(30_000 * (self.cut + 1)), False  # further each time
         try:
             while chunk := source.recv(4096):
                 log = log or b"attachment" in chunk  # the head of an answer that is a log
@@ -273,6 +274,8 @@ class Cutting:
         except OSError:
             pass
         for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # also wakes the thread of the other direction
             each.close()
 
 

@@ -53,8 +53,8 @@ class JobDriver:
         self._over, self._wake = threading.Event(), threading.Event()
         self._wanted: float | None = None  # when its end was asked for
         self._forsaken = False
-        for work in (self._watch, self._fetch):
-            threading.Thread(target=work, name=f"job{work.__name__}", daemon=True).start()
+        self._start_fetching()
+        threading.Thread(target=self._watch, name="job", daemon=True).start()
 
     def running(self) -> bool:
         """Whether the job goes on, or its log is not complete."""
@@ -99,6 +99,10 @@ class JobDriver:
         self._console.close()
         return [f"{name} (on the cluster)" for name in left]
 
+    def _start_fetching(self) -> None:
+        self._fetcher = threading.Thread(target=self._fetch, name="console of the job", daemon=True)
+        self._fetcher.start()
+
     def _watch(self) -> None:
         """Submits the job, and looks after it until it has ended and its log is complete."""
         away: float | None = None
@@ -122,6 +126,8 @@ class JobDriver:
                         break
                 if told:
                     self._tell(f"the Ray dashboard at {self._cluster.url} answers again")
+                if away is not None:  # the connection of the log may hang, and nobody tells
+                    self._start_fetching()
                 away, told, pause = None, False, _LOOK
             except Unreachable as error:
                 now = time.monotonic()
@@ -159,6 +165,8 @@ class JobDriver:
             before = self._size
             with contextlib.suppress(UserError, OSError):  # OSError: a full disk
                 self._read(follow=True)
+            if self._fetcher is not threading.current_thread():
+                return  # another one has taken over
             pause = 0.2 if self._size > before else min(_SLOWEST, pause * 2)
             self._over.wait(pause)
 

@@ -1,15 +1,12 @@
 """The detached process beside a run: starts veRL, watches it, writes the truth down.
 
-`python -m launcher.run.supervisor RUN_DIR` starts the newest attempt; with `--adopt` it takes over one whose supervisor
-was killed. It holds no screen, survives the terminal, and is the only writer of state.json, events.jsonl, gpu.jsonl
-and steps.jsonl. It stands in the run's folder and calls it `.`: a folder that is moved takes its supervisor along.
+It starts the newest attempt, or takes over one whose supervisor was killed. It holds no screen, survives the terminal,
+and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 """
 
 import contextlib
 import errno
 import os
-import signal
-import sys
 import time
 import traceback
 from collections import deque
@@ -25,7 +22,7 @@ from launcher.record.attempt import Exit
 from launcher.record.events import Action, Alert, DriverExit, EventLog, LevelChange, Note, StateChange, read_events
 from launcher.record.layout import RunDir
 from launcher.record.process import ATTEMPT, RUN, ProcessId
-from launcher.record.state import RunState, StateFile, current, stored
+from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
@@ -37,7 +34,6 @@ from launcher.run.supervisor.disk import MachineLog, Reserve
 from launcher.run.supervisor.job import JobDriver
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
-from launcher.run.supervisor.spawn import PATIENCE, orphaned
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
@@ -384,27 +380,3 @@ class Supervisor:
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())
-
-
-def main() -> None:
-    """Supervises the newest attempt of the run directory named on the command line."""
-    folder, adopting = Path(sys.argv[1]).absolute(), "--adopt" in sys.argv
-    os.chdir(folder)
-    run = RunDir(Path(), folder.name)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    alone = control.supervise_alone(run, 0 if adopting else PATIENCE / 2)
-    before = stored(run)
-    # without locks nobody knows whether there is another supervisor: a run is started, but none is taken over
-    wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
-    if alone is False or before is None or not wanted:
-        return
-    try:
-        supervisor = Supervisor(run, before if adopting else None)
-        # only noted: a handler runs in the middle of anything, such as writing state.json
-        signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
-        supervisor.supervise()
-    except Exception:
-        # stderr is supervisor.log; a reader derives `lost` and names that file
-        traceback.print_exc()
-        raise SystemExit(1) from None
