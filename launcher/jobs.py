@@ -117,6 +117,19 @@ class Cluster:
         """The version of Ray there."""
         return str(self._ask("GET", "/api/version").json().get("ray_version"))
 
+    def resources(self) -> dict[str, tuple[float, float]]:
+        """What is taken of each resource and what there is, such as `GPU`; empty where the autoscaler does not tell."""
+        found: Any = self._ask("GET", "/api/cluster_status").json()
+        for name in ("data", "clusterStatus", "loadMetricsReport", "usage"):
+            found = found.get(name) if isinstance(found, dict) else None
+        return {name: (float(used), float(total)) for name, (used, total) in (found or {}).items()}
+
+    def actors(self, name: str) -> list[str]:
+        """Ids of the live actors of a class."""
+        query = f"filter_keys=class_name&filter_predicates=%3D&filter_values={name}&limit=1000"
+        answer = self._ask("GET", f"/api/v0/actors?{query}").json()
+        return [each["actor_id"] for each in answer["data"]["result"]["result"] if each.get("state") == "ALIVE"]
+
     def submit(self, id: str, entrypoint: str, env: Mapping[str, str], metadata: Mapping[str, str]) -> None:
         """Submits a job once: asked for again, it is the one that is there already."""
         package, content = plugin()

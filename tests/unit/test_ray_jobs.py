@@ -18,6 +18,8 @@ from waiting import wait_for, wait_until
 
 from launcher.errors import UserError
 from launcher.jobs import Cluster, Unreachable, url_of
+from launcher.preflight import cluster
+from launcher.preflight.subject import subject
 from launcher.preset.files import load
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
@@ -190,19 +192,19 @@ def test_twenty_cut_connections_lose_and_double_nothing(head: Head, home: Path, 
 
 
 def test_a_stop_ends_the_job_and_nothing_else(head: Head, home: Path, tmp_path: Path) -> None:
-    cluster = Cluster(head.address)
-    cluster.submit("theirs", f"exec {sys.executable} -c 'import time; time.sleep(600)'", {}, {})
-    cluster.submit("theirs", "exec false", {}, {})  # a lost answer, and asked again
+    jobs = Cluster(head.address)
+    jobs.submit("theirs", f"exec {sys.executable} -c 'import time; time.sleep(600)'", {}, {})
+    jobs.submit("theirs", "exec false", {}, {})  # a lost answer, and asked again
     run = submit(head.address, tmp_path)
     wait_for(run, lambda state: (state.step or 0) > 3)
     assert stop(run, by="me", wait=True) == "stopped"
     ended = run.attempt(1).read_exit()
     assert ended is not None and ended.requested_by == "me"
-    job, theirs = cluster.job(run.id), cluster.job("theirs")
+    job, theirs = jobs.job(run.id), jobs.job("theirs")
     assert job is not None and theirs is not None
-    assert job.status == "STOPPED" and cluster.left(job) == []
+    assert job.status == "STOPPED" and jobs.left(job) == []
     assert theirs.status == "RUNNING" and "sleep" in theirs.entrypoint
-    cluster.stop("theirs")
+    jobs.stop("theirs")
 
 
 def test_a_job_that_fails_or_cannot_begin_says_why(head: Head, home: Path, tmp_path: Path) -> None:
@@ -212,7 +214,7 @@ def test_a_job_that_fails_or_cannot_begin_says_why(head: Head, home: Path, tmp_p
     state = wait_for(run, lambda state: not state.live)
     assert (state.state, state.exit and state.exit.code) == ("failed", 3)
     with pytest.raises(UserError, match=f"did you mean '{run.id}'"):
-        attach_job(head.address, run.id.upper())
+        attach_job(head.address, f"{run.id}x")
 
 
 def test_the_token_is_asked_for_and_written_nowhere(
@@ -232,6 +234,15 @@ def test_the_token_is_asked_for_and_written_nowhere(
         Cluster(head.address).jobs()
     refused = submit(head.address, tmp_path)
     assert "requires a token" in str(wait_for(refused, lambda state: not state.live).error)
+
+
+def test_the_preflight_asks_the_cluster(head: Head) -> None:
+    def found(address: str) -> dict[str, str]:
+        what = subject(load("toy-cpu", ["cluster.submit=true", f"cluster.address={address}"]))
+        return {finding.id: finding.message for finding in cluster.checks(what) if finding.level == "error"}
+
+    assert found(head.address) == {"CLUSTER-3": "the run requires 1 GPU, and the cluster has none"}
+    assert "does not answer" in found("127.0.0.1:1")["CLUSTER-2"]
 
 
 class Cutting:

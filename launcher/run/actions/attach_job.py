@@ -6,8 +6,9 @@ import time
 import orjson
 
 from launcher.errors import UserError
-from launcher.jobs import Cluster, Job
+from launcher.jobs import Cluster, Job, url_of
 from launcher.preset.translate import Launch
+from launcher.record.attempt import LaunchRecord
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, appearing
 from launcher.run.supervisor.job import METADATA
@@ -22,31 +23,42 @@ def attach_job(address: str, id: str) -> RunDir:
 
     Raises UserError where the cluster does not answer, or has no such job.
     """
-    for run in all_runs():
-        attempt = run.last_attempt()
-        ref = attempt.read_launch().job if attempt is not None else None
-        if ref is not None and ref.id == id:
-            kept(run)
-            return run
     cluster = Cluster(address)
+    if (run := _known(cluster, id)) is not None:
+        return run
     job = cluster.job(id)
     if job is None:
-        known = [each.id for each in cluster.jobs()]
-        raise UserError(f"no job '{id}' at {cluster.url}{did_you_mean(id, known)}")
+        raise UserError(f"no job '{id}' at {cluster.url}{did_you_mean(id, [each.id for each in cluster.jobs()])}")
     try:
-        return _follow(cluster, job)
-    except FileExistsError:  # another command was faster
-        return attach_job(address, id)
+        return _follow(cluster, job, _UNSAFE.sub("-", id).strip(".-")[:80] or None)
+    except FileExistsError:  # another command was faster, or another cluster has a job of this name
+        return _known(cluster, id) or _follow(cluster, job, None)
 
 
-def _follow(cluster: Cluster, job: Job) -> RunDir:
+def _known(cluster: Cluster, id: str) -> RunDir | None:
+    """The run of a job that is here already, with a follower."""
+    for run in all_runs():
+        attempt = run.last_attempt()
+        launch = attempt.read_launch() if attempt is not None else LaunchRecord()
+        # what was submitted here is the only one of its id, by whatever address it is reached now
+        if (
+            launch.job is not None
+            and launch.job.id == id
+            and (launch.argv or url_of(launch.job.address) == cluster.url)
+        ):
+            kept(run)
+            return run
+    return None
+
+
+def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
     told = described(job)
     name = str(told.get("name") or job.id)
     preset, keys, versions = (told.get(part) for part in ("preset", "keys", "versions"))
     settings = dict(keys) if isinstance(keys, dict) else {}
     settings["trainer.logger"] = ["console"]  # its other files lie on the cluster
     now, started = time.time(), job.started
-    with appearing(name, id=_UNSAFE.sub("-", job.id).strip(".-")[:80] or "job") as (run, hidden):
+    with appearing(name, id) as (run, hidden):
         info = RunInfo(
             id=run.id,
             name=name,
