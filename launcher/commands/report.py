@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 
 
-_ELSEWHERE = ("run", "state", "verdict", "step")
-
-
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
     for command in (runs, hosts, status, metrics, health, diagnose):
@@ -83,10 +80,9 @@ def hosts(json: Json = False) -> None:
         elif not host.runs:
             rows.append((host.host, "–", "no runs", "", ""))
         for run in () if json else host.runs:
-            shown_of = [
-                str("–" if run.get(name) is None else run[name]) for name in ("run", "state", "verdict", "step")
-            ]
-            rows.append((host.host, *shown_of))
+            step = run.get("step")
+            word, verdict = (str(run.get(name) or "–") for name in ("state", "verdict"))
+            rows.append((host.host, str(run.get("run")), word, verdict, "–" if step is None else str(step)))
     if not json and len(rows) == 1:
         say("no hosts: name them under 'hosts:' in config.yaml")
     elif not json:

@@ -271,7 +271,7 @@ class Cutting:
                 threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
     def _pass(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
-        left, log = self._random.randrange(30_000 * (self.cut + 1)), False  # further each time
+        left, log = self._random.randrange(20_000 * (self.cut + 1)), False  # further each time
         try:
             while chunk := source.recv(4096):
                 log = log or b"attachment" in chunk  # the head of an answer that is a log

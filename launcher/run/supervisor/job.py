@@ -24,7 +24,7 @@ METADATA = "ppo-tui"
 """Metadata of a job: JSON of what `RunInfo` needs to know, so that any machine can follow it as its run."""
 
 _LOOK = 2.0  # seconds between two looks at the job
-_SLOWEST = 10.0  # seconds between two attempts to reach a cluster
+_SLOWEST = 5.0  # seconds between two attempts to reach a cluster
 _TOLD = 30.0  # seconds without an answer that are told
 _GIVEN_UP = 20.0  # seconds that a stop waits for a cluster that does not answer
 _GONE = 3  # answers in a row that there is no such job
