@@ -19,6 +19,11 @@ def runs_dir() -> Path:
     return home / "runs" if home else Path(platformdirs.user_data_dir(_APP)) / "runs"
 
 
+def queue_dir() -> Path:
+    """Folder of the runs that wait for their turn, one file a run."""
+    return runs_dir().parent / "queue"
+
+
 def cache_dir() -> Path:
     """Folder of things that can be made again: the toy model, composed configurations."""
     home = _home()

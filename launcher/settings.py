@@ -1,4 +1,4 @@
-"""How the user wants the screen: theme, mouse, signs, motion, keys.
+"""How the user wants the screen: theme, mouse, signs, motion, keys; and how much the queue may do at once.
 
 Each setting comes from the command line, else the environment, else config.yaml, else a default:
 
@@ -6,6 +6,7 @@ Each setting comes from the command line, else the environment, else config.yaml
     mouse: false              # default: on, but off over SSH, where people select with the terminal's own
     ascii: false              # ASCII characters alone; default: on at the Linux console and in a C locale
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
+    cpu_runs: 1               # runs without a GPU that the queue has at a time
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
       log.search: slash,ctrl+f
@@ -37,7 +38,7 @@ from launcher.text import clean, did_you_mean
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "keys", "keep", "hosts")
+_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep", "hosts")
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _ENVIRONMENT = {
@@ -100,6 +101,14 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         animations=_animations(found),
         keys=found["keys"][0] if "keys" in found else {},
     )
+
+
+def cpu_runs() -> int:
+    """Runs without a GPU that the queue has at a time. Raises UserError as `read` does."""
+    value, place = _file(settings_file()).get("cpu_runs", (1, ""))
+    if type(value) is not int or not 1 <= value <= 64:
+        raise UserError(f"{place}: {clean(repr(value))} is not allowed; use a number from 1 to 64")
+    return value
 
 
 def read_keep() -> Keep | None:

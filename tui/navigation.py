@@ -25,6 +25,9 @@ class Navigation(Protocol):
     def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
         """Runs and presets, in the place of the present screen; the way back is to the run `current`."""
 
+    def show_queue(self, *, read_only: bool) -> None:
+        """The runs that wait for their turn, over the present screen."""
+
     def compare(self, runs: Sequence[Path]) -> None:
         """Runs side by side, over the present screen."""
 

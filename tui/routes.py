@@ -32,6 +32,11 @@ class Routes:
 
         self._show(RunsScreen(read_only=read_only, current=current))
 
+    def show_queue(self, *, read_only: bool) -> None:
+        from tui.screens.queue import QueueScreen
+
+        self._app.push_screen(QueueScreen(read_only=read_only))
+
     def compare(self, runs: Sequence[Path]) -> None:
         from tui.screens.compare import CompareScreen
 

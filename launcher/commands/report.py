@@ -10,6 +10,7 @@ from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.format import duration, number, roughly
 from launcher.health.verdict import shown
 from launcher.record import layout as directory
+from launcher.record import queue
 from launcher.record.check import Check
 from launcher.record.json import SCHEMA
 from launcher.record.layout import RunDir
@@ -34,12 +35,14 @@ def runs(json: Json = False) -> None:
     from launcher.metrics.records import jsonable
     from launcher.run.reading.attempts import elapsed
     from launcher.run.reading.scores import Scores
+    from launcher.run.supervisor.queue import wake
     from launcher.run.supervisor.spawn import adopt
 
     rows = [("RUN", "STATE", "VERDICT", "STEP", "BEST", "TIME")]
     directory.require_readable()
     states = [(run, current(run, checks=False)) for run in directory.all_runs()]
     adopted = {run.id for run in adopt(states)}
+    wake()
     for run, before in states:
         state, scores = current(run, checks=False) if run.id in adopted else before, Scores(run)
         scores.poll()
@@ -57,6 +60,7 @@ def runs(json: Json = False) -> None:
         rows.append((run.id, _word(state), shown(state.state, state.verdict), step, number(best), duration(seconds)))
     if json:
         return
+    rows[1:1] = [(entry.id, "queued", "–", "–/–", "–", "–") for entry in queue.entries()]
     if len(rows) == 1:
         say("no runs yet; start one with 'ppo-tui run toy-cpu'")
     else:

@@ -18,6 +18,7 @@ from launcher.commands import (
     logs,
     note,
     preset,
+    queue,
     report,
     reward,
 )
@@ -38,6 +39,7 @@ for module in (launch, check, doctor, report, preset, logs, export, checkpoint, 
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(library.app, name="preset")
+app.add_typer(queue.app, name="queue")
 app.add_typer(reward.app, name="reward")
 
 

@@ -14,7 +14,10 @@ from launcher.secrets import redacted
 _MOST_BYTES = 1 << 18  # a configuration has 50 kB
 _MOST_TRIES = 10
 # How a line of Python data begins, or what it is; Ray breaks lines anywhere outside of strings.
-_DATA = rb" *(?=['\"{}\],:]|\[(?:['\"\[\]{0-9-]|\Z)|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},:]*\Z)"
+_DATA = (
+    rb" *(?=['\"{}\],:]|\[(?:['\"\[\]{0-9-]|None|True|False|-?inf|nan|\Z)"
+    rb"|(?:None|True|False|nan|-?inf|-?[0-9.e+-]+)[\]},: ]*(?:\Z|(?<=[\]},: ])['\"\[{0-9NTF-]))"
+)
 _JSON = {b"None": b"null", b"True": b"true", b"False": b"false", b"nan": b"NaN", b"inf": b"Infinity"}
 
 
@@ -68,8 +71,15 @@ def _literal(text: bytes) -> Any:
             with suppress(ValueError, RecursionError):
                 return loads(text_as_json)
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-        return ast.literal_eval(text.decode())
+        return ast.literal_eval(_Numbers().visit(ast.parse(text.decode(), mode="eval")))
     return None
+
+
+class _Numbers(ast.NodeTransformer):
+    """The numbers that are none in Python's own notation: `nan` and `inf` are names there."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant(float(node.id)) if node.id in ("nan", "inf") else node
 
 
 def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:

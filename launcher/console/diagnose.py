@@ -1,8 +1,10 @@
 """Why a run ended, from its console log: the true cause, which is rarely the last line.
 
 The errors with which the driver ends (from "Error executing job" on) come first. What is only a symptom there, such
-as "Engine core initialization failed", is traced to the lines of the processes in which its cause stands. A run
-that finished, was stopped or still runs is no failure, whatever harmless tracebacks its log contains.
+as "Engine core initialization failed" or a collective operation that timed out, is traced to the lines of the
+processes and ranks in which its cause stands: of the errors since the last step the earliest that explains the later
+ones wins, and these are named as what followed. A run that finished, was stopped or still runs is no failure,
+whatever harmless tracebacks its log contains.
 """
 
 import re
@@ -12,7 +14,7 @@ from dataclasses import replace
 
 from launcher.console.causes import CATALOGUE, Cause, Level
 from launcher.console.diagnosis import Diagnosis, shorten
-from launcher.console.endings import RAY_CPUS, complete, finished, hung, lost, running, stopped, waiting
+from launcher.console.endings import complete, finished, hung, lost, running, stopped, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
 from launcher.console.tracebacks import Owner, Quote
 
@@ -21,6 +23,7 @@ STALLED = 90.0
 
 _BY_ID = {cause.id: cause for cause in CATALOGUE}
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
+_PROMPTS = "AgentLoop|RewardLoop"  # processes in which a prompt can fail alone
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -63,6 +66,11 @@ def errors_so_far(chunks: Iterable[bytes]) -> Diagnosis | None:
 def _decide(
     log: Evidence, code: int | None, requested_by: str | None, alive: bool | None, idle: float | None
 ) -> Diagnosis:
+    announced = likeliest(
+        (cause, error) for error in log.final_errors for cause in error.causes if cause.announced and error.fits(cause)
+    )
+    if announced is not None and code != 0 and not alive:
+        return _explained(log, *announced)
     stop = log.quote("signal")
     if stop is None or (log.end is not None and log.end < stop.line):
         stop = _interrupt(log)
@@ -77,7 +85,7 @@ def _decide(
     if code is None and not log.final_errors:
         still = alive is None if idle is None else idle >= STALLED
         if still and (waits := waiting(log)) is not None:
-            return _diagnosis(RAY_CPUS, [waits])
+            return _diagnosis(waits[0], [waits[1]], waits[1].text)
         if still and (hangs := hung(log)) is not None:
             return _explained(log, *hangs)
         if complete(log) and not alive:
@@ -101,7 +109,14 @@ def _find_cause(log: Evidence, code: int | None) -> Candidate | None:
         return likeliest(pair for pair in elsewhere if not pair[1].raised and pair[0].level is not Level.SYMPTOM)
     if final is None:
         return likeliest(elsewhere)
-    return (_behind(final[0], elsewhere) or final) if final[0].level is Level.SYMPTOM else final
+    if final[0].level is Level.SYMPTOM:
+        return _behind(log, *final) or final
+    before = likeliest(pair for pair in elsewhere if _explains(pair[0], final[0]) and not log.survived(pair[1]))
+    return before or final
+
+
+def _explains(cause: Cause, other: Cause) -> bool:
+    return bool(cause.explains) and re.fullmatch(cause.explains, other.id) is not None
 
 
 def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) -> bool:
@@ -111,13 +126,22 @@ def _ended_the_run(log: Evidence, cause: Cause, error: ErrorLine, over: bool) ->
     """
     step = log.quote("step")
     after = step is None or error.quote.line > step.line
-    return after and (over or cause.level is Level.ROOT) and not re.match("AgentLoop|RewardLoop", error.source)
+    certain = over or cause.level is Level.ROOT or cause.fatal
+    return after and certain and not re.match(_PROMPTS, error.source)
 
 
-def _behind(symptom: Cause, elsewhere: list[Candidate]) -> Candidate | None:
-    """What stands behind a symptom; another symptom when that is nearer to the cause."""
+def _behind(log: Evidence, symptom: Cause, shown: ErrorLine) -> Candidate | None:
+    """What stands behind a symptom; another symptom when that came before it.
+
+    Errors that a step was done after are none, but for those of prompts, which veRL drops.
+    """
     return likeliest(
-        pair for pair in elsewhere if re.search(symptom.cause_in, pair[1].source) and pair[0] is not symptom
+        (cause, error)
+        for cause, error in log.errors.values()
+        if cause is not symptom
+        and re.search(symptom.cause_in, error.source)
+        and (cause.level is not Level.SYMPTOM or error.quote.line < shown.quote.line)
+        and (re.match(_PROMPTS, error.source) or not log.survived(error))
     )
 
 
@@ -135,7 +159,7 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
                 shown.append(other)
         elif any(known.level is Level.SYMPTOM and other.fits(known) for known in other.causes):
             symptom = other.quote
-    quotes = [item.quote for item in shown]
+    quotes = [quote for item in shown for quote in (item.quote, item.told) if quote is not None]
     if cause.level is Level.SYMPTOM:
         quotes = [item.quote for item in log.unknown_errors if re.search(cause.cause_in, item.source)][:1] + quotes
     # an exception that was raised and caught in a library shows no line of veRL; the one that followed does
@@ -145,7 +169,18 @@ def _explained(log: Evidence, cause: Cause, error: ErrorLine) -> Diagnosis:
         call = None
     key = next((item.config_key for item in same if item.config_key), None)
     diagnosis = _diagnosis(cause, [*quotes, place, call, key, symptom], error.message)
-    return replace(diagnosis, meaning=diagnosis.meaning + _others_on_the_gpu(log, error.message))
+    return replace(diagnosis, meaning=diagnosis.meaning + _others_on_the_gpu(log, error.message) + _after(log, error))
+
+
+def _after(log: Evidence, error: ErrorLine) -> str:
+    """Which symptoms followed, in their order."""
+    every = [*log.errors.values(), *((cause, other) for other in log.final_errors for cause in other.causes)]
+    first: dict[str, Candidate] = {}
+    for cause, other in sorted(every, key=lambda pair: pair[1].quote.line):
+        if cause.level is Level.SYMPTOM and other.fits(cause) and other.quote.line > error.quote.line:
+            first.setdefault(cause.id, (cause, other))
+    told = [f"{cause.title} (line {other.quote.line})" for cause, other in first.values() if cause not in error.causes]
+    return f" What followed from it: {', '.join(told[:3])}." if told else ""
 
 
 def _others_on_the_gpu(log: Evidence, message: str) -> str:
@@ -184,7 +219,7 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
             f"Unknown failure: {root.message[:160]}",
             "No entry of the catalogue matches. The quoted line is the innermost exception, followed by the line "
             "of your code or veRL's that led to it.",
-            shorten([root.quote, root.frame, root.config_key]),
+            shorten([root.quote, root.told, root.frame, root.config_key]),
             (
                 "read the log around this line",
                 "run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start",

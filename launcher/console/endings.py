@@ -1,6 +1,6 @@
 """Ends that are no failures: a run that finished, was stopped, still runs, or stands still."""
 
-from launcher.console.causes import CATALOGUE
+from launcher.console.causes import CATALOGUE, Cause
 from launcher.console.diagnosis import Diagnosis, shorten
 from launcher.console.evidence import Candidate, Evidence, likeliest
 from launcher.console.tracebacks import Quote
@@ -16,14 +16,20 @@ def finished(log: Evidence) -> Diagnosis:
         title = f"Finished early at step {log.step} of {log.total}: the last epoch ended"
         meaning = "The epochs have fewer steps than trainer.total_training_steps; veRL ends without a last validation."
         fixes = ["trainer.total_epochs ↑"]
-    elif log.step is None and log.progress is not None:
+    elif log.only_validates:
+        title, meaning = "Finished: validated only", "trainer.val_only=True ends a run after one validation."
+        fixes = ["set trainer.val_only=False to train"]
+    elif log.step is None and (log.progress is not None or log.resumed is not None):
         title = "Already complete"
         meaning = "The checkpoint that the run resumed from is already at the last step."
+        if log.resumed is not None and log.total is not None and log.resumed < log.total:
+            title = f"Finished without training: resumed at step {log.resumed} of {log.total}"
+            meaning = "The checkpoint that the run resumed from is at the end of the last epoch."
         fixes = ["trainer.total_epochs ↑ (or trainer.total_training_steps) to continue training"]
     if log.failed_prompts:
         meaning += f" veRL dropped {log.failed_prompts} prompts because they raised an exception."
         fixes.append("run `ppo-tui reward test FILE` to find what the reward function cannot read")
-    shown = next(filter(None, map(log.quote, ("final", "step", "progress", "last"))), None)
+    shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress", "last"))), None)
     return Diagnosis("finished", title, meaning, shorten([shown, log.quote("prompt_error")]), tuple(fixes))
 
 
@@ -35,9 +41,9 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     quotes = [shown]
     waits = waiting(log)
     if waits is not None and not log.step:
-        quotes.append(waits)
-        meaning += " The start-up was where Ray waits for CPUs, so it may have stalled."
-        fixes.append(f"if it waited there for minutes: {RAY_CPUS.fixes[0]}")
+        quotes.append(waits[1])
+        meaning += f" The start-up was where {waits[0].title}, so it may have stalled."
+        fixes.append(f"if it waited there for minutes: {waits[0].fixes[0]}")
     hangs = hung(log)
     if hangs is not None:
         cause, error = hangs
@@ -82,18 +88,26 @@ def running(log: Evidence, alive: bool | None) -> Diagnosis:
 
 def complete(log: Evidence) -> bool:
     """Whether the last step was reached."""
+    if log.only_validates and log.quote("validated_first") is not None:
+        return True
+    if log.resumed is not None and log.resumed == log.total and log.step is None:
+        return True
     if log.quote("final") is not None or (log.total is not None and (log.step or 0) >= log.total):
         return True
     return log.progress is not None and log.progress[0] == log.progress[1]
 
 
-def waiting(log: Evidence) -> Quote | None:
-    """Where the start-up stands when it is a place at which Ray waits for CPUs without saying so."""
-    if log.ready or log.quote("group_created"):
+def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
+    """Where the start-up stands when it is a place at which Ray waits for resources, and what is known of them."""
+    if log.ready:
         return None
-    if RAY_CPUS.id in log.errors:
-        return log.errors[RAY_CPUS.id][1].quote
-    return log.quote("worker_groups") or (None if log.quote("dataset") else log.quote("config_ends"))
+    asked = likeliest(pair for pair in log.errors.values() if pair[0].waits)
+    if asked is not None:
+        return asked[0], asked[1].quote
+    if log.quote("group_created"):
+        return None
+    place = log.quote("worker_groups") or (None if log.quote("dataset") else log.quote("config_ends"))
+    return None if place is None else (RAY_CPUS, place)
 
 
 def hung(log: Evidence) -> Candidate | None:

@@ -4,8 +4,9 @@ import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from launcher.console.causes import CATALOGUE, Cause
+from launcher.console.causes import CATALOGUE, Cause, Level
 from launcher.console.excerpt import parts
 from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
@@ -17,11 +18,12 @@ WRITERS = 4096  # processes that are followed at once
 KEPT = 200  # errors kept of the driver's end
 CACHED = 1024
 LONGEST = 1000  # characters of a line that are looked at and quoted
+MESSAGE_LINES = 8  # further lines of an exception's message that are looked at
 
 # What Ray's C++, torch and Python's logging put before their text, where no mark is looked for.
 _LOG_HEAD = re.compile(
     rb"(?:\[[^\[\]]{1,80}\]:? ?|\(raylet\) |(?:ERROR|WARNING|CRITICAL|INFO)[: ](?:[\d:,. /-]{4,30}[: ])?"
-    rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|py):\d+(?:: | -- |\] ?))*"
+    rb"|\d{4}-\d\d-\d\d[ T][\d:,.]+[ \t]+|[\w.]+\.(?:cc|cpp|h|py):\d+(?:: | -- |\] ?))*"
 )
 _LOG_HEAD_STARTS = b"[(EWCI0123456789"
 _BLANK = ord(" ")
@@ -47,6 +49,8 @@ class ErrorLine:
     """Where it was raised: the last frame of the highest owner."""
     owner: Owner = Owner.LIBRARY
     config_key: Quote | None = None
+    told: Quote | None = None
+    """The further line of its message that says what happened, where the first does not."""
 
     def fits(self, cause: Cause) -> bool:
         """Whether it stands where this cause is looked for."""
@@ -78,6 +82,9 @@ class Evidence:
         """Steps done and steps in all, as the progress bar says."""
         self.saved: str | None = None
         """The folder of the last checkpoint."""
+        self.resumed: int | None = None
+        """The step of the checkpoint that training went on from."""
+        self.only_validates = False
         self.failed_prompts = 0
         self.ready = False
         self.end: int | None = None
@@ -87,7 +94,7 @@ class Evidence:
         self.chained = False
         """They contain a "direct cause": the first exception is the root."""
         self.errors: dict[str, Candidate] = {}
-        """Of each cause the first line elsewhere, by the cause's id."""
+        """Of each cause the first line elsewhere since the last step, or else the first of all, by the cause's id."""
         self.unknown_errors: list[ErrorLine] = []
         """The first exceptions elsewhere that no entry knows."""
         self.processes: dict[int, str] = {}
@@ -96,6 +103,7 @@ class Evidence:
         self._ending = False  # the driver has printed a traceback, and nothing since that shows it alive
         self._repeated = False
         self._tracebacks: dict[Writer, Traceback] = {}
+        self._messages: dict[Writer, _Message] = {}
         self._folders = Folders()
 
     def quote(self, mark: str) -> Quote | None:
@@ -124,11 +132,13 @@ class Evidence:
         source, pid = line.writer
         if line.config is not None:
             self._lines["config_ends"] = line
+            self.only_validates = line.config.get("trainer.val_only") is True
             return
         if line.step is not None:
             self.step = line.step.step
             self._alive("step", line)
             return
+        message = self._messages.pop(line.writer, None) if self._messages else None
         if pid not in self.processes and len(self.processes) < WRITERS:
             self.processes[pid] = source
         if line.mark is not PLAIN and raw[start] != _BLANK and self._take_mark(line):
@@ -141,6 +151,8 @@ class Evidence:
             return
         traceback = self._tracebacks.get(line.writer)
         inside = traceback is not None and traceback.includes(line.piece[0])
+        if message is not None and self._continue(message, line, text) and text[0] in " \t":
+            return
         if text[0] == " ":
             if traceback is not None and inside:
                 traceback.add_indented(line.piece[0], text, self._folders)
@@ -181,6 +193,8 @@ class Evidence:
                 self._alive("progress", line)
             case "ready":
                 self.ready = True
+            case "resumed":
+                self.resumed = int(match["at"])
             case "total":
                 self.total = int(match["total"])
             case "save":
@@ -192,7 +206,7 @@ class Evidence:
             case "signal" if match["signal"] in (b"TERM", b"INT"):
                 if driver:
                     self._first(line)
-            case "dataset" | "worker_groups" | "group_created" | "final" | "nan":
+            case "dataset" | "worker_groups" | "group_created" | "final" | "nan" | "validated_first":
                 self._first(line)
             case name:
                 return name == "config_begins"
@@ -239,7 +253,7 @@ class Evidence:
             return
         if ignored:
             traceback.end()
-        elif self.end is None:
+        elif self.end is None and not (self._ending and line.writer.pid):  # a further rank explains the same end
             self._begin_ending()
 
     def _begin_ending(self) -> None:
@@ -248,18 +262,44 @@ class Evidence:
 
     def _add_exception(self, line: Marked, text: str) -> None:
         text = _REPEATED.sub("", text[:LONGEST]) if "[repeated " in text else text[:LONGEST]
+        error = self._error(line, text, self._matching(text))
+        error.raised = True
+        if (traceback := self._tracebacks.get(line.writer)) is not None:
+            error.context = "\n".join([error.context, *traceback.calls, traceback.code])
+            error.remote_call, error.frame, error.owner = traceback.remote_call, traceback.frame, traceback.owner
+        self._add(error)
+        clear = any(cause.level is Level.ROOT and error.fits(cause) for cause in error.causes)
+        if not clear and len(self._messages) < WRITERS:
+            self._messages[line.writer] = _Message(error)
+
+    def _matching(self, text: str) -> tuple[Cause, ...]:
+        """The entries whose `raised` the text of an exception has."""
         causes = self._known.get(text)
         if causes is None:
             causes = tuple(cause for cause in CATALOGUE if cause.raised and _regex(cause.raised).search(text))
             if len(self._known) >= CACHED:
                 self._known.clear()
             self._known[text] = causes
-        error = self._error(line, text, causes)
-        error.raised = True
-        if (traceback := self._tracebacks.get(line.writer)) is not None:
-            error.context = "\n".join([error.context, *traceback.calls, traceback.code])
-            error.remote_call, error.frame, error.owner = traceback.remote_call, traceback.frame, traceback.owner
-        self._add(error)
+        return causes
+
+    def _continue(self, message: "_Message", line: Marked, text: str) -> bool:
+        """Whether a line goes on with the message of the exception before it, which then may show its cause."""
+        if text.startswith('  File "') or remote_method(text) is not None or is_exception(text):
+            return False
+        error, text = message.error, text.strip()[:LONGEST]
+        whole = f"{error.message} {text}"[: 2 * LONGEST]
+        causes = tuple(cause for cause in self._matching(whole) if cause not in error.causes)
+        belongs = line.line.text[:1].isspace() or error.message.endswith(":")
+        if causes or (belongs and error.told is None and not text.startswith("For further")):
+            error.told, error.message = _quote(line), redact(whole)
+        if causes:
+            error.causes += causes
+            self.unknown_errors = [other for other in self.unknown_errors if other is not error]
+            if error not in self.final_errors:
+                self._add(error)
+        elif message.room > 1:
+            self._messages[line.writer] = message._replace(room=message.room - 1)
+        return True
 
     def _error(self, line: Marked, text: str, causes: tuple[Cause, ...]) -> ErrorLine:
         source = line.writer.source
@@ -276,13 +316,29 @@ class Evidence:
             return
         fitting = [cause for cause in error.causes if error.fits(cause)]
         for cause in fitting:
-            self.errors.setdefault(cause.id, (cause, error))
+            known = self.errors.get(cause.id)
+            if known is None or self.survived(known[1]):
+                self.errors[cause.id] = cause, error
         if not fitting and len(self.unknown_errors) < 16:
             self.unknown_errors.append(error)
 
+    def survived(self, error: ErrorLine) -> bool:
+        """Whether a step was done after it."""
+        step = self._lines.get("step")
+        return step is not None and error.quote.line < step.piece[0]
+
+
+class _Message(NamedTuple):
+    """An exception whose message may go on in the next line, and how many lines more."""
+
+    error: ErrorLine
+    room: int = MESSAGE_LINES
+
 
 def _quote(line: Marked) -> Quote:
-    return Quote(line.piece[0], line.line.text[:LONGEST])
+    pid = line.writer.pid
+    rank = f"[rank{-1 - pid}]: " if pid < 0 else ""
+    return Quote(line.piece[0], rank + line.line.text[:LONGEST])
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 r"""A console log as clean lines: bytes in, cut anywhere; lines with their exact place in the file out.
 
 What Ray, vLLM and tqdm do to a line: `\x1b[36m(Actor pid=1, ip=10.0.0.2)\x1b[0m text`, several such prefixes
-one after the other, progress bars redrawn with `\r`. Prefixes are found in the bytes: only the rest of
-a line has to be decoded and cleaned, and only when somebody wants it.
+one after the other, progress bars redrawn with `\r`. mpirun and torchrun name the rank before all that. Prefixes are
+found in the bytes: only the rest of a line has to be decoded and cleaned, and only when somebody wants it.
 """
 
 import re
@@ -17,12 +17,22 @@ LONGEST = 1 << 18  # bytes kept of one line; long step lines have about 10 kB
 
 # Logs pasted from a browser lose the escape character and keep the rest of a colour code.
 _COLOURS = rb"(?:\x1b?\[[0-9;]*m)*"
-_NAME = rb"(?:([^()\s][^()=\n]{0,99}) )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
-PREFIX = re.compile(rb"(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_COLOURS, _NAME, _COLOURS))
+_NAME = (
+    rb"(?:([^()\s][^()=\n]{0,99}?)(?: rank=[0-9]{1,6})? )?pid=([0-9]{1,10})|(raylet|autoscaler)(?: \+[^()\s]{1,20})?"
+)
+# `mpirun --tag-output` (`[1,0]<stdout>:`), Open MPI 5 (`[prterun-host-7@1,0]<stderr>:`), torchrun (`[default0]:`,
+# `[rank0]: `).
+_RANK = (
+    rb"(?:\[(?:(?:[\w.-]{1,60}@)?[0-9]{1,10},(?P<mpi>[0-9]{1,6})\]<std(?:out|err)>"
+    rb"|(?:default|rank|trainer|worker)(?P<rank>[0-9]{1,6})\]): ?){0,2}"
+)
+PREFIX = re.compile(
+    rb"%b(?:%b\((?:%b)(?:, ip=[^()\s]{1,60})?\)%b ?)*(?:\x1b\[[0-9;]*m)*" % (_RANK, _COLOURS, _NAME, _COLOURS)
+)
 
 
 class Writer(NamedTuple):
-    """Who wrote a line, as in `Line`."""
+    """Who wrote a line, as in `Line`; the pid of rank n of mpirun or torchrun, which all are drivers, is -1 - n."""
 
     source: str
     pid: int
@@ -153,9 +163,10 @@ def clean_text(raw: bytes, start: int) -> str:
 def writer_of(prefix: bytes, lead: bytes = b"") -> Writer:
     """The writer that a prefix names, or else `lead`, the prefix with which the whole line starts."""
     match = PREFIX.fullmatch(prefix)
-    name, pid, daemon = match.groups() if match else (None, None, None)
+    mpi, rank, name, pid, daemon = match.groups() if match else (None,) * 5
     if daemon:
         return Writer(daemon.decode(), 0)
-    if pid is None:  # only colours
-        return writer_of(lead) if lead else Writer("", 0)
+    if pid is None:  # only colours, or a rank
+        rank = rank or mpi
+        return Writer("", -1 - int(rank)) if rank else writer_of(lead) if lead else Writer("", 0)
     return Writer(name.decode(errors="replace") if name else "worker", int(pid))

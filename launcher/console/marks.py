@@ -89,7 +89,12 @@ MARKS = (
     Mark("sample_begins", r"\[prompt\]", r"\[response\]"),
     Mark("sample_ends", r"\[score\]"),
     Mark("printed_data", r"['\"]"),  # metrics and other dictionaries; no words in them count
-    Mark("traceback", r"Traceback \(most recent call last\):", hints=(b"Traceback",)),
+    Mark(
+        "traceback",
+        r"Traceback \(most recent call last\):",
+        r"[A-Z]\w{2,30} hit an exception: Traceback",  # SGLang
+        hints=(b"Traceback",),
+    ),
     Mark("job_error", "Error executing job", hints=(b"Error",)),
     Mark("prompt_error", "Error in _run_prompt", hints=(b"Error",)),
     Mark("creation_error", "Exception raised in creation task", hints=(b"Exception",)),
@@ -152,11 +157,13 @@ def _table(marks: Iterable[Mark], before: bytes = b"") -> tuple[re.Pattern[bytes
     return pattern, {pattern.groupindex[f"_{number}"]: mark for number, (mark, _) in enumerate(phrases)}
 
 
-# Ray's prefix, then the head of a log record as veRL, Ray or vLLM write it, and torchrun's rank; behind them the text.
+# Ray's prefix, then the head of a log record as veRL, Ray, vLLM or SGLang write it, and torchrun's rank; behind them
+# the text.
 _START, _AT_START = _table(
     (*MARKS, PLAIN),
     rb"(?P<prefix>%b)(?:[A-Z]+:[0-9-]{10} [0-9:,]{12}:|[0-9-]{10} [0-9:,]{12}\t[A-Z]+ \S{1,80} -- "
-    rb"|[A-Z]+ (?P<stamp>[0-9-]{5} [0-9:]{8}) \[[^\]\n]{1,80}\] )?(?:\[rank[0-9]+\]: )?(?P<text>) *" % PREFIX.pattern,
+    rb"|[A-Z]+ (?P<stamp>[0-9-]{5} [0-9:]{8}) \[[^\]\n]{1,80}\] |\[[0-9-]{10} [0-9:]{8}(?: [A-Z]+[0-9]+){0,4}\] )?"
+    rb"(?:\[rank[0-9]+\]: )?(?P<text>) *" % PREFIX.pattern,
 )
 _INSIDE, _IS_INSIDE = _table(MARKS_INSIDE)
 _INSIDE_HINTS = tuple(hint for mark in MARKS_INSIDE for hint in mark.hints)

@@ -106,12 +106,14 @@ class PhaseTracker:
         self.phase = ""
         self._validates_first = True  # veRL's default
         self._in_step = True  # no rollout runs during the update (not so in veRL's async modes)
+        self._separate = False  # engines on GPUs of their own start when the trainer is already "ready"
         self._awake = b""  # when the engine woke up last, by its own clock
 
     def configured(self, keys: Mapping[str, Any]) -> None:
         """The resolved veRL keys of the run."""
         self._validates_first = keys.get("trainer.val_before_train") is not False
-        self._in_step = keys.get("trainer.v1.trainer_mode", "sync") == "sync"
+        mode = keys.get("trainer.v1.trainer_mode", "sync")
+        self._in_step, self._separate = mode == "sync", mode == "separate_async"
 
     def mark(self, name: str, phase: str, stamp: bytes | None) -> str | None:
         """A line with a mark of `launcher.console.marks`; `stamp` is vLLM's date and time, if it has one."""
@@ -121,6 +123,8 @@ class PhaseTracker:
         if name in ("asleep", "awake"):
             return self._engine(name, stamp or b"")
         if starting:
+            if name == "ready" and self._separate:
+                return self._enter("engine")
             if name == "ready":
                 phase = "validate-first" if self._validates_first else "rollout"
             elif name == "validate":
@@ -142,7 +146,12 @@ class PhaseTracker:
         return self._enter("final" if last else "rollout")
 
     def rollout_count(self) -> str | None:
-        """Counts of running responses: of a validation, if those of the step itself are done with."""
+        """Counts of running responses: of a validation, if those of the step itself are done with.
+
+        The first ones also tell that a separate engine has started.
+        """
+        if self._separate and self.phase in ("engine", "checkpoint-load"):
+            return self._enter("validate-first" if self._validates_first else "rollout")
         return self._enter("validate") if self._in_step and self.phase in ("update", "save") else None
 
     def begin(self) -> str | None:

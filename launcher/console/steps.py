@@ -19,6 +19,7 @@ _METRIC = re.compile(r"[A-Za-z][\w.()-]*/")  # what a key of veRL looks like
 _PLAIN_KEY = re.compile(r"[^\s:=]+")
 _WORDS = {"True": 1.0, "False": 0.0}
 _WHOLE = (")", "nan", "inf", "True", "False")  # a figure that ends so was not cut
+_BAR = "Training Progress:"  # follows the last figure where carriage returns were taken out of the log
 _REPEATED = " [repeated "  # Ray's suffix to a line that several processes wrote
 
 
@@ -57,7 +58,8 @@ def read_step(text: str, *, cut: bool = False) -> Step | None:
     start = _START.search(text)
     if start is None:
         return None
-    rest = text[start.end() :]
+    rest, bar, _ = text[start.end() :].partition(_BAR)
+    cut = cut and not bar
     if cut and not rest.endswith(_WHOLE):
         rest = rest[: max(rest.rfind(" - "), rest.rfind("|"), 0)]
     if (suffix := rest.rfind(_REPEATED)) >= 0:

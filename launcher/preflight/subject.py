@@ -54,5 +54,5 @@ def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | No
         settings=settings(loaded, version, folders, env),
         loaded=loaded,
         python=verl.python,
-        machine=machine.assumed(assume) if assume else on or machine.here(),
+        machine=machine.assumed(assume) if assume else on or machine.here({**os.environ, **loaded.preset.env}),
     )

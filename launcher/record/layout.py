@@ -116,26 +116,27 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
     """A new run, readable by its owner only: as it will be, and the hidden folder in which it is to be filled.
 
     It appears in one step when the block ends, and never when that raises. What a start that was killed left
-    hidden is removed by the next one. With an `id` of its own, raises FileExistsError where there is that run.
+    hidden is removed by the next one. `id` is that of a run of the queue, or of a job of a cluster; raises
+    FileExistsError where it has been started, or is being started.
     """
     root = paths.runs_dir()
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     for abandoned in root.glob(f"{_HIDDEN}*"):
         with contextlib.suppress(OSError), locked(abandoned) as ours:
-            if ours and time.time() - abandoned.stat().st_mtime > _ABANDONED:
+            # a run of the queue is made by the one who has the lock of the queue
+            made_by_us = id is not None and abandoned == _hidden_path(id)
+            if ours and (made_by_us or time.time() - abandoned.stat().st_mtime > _ABANDONED):
                 shutil.rmtree(abandoned, ignore_errors=True)
     while True:
-        # random part first, so that the four characters on the screen are a prefix that finds the run
-        run = RunDir(root / (id or f"{secrets.token_hex(3)}-{_slug(name)}"))
-        if id is not None and run.path.exists():
-            raise FileExistsError(run.path)
-        hidden = RunDir(root / f"{_HIDDEN}{run.id}", run.id)
-        with contextlib.suppress(FileExistsError):
+        run = RunDir(root / (id or new_id(name)))
+        hidden = RunDir(_hidden_path(run.id), run.id)
+        with contextlib.nullcontext() if id else contextlib.suppress(FileExistsError):
             hidden.path.mkdir(mode=0o700)
             if not run.path.exists():
                 break
-        if id is not None:
-            raise FileExistsError(run.path)  # another process is making it
+            hidden.path.rmdir()
+            if id:
+                raise FileExistsError(run.path)
     try:
         with locked(hidden.path):
             for folder in (hidden.control, hidden.attempts):
@@ -145,6 +146,17 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
     except BaseException:
         shutil.rmtree(hidden.path, ignore_errors=True)
         raise
+
+
+def _hidden_path(id: str) -> Path:
+    """Where a run is made before it appears."""
+    return paths.runs_dir() / f"{_HIDDEN}{id}"
+
+
+def new_id(name: str) -> str:
+    """An id for a run of that name."""
+    # random part first, so that the four characters on the screen are a prefix that finds the run
+    return f"{secrets.token_hex(3)}-{_slug(name)}"
 
 
 def create(name: str) -> RunDir:

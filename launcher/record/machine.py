@@ -42,6 +42,11 @@ class GpuSample(Record):
     slow_at: int | None = field(default=None, metadata=RARE)
     holders: tuple[Holder, ...] | None = field(default=None, metadata=RARE)
 
+    @property
+    def in_use(self) -> bool:
+        """Whether programs hold a good part of it, more than the driver's share or a desktop."""
+        return bool(self.used and self.total) and (self.used or 0) * 20 > (self.total or 0)
+
 
 @dataclass(frozen=True, slots=True)
 class HostSample(Record):

@@ -27,6 +27,7 @@ from tui.dialogs.paste import PasteScreen
 from tui.screens.diagnosis import DiagnosisScreen
 from tui.screens.editor import EditorScreen
 from tui.screens.launch import LaunchScreen
+from tui.screens.queue import QueueScreen
 
 SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
 # How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,
@@ -64,6 +65,7 @@ MAKERS: dict[str, Callable[[], Screen[Any]]] = {
     "DiagnosisScreen": diagnosed,
     "EditorScreen": lambda: EditorScreen(open_draft("toy-cpu")),
     "LaunchScreen": lambda: LaunchScreen("toy-cpu"),
+    "QueueScreen": lambda: QueueScreen(read_only=False),
 }
 # What has to be on the screen from 63 columns on: what the page is about, and a key.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -79,6 +81,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "GpuScreen": ("GPU 7", "esc back"),
     "CompareScreen": ("0ld", "esc back"),
     "HelpScreen": ("Keys", "Health checks with their figures"),
+    "QueueScreen": ("Queue", "esc back"),
     "ConfirmScreen": ("Stop toy-cpu?", "y  stop", "n  cancel"),
     "RunsScreen": ("Start a new run", "enter open"),
     "AskScreen": ("What name?", "esc  cancel"),

@@ -1,5 +1,6 @@
 """Keys that arrive together, as over a slow link: what is typed after a key that opens a field goes there."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ from launcher.run.actions.import_logs import import_logs
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
 from tui.widgets.form import FormLines
+from tui.widgets.value_box import ValueBox
 
 LOG = str(Path(__file__).parents[1] / "data/logs/grpo.log.gz")
 
 
-def at_once(pilot: Pilot[Any], keys: str) -> None:
+def at_once(pilot: Pilot[Any], keys: Iterable[str]) -> None:
     """All keys are there before the first one is looked at."""
-    for letter in keys:
-        pilot.app.post_message(events.Key({"/": "slash", "#": "number_sign"}.get(letter, letter), letter))
+    names = {"/": "slash", "#": "number_sign", "-": "minus"}
+    for key in keys:
+        pilot.app.post_message(events.Key(names.get(key, key), key if len(key) == 1 else None))
 
 
 @pytest.mark.parametrize(
@@ -59,3 +62,17 @@ async def test_a_search_keeps_the_keys_when_the_window_changes(home: Path) -> No
         editor.on_resize()
         await pilot.pause()
         assert editor.focused is editor.query_one("#editor-find")
+
+
+async def test_a_value_is_typed_or_chosen_and_entered_in_one_burst(home: Path) -> None:
+    async with PpoTui(ScreenRequest(preset="toy-cpu", field="actor.lr")).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        draft = pilot.app.screen.draft
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.screen.query_one(ValueBox).is_open)
+        at_once(pilot, [*"2e-5", "enter"])
+        await until(pilot, lambda: draft.value(("actor", "lr")) == 2e-5)
+        await pilot.press("C")
+        await until(pilot, lambda: pilot.app.screen.query_one(ValueBox).is_open)
+        at_once(pilot, ["down", "down", "enter"])
+        await until(pilot, lambda: draft.value(("recipe",)) == "dapo")

@@ -50,6 +50,24 @@ def test_a_configuration_that_ray_broke_at_every_pause() -> None:
     assert len(dump.keys) > 900
 
 
+TREE = "{'actor_rollout_ref': {'a': [], 'b': {}, 'c': None, 'd': [None, True, -1, 1e-06], 'e': [{'f': nan}, [-inf]]}}"
+
+
+def test_a_configuration_that_is_broken_anywhere_between_two_values() -> None:
+    places = [at for at in range(25, len(TREE)) if TREE[at] in "[{}]'NTn-" and TREE[at - 1] in "[{ "]
+    places += [at for at in range(25, len(TREE)) if TREE[at] in ",:}]"]
+    for start in places:
+        for end in (end for end in places if end > start):
+            parts = TREE[:start], TREE[start:end], TREE[end:]
+            (dump,) = only(ConfigDump, events_of("".join(f"{TASK}{part}\n" for part in parts)))
+            assert len(dump.keys) == 5, parts
+
+
+def test_a_configuration_with_both_quotes_and_numbers_that_are_none() -> None:
+    (dump,) = only(ConfigDump, events_of(f"{TASK}{{'actor_rollout_ref': {{'a': \"don't\", 'b': -inf, 'c': [nan]}}}}\n"))
+    assert dump.keys["actor_rollout_ref.b"] == -math.inf and math.isnan(dump.keys["actor_rollout_ref.c"][0])
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -1,5 +1,7 @@
 """Which lines of a console log report an error, to the reader and to the search alike."""
 
+import re
+
 import pytest
 from console_logs import TASK, events_of, only
 
@@ -49,7 +51,8 @@ def test_errors_are_notable_and_found_by_the_search(text: str, prefix: str) -> N
     assert TROUBLE.test(raw) and any(map(raw.__contains__, TROUBLE.hints))
     (notable,) = only(Notable, events_of(f"fine\n{prefix}{text}\nfine\n"))
     assert (notable.line.number, notable.line.offset) == (2, 5)
-    assert notable.line.text == text.removeprefix("(raylet) ")
+    text = text.removeprefix("(raylet) ")
+    assert notable.line.text == (text if prefix else re.sub(r"^\[rank\d\]: ?", "", text))
 
 
 @pytest.mark.parametrize(

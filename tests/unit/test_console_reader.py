@@ -274,6 +274,17 @@ def test_a_second_run_in_the_same_file() -> None:
     assert phases_of(text) == ["config", "rollout", "ray", "model", "rollout"]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_separate_engine_starts_after_the_trainer_says_that_it_is_ready(first: bool) -> None:
+    mode = f"{{'val_before_train': {first}, 'v1': {{'trainer_mode': 'separate_async'}}}}"
+    text = f"{TASK}{{'actor_rollout_ref': {{'x': 1}}, 'trainer': {mode}}}\n"
+    text += f"{TASK_LOGGER}checkpoint engine manager initialized\n{TASK_LOGGER}all initialize finished, ready to fit\n"
+    assert phases_of(text)[-1] == "engine"
+    count = "pending: 3, running: 1, finished: 0, failure: 0\n"
+    assert phases_of(text + count)[-1] == ("validate-first" if first else "rollout")
+    assert phases_of(text + "Training Progress:   0%|          | 0/9 [00:00<?, ?it/s]\n")[-1] == "rollout"
+
+
 def test_every_phase_has_words_and_a_stall_is_explained() -> None:
     for name, phase in phases.PHASES.items():
         assert phase.label

@@ -5,16 +5,15 @@ console: colours and prefixes of Ray, nested prefixes and loggers of vLLM, remot
 form, late lines of workers after the driver's last words, and harmless lines that look like failures.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from console_logs import DATA, SYNC, diagnosis_of
-from ruamel.yaml import YAML
+from causes_table import FILE, HELD_OUT, SAMPLES, text
+from console_logs import SYNC, diagnosis_of
 
 from launcher.console.causes import CATALOGUE
 
-SAMPLES = YAML(typ="safe").load(DATA / "failures" / "samples.yaml")
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
 HYDRA = ["", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."]
@@ -54,9 +53,9 @@ def raised(sample: dict[str, Any]) -> list[str]:
     return lines
 
 
-def driver(ending: list[str]) -> list[str]:
+def driver(ending: list[str], before: Sequence[str] = ()) -> list[str]:
     trace = ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:main"])]
-    return [OVERRIDES, *trace, *ending, *HYDRA]
+    return [*before, OVERRIDES, *trace, *ending, *HYDRA]
 
 
 def trainer(ending: list[str]) -> list[str]:
@@ -80,9 +79,12 @@ def prompts(method: str, failure: list[str]) -> list[str]:
 
 
 def body(sample: dict[str, Any]) -> list[str]:
-    form, failure = sample["form"], raised(sample)
+    form = sample["form"]
+    if form == "raw":
+        return list(sample["lines"])
+    failure = raised(sample)
     if form == "driver":
-        return driver(failure)
+        return driver(failure, sample.get("before", ()))
     if form == "import":
         return ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:<module>"]), *failure]
     if form == "hydra":
@@ -127,6 +129,13 @@ def body(sample: dict[str, Any]) -> list[str]:
         dead = f"The actor died because of an error raised in its creation task, {call}"
         early = coloured("RewardLoopWorker", [f"Exception raised in creation task: {dead}", *failure])
         return [*early, *prompts("", [f"ray.exceptions.ActorDiedError: {dead}", *failure]), *trainer([SYNC])]
+    if form in ("scheduler", "scheduler-died"):  # SGLang
+        head = "[2026-11-21 09:30:28 TP1] "
+        trace = [f"{head}Scheduler hit an exception: Traceback (most recent call last):", *failure]
+        lines = trace if form == "scheduler" else [f"{head}{failure[0]}", f"{head}Exit code: -9"]
+        return [*coloured("SGLangHttpServer", lines), *trainer(DIED.split("\n"))]
+    if form == "waits":  # forever
+        return [f"\x1b[33m({sample['source']})\x1b[0m {line}" for line in failure]
     assert form in ("driver-only-prompts", "hang")
     return (
         trainer(failure)
@@ -179,7 +188,7 @@ def log(sample: dict[str, Any]) -> list[str]:
 def cases() -> Iterator[Any]:
     for number, sample in enumerate(SAMPLES):
         for exit_code in (sample.get("exit_code", 1), None):
-            if sample["form"] != "hang" or exit_code is None:
+            if sample["form"] not in ("hang", "waits") or exit_code is None:
                 yield pytest.param(sample, exit_code, id=f"{sample['cause']}-{number}-{exit_code}")
 
 
@@ -192,14 +201,25 @@ def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: in
     number, text = found.evidence[0].line, found.evidence[0].text
     assert expected[:60] in text
     assert expected[:60] in lines[number - 1]
-    assert number < len(lines) or sample["form"] in ("hang", "import", "refused")
+    assert number < len(lines) or sample["form"] in ("hang", "import", "refused", "waits")
+    assert "told" not in sample or sample["told"] in found.evidence[1].text
     assert sample.get("words", "") in found.title
     assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), found
     assert found.exit_code == exit_code
 
 
+@pytest.mark.parametrize("sample", HELD_OUT, ids=[sample["thread"] for sample in HELD_OUT])
+def test_consoles_from_threads_that_the_catalogue_was_not_made_from(sample: dict[str, Any]) -> None:
+    found = diagnosis_of("\n".join(log(sample)), exit_code=1)
+    assert found.cause == sample["cause"] and found.evidence
+
+
 def test_every_entry_has_a_sample() -> None:
-    assert {sample["cause"] for sample in SAMPLES} == {cause.id for cause in CATALOGUE}
+    assert {sample["cause"] for sample in [*SAMPLES, *HELD_OUT]} == {cause.id for cause in CATALOGUE}
+
+
+def test_the_page_of_the_causes() -> None:
+    assert FILE.read_text("utf-8") == text(), "python tests/support/causes_table.py"
 
 
 def test_entries_are_complete_and_unique() -> None:

@@ -165,7 +165,7 @@ def test_an_unknown_version_and_a_key_it_does_not_have():
     with pytest.raises(UserError, match=r"veRL 0\.4\.1 is not supported"):
         launch(version="0.4.1")
     with pytest.raises(UserError, match=r"veRL 0\.8\.0 has no 'trainer\.v1\."):
-        launch("toy-cpu", version="0.8.0")
+        launch("toy-cpu", "trainer.mode=colocate_async", version="0.8.0")
 
 
 def test_a_cluster_that_is_there_gets_the_environment_through_ray():

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from launcher.record import attempt, check, control, events, info, machine, note, process, state
+from launcher.record import attempt, check, control, events, info, machine, note, process, ray_session, state
 from launcher.record.attempt import Exit
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, LevelChange, read_events
@@ -26,7 +26,7 @@ from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
 
-MODULES = (attempt, check, control, events, info, machine, note, process, state)
+MODULES = (attempt, check, control, events, info, machine, note, process, ray_session, state)
 RECORDS = sorted(
     {
         kind

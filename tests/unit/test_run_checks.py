@@ -41,7 +41,7 @@ def test_the_rows_on_disk_are_those_of_the_rules(names: tuple[str, ...]) -> None
 
 def test_a_row_has_its_limits_its_metric_and_fixes_with_present_values() -> None:
     found = rows(imported("kl-blowup.log.gz"))["KL-1"]
-    assert {bound.level for bound in found.bounds} == {Level.NOTICE, Level.WARN, Level.CRITICAL}
+    assert {bound.level for bound in found.bounds} == {Level.WARN, Level.CRITICAL}
     assert found.keys == ("actor/reward_kl_penalty",)
     assert "algorithm.kl_ctrl.kl_coef ↑ (now 0.001)" in [fix.text for fix in found.fixes]
 

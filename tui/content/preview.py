@@ -10,6 +10,7 @@ from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.text import clean
 from tui.content.run_list import RunSummary
+from tui.content.runs import SEE_QUEUE
 from tui.drawing.rows import Row
 from tui.drawing.spark import spark
 from tui.words.run import level_sign, notice, state_words, verdict_words
@@ -22,6 +23,9 @@ _NAME = 12  # cells of the names of facts
 
 def preview_run(run: RunSummary, columns: int) -> list[Row]:
     """State, verdict, figures, flags with their messages, note and folder. Reads state.json."""
+    if run.waits:
+        waits = _fact("state", state_words(run.state))
+        return [[(clean(run.id), "title")], [], waits, [], *_text(SEE_QUEUE, "dim", columns)]
     state = current(RunDir(run.path))
     series, step = run.scores.series, "–" if state.step is None else f"{state.step} of {state.total or '?'}"
     rows: list[Row] = [[(clean(run.id), "title")], [], _fact("state", state_words(state))]

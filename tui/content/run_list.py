@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from launcher import paths
+from launcher.record import queue
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState, current
@@ -39,18 +40,28 @@ class RunSummary:
     def name(self) -> str:
         return self.id.partition("-")[2] or self.id
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue, and has no files yet."""
+        return self.state.state == "queued" and not self.written
+
 
 class RunList:
-    """Follows the folder of runs. Looking again costs a `stat` a run, and a read of those that live."""
+    """Follows the folder of runs. Looking again costs a `stat` a run, and a read of those that live.
+
+    `queued` are those that wait for their turn, which have no folder yet.
+    """
 
     def __init__(self) -> None:
         self.runs: list[RunSummary] = []  # newest first
+        self.queued: list[RunSummary] = []
         self._folder = -1
         self._unread: dict[Path, Scores] = {}
 
     def refresh(self) -> bool:
         """Looks again; whether anything changed."""
         before, folder = self.runs, _written(paths.runs_dir())
+        waited, self.queued = self.queued, [_queued(entry) for entry in queue.entries()]
         known = {run.path: run for run in before}
         if folder != self._folder:
             self._folder = folder
@@ -58,7 +69,7 @@ class RunList:
             self._unread = {run.path: run.scores for run in self.runs if run.path in self._unread}
         else:
             self.runs = [self._summary(RunDir(run.path), run) for run in before]
-        return self.runs != before
+        return self.runs != before or self.queued != waited
 
     def read_scores(self, first: Sequence[Path] = ()) -> bool:
         """Reads scores for a tenth of a second, those of `first` before others; whether some are unread.
@@ -82,6 +93,11 @@ class RunList:
             self._unread[run.path] = scores
         seconds = elapsed(run, state, now=state.updated)
         return RunSummary(run.path, state, seconds, written, scores, read_note(run.note))
+
+
+def _queued(entry: queue.Queued) -> RunSummary:
+    state = RunState("queued", created=entry.added)
+    return RunSummary(entry.run.path, state, None, 0, Scores(entry.run), RunNote(f"uses {entry.uses}"))
 
 
 def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSummary]:

@@ -21,6 +21,7 @@ _STATE, _VERDICT, _STEP, _SCORE, _TIME, _STARTED = 11, 12, 9, 6, 7, 12  # cells 
 _NAME, _SPARK = 19, 8  # at 80 columns; wider ones give both more, and a long name takes the curve's
 _LEAST_SPARK = 3  # cells below which a curve is not worth its place
 _ID = len(" · ") + SHORT_ID  # cells behind a name
+SEE_QUEUE = "Q shows the queue and what each run waits for"
 _MORE = 120  # columns from which there is room for the last score and the start
 _NEEDS, _DESCRIPTION = 25, 51  # columns of a preset
 
@@ -82,10 +83,12 @@ def preset_row(preset: Summary) -> Row:
 
 
 def about_run(run: RunSummary) -> list[Span]:
-    """How the run ended, or what it does; and its folder."""
+    """How the run ended, or what it does; and its folder, once it has one."""
     said = "".join(text for text, _ in state_words(run.state))
     role, text = notice(run.state) or ("text", said)
     noted = [(str(run.note), "notice")] if str(run.note) else []
+    if run.waits:
+        return [(f"{run.name}: {text}", role), *noted, (SEE_QUEUE, "dim")]
     return [(f"{run.name}: {text}", role), *noted, (str(run.path), "dim")]
 
 

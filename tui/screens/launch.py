@@ -136,6 +136,22 @@ class LaunchScreen(Screen[Path | list[str]]):
     def action_force(self) -> None:
         self.run_worker(self._force(), exclusive=True, group="start")
 
+    def action_queue(self) -> None:
+        """Puts the run into the queue, which checks it again when its turn comes."""
+        if not self.starting:
+            self.run_worker(self._queue(), exclusive=True, group="start")
+
+    async def _queue(self) -> None:
+        from launcher.run.actions.queue import add
+
+        try:
+            entry = await asyncio.to_thread(add, self.preset, self.settings)
+        except (UserError, OSError) as error:
+            self.notify(str(error), title="Not queued", severity="error", markup=False, timeout=20)
+        else:
+            self.notify(f"Queued {entry.id}; press Q in the list to see what it waits for", markup=False)
+            self.dismiss([])
+
     def action_edit(self) -> None:
         if self.starting:
             return

@@ -15,13 +15,14 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Input
 
-from launcher.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.record.state import current
+from launcher.run.supervisor.queue import wake
 from launcher.run.supervisor.spawn import adopt
 from launcher.text import clean
 from tui.actions.editing import edit_preset, edit_run
 from tui.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
+from tui.content.presets import preset_files, read_presets
 from tui.content.preview import preview_preset, preview_run
 from tui.content.run_list import GROUPED, ORDERS, RunList, RunSummary, arranged, group_of, named
 from tui.content.runs import about_preset, about_run, preset_row, run_heading, run_row
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 POLL = 2.0  # seconds
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
-_RUN, _PRESET = "run ", "preset "
+_RUN, _PRESET, _QUEUED = "run ", "preset ", "queued "
 _RUNS, _NONE, _GAP, _PRESETS = (HEADING + name for name in ("runs", "none", "gap", "presets"))
 _GROUP = HEADING + "group "  # and its name
 _FACT = HEADING + "fact "  # and the index of a row of the welcome
@@ -102,7 +103,7 @@ class RunsScreen(Screen[None]):
 
         The cursor goes to a preset that was made meanwhile: copied, renamed, imported, or saved in the editor.
         """
-        files = await asyncio.to_thread(_preset_files)
+        files = await asyncio.to_thread(preset_files)
         if files != self._read:
             known = self.presets
             self.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
@@ -128,6 +129,8 @@ class RunsScreen(Screen[None]):
         if await asyncio.to_thread(self.list.refresh):
             self._fill()
         await asyncio.to_thread(adopt, [(RunDir(run.path), run.state) for run in self.list.runs])
+        with suppress(OSError):
+            await asyncio.to_thread(wake, again=True)
         await self._read_scores()
         self._looking = False
 
@@ -155,6 +158,8 @@ class RunsScreen(Screen[None]):
     def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
         if event.key.startswith(_RUN):
             self._show_run(Path(event.key.removeprefix(_RUN)))
+        elif event.key.startswith(_QUEUED):
+            self.action_queue()
         elif self.read_only:
             self.notify("Read-only: use `ppo-tui` to start runs", severity="warning")
         else:
@@ -202,8 +207,8 @@ class RunsScreen(Screen[None]):
     def action_edit(self) -> None:
         if self._chosen_run is not None:
             edit_run(self.app, RunDir(self._chosen_run).read_info(), read_only=self.read_only)
-        elif self.table.cursor is not None:
-            edit_preset(self.app, self.table.cursor.removeprefix(_PRESET), read_only=self.read_only)
+        elif self._chosen_preset is not None:
+            edit_preset(self.app, self._chosen_preset, read_only=self.read_only)
 
     def action_order(self) -> None:
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
@@ -233,6 +238,9 @@ class RunsScreen(Screen[None]):
     def action_note(self) -> None:
         if self._chosen_run is not None:
             self._change(self._note(RunDir(self._chosen_run)), "note")
+
+    def action_queue(self) -> None:
+        navigation(self.app).show_queue(read_only=self.read_only)
 
     def action_prepare_data(self) -> None:
         from tui.actions.data import prepare_data
@@ -308,8 +316,9 @@ class RunsScreen(Screen[None]):
         if not self.query(RunTable):  # the screen closed while files were read
             return
         runs = arranged(self.list.runs, self.order, self.words)
-        self._shown = {f"{_RUN}{run.path}": run for run in runs}
-        self._longest = max((len(run.name) for run in runs), default=0)
+        queued = {f"{_QUEUED}{run.id}": run for run in arranged(self.list.queued, ORDERS[0], self.words)}
+        self._shown = queued | {f"{_RUN}{run.path}": run for run in runs}
+        self._longest = max((len(run.name) for run in self._shown.values()), default=0)
         own_first = sorted(named(self.presets, self.words), key=lambda name: self.presets[name].origin != "user")
         presets = [f"{_PRESET}{name}" for name in own_first]
         none = [_NONE] if self.list.runs or not self._welcome else [f"{_FACT}{at}" for at in range(len(self._welcome))]
@@ -321,7 +330,8 @@ class RunsScreen(Screen[None]):
         keys: list[str] = []
         group = None
         for key, run in self._shown.items():
-            if self.order in GROUPED and group != (group := group_of(run, self.order)):
+            queued = key.startswith(_QUEUED)
+            if self.order in GROUPED and not queued and group != (group := group_of(run, self.order)):
                 keys.append(f"{_GROUP}{group}")
             keys.append(key)
         return keys
@@ -382,19 +392,3 @@ class RunsScreen(Screen[None]):
         wanted = f"{_RUN}{self.current or next(live, newest)}"
         if wanted in self._shown:
             self.table.move_to(wanted)
-
-
-def _preset_files() -> list[tuple[Path, int]]:
-    from launcher.preset.files import available
-
-    return [(path, path.stat().st_mtime_ns) for path in available().values() if path.exists()]
-
-
-def read_presets() -> list[Summary]:
-    from launcher.preset.files import available, summary
-
-    found = []
-    for name in available():
-        with suppress(UserError):  # one that was renamed or deleted in this moment
-            found.append(summary(name))
-    return found

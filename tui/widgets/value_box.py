@@ -90,19 +90,28 @@ class ValueBox(Vertical):
         event.stop()
         text = self.choices[self.chosen] if self.chosen is not None else event.value
         if self.chosen is not None and text.endswith("/"):
-            self.action_complete()
+            self._complete()
         elif wrong := self._wrong(text, entered=True):
             self._show_note(wrong)
         else:
             self._close(text)
 
-    async def action_take(self) -> None:
-        await self.query_one(Input).action_submit()
+    # The keys of this box come before the letters that wait for the field: each has to queue behind them.
+
+    def action_take(self) -> None:
+        field = self.query_one(Input)
+        field.call_later(field.action_submit)
 
     def action_close(self) -> None:
         self._close(None)
 
     def action_complete(self) -> None:
+        self.query_one(Input).call_later(self._complete)
+
+    def action_choose(self, distance: int) -> None:
+        self.query_one(Input).call_later(self._choose, distance)
+
+    def _complete(self) -> None:
         """Takes the choice, else the first one; a choice that is all there is, or what all have in common."""
         if not self.choices:
             return
@@ -113,7 +122,7 @@ class ValueBox(Vertical):
         field.value = text
         field.cursor_position = len(text)
 
-    def action_choose(self, distance: int) -> None:
+    def _choose(self, distance: int) -> None:
         if self.choices:
             at = -1 if self.chosen is None and distance > 0 else self.chosen or 0
             self.chosen = (at + distance) % len(self.choices)

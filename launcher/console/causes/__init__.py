@@ -10,16 +10,23 @@ from launcher.console.causes import (
     config,
     data,
     engine,
+    kernels,
     logger,
     memory,
     model,
+    network,
     numeric,
     process,
     reward,
+    scheduler,
+    versions,
 )
 from launcher.console.causes.entry import Cause, Level
 
-_FILES = (memory, engine, model, data, reward, batch, checkpoint, logger, cluster, process, numeric, config)
+_FILES = (
+    *(memory, versions, engine, model, kernels, data, reward, batch, checkpoint, logger, network, cluster, scheduler),
+    *(process, numeric, config),
+)
 CATALOGUE: tuple[Cause, ...] = tuple(cause for file in _FILES for cause in file.CAUSES)
 
 __all__ = ["CATALOGUE", "Cause", "Level"]

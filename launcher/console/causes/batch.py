@@ -83,6 +83,17 @@ CAUSES = (
         raised=r"You have set both '",
     ),
     Cause(
+        "batch-union",
+        "Responses and prompts of a batch differ in number",
+        "The engine returned rollout.n responses a prompt, and the trainer did not repeat the prompts, or the "
+        "other way round: parts of two veRL versions, or a trainer of one's own.",
+        (
+            "install one veRL everywhere, and base your own trainer on that version's",
+            "set actor_rollout_ref.rollout.val_kwargs.n=1 if it fails in a validation",
+        ),
+        raised=r"Two tensor dict must have identical batch size",
+    ),
+    Cause(
         "agent-workers",
         "Batch size not divisible by the number of agent-loop workers",
         "Without the v1 trainer data.train_batch_size * rollout.n must be a multiple of rollout.agent.num_workers.",

@@ -1,4 +1,4 @@
-"""Ray, the GPUs it hands out, and what connects them."""
+"""Ray and the GPUs it hands out."""
 
 from launcher.console.causes.entry import Cause, Level
 
@@ -18,6 +18,22 @@ CAUSES = (
         line=r"(?:Warning|Error): The following resource request cannot be scheduled|Error: No available node types can"
         r"|Warning: The following actor or task",
         level=Level.GENERAL,
+        waits=True,
+    ),
+    Cause(
+        "ray-placement",
+        "Ray waits for GPUs or CPUs that no node has free: {request}",
+        "The request fits no node: GPUs held by another run or hidden from Ray, more GPUs per node than a node has, a "
+        "node that never joined, or too few CPUs next to the GPUs (3 per GPU). Ray waits forever, without an error.",
+        (
+            "run `ray status`: Demands shows what is missing, Active which nodes joined",
+            "trainer.n_gpus_per_node ↓ or trainer.nnodes ↓ to what `ray status` shows",
+            "stop other runs on this Ray cluster (`ray stop` for leftovers)",
+            "if CPUs are short: ray_kwargs.ray_init.num_cpus ↑, " + STORAGE_UNITS,
+        ),
+        line=r"(?:Warning: The following resource request cannot be scheduled[^{]*"
+        r"|Error: No available node types can fulfill[^{]*)(?P<request>\{[^}]*'?(?:GPU|NPU)[^}]*\})",
+        waits=True,
     ),
     Cause(
         "too-few-gpus",
@@ -46,18 +62,6 @@ CAUSES = (
         r"|expert_parallel_size must be equal|pipeline_model_parallel_size > 1",
     ),
     Cause(
-        "ray-address",
-        "RAY_ADDRESS points to a stopped or different Ray cluster",
-        "Ray could not join the existing cluster, or the arguments are only valid for a new one.",
-        (
-            "unset RAY_ADDRESS to start a new Ray cluster",
-            "or set cluster.address to a running cluster; `ray status` shows it",
-        ),
-        raised=r"Could not find any running Ray instance|When connecting to an existing cluster"
-        r"|Failed to connect to Ray cluster|Ray Client is already connected"
-        r"|Version mismatch: The cluster was started",
-    ),
-    Cause(
         "socket-path",
         "Path of Ray's temporary folder too long",
         "Ray's sockets are in this folder and their paths must not exceed 107 bytes.",
@@ -70,22 +74,6 @@ CAUSES = (
         "Another run or one of its leftover processes listens on the same port.",
         ("stop the other run: `ppo-tui runs` lists them", "start the run again: veRL and Ray pick other ports"),
         raised=r"EADDRINUSE|[Aa]ddress already in use|Could not find a free port|failed to listen on any local network",
-    ),
-    Cause(
-        "nccl",
-        "Communication between GPUs failed (NCCL)",
-        "A collective operation failed or hung: a GPU process exited, peer-to-peer transfer is broken on this "
-        "machine, or two ranks use the same GPU.",
-        (
-            "env: NCCL_P2P_DISABLE=1 where peer-to-peer transfer is broken",
-            "env: NCCL_DEBUG=INFO to see which connection fails",
-            "look further up in the log for the rank that failed first",
-        ),
-        raised=r"NCCL error|nccl(?:System|UnhandledCuda|Internal|Invalid|Remote)\w*|DistBackendError|DistStoreError"
-        r"|DistNetworkError|Duplicate GPU detected|Watchdog caught collective operation timeout"
-        r"|Timed out waiting for clients to join|client socket has timed out",
-        line=r"Watchdog caught collective operation timeout|(?:Some"
-        r"|Process group watchdog).*NCCL operations have failed",
     ),
     Cause(
         "gpu-not-visible",
@@ -115,8 +103,55 @@ CAUSES = (
         "NVIDIA driver or torch does not support the GPU",
         "The driver is older than the CUDA version of torch, or torch was built without support for this GPU.",
         ("update the NVIDIA driver", "or install a torch built for this GPU; `ppo-tui doctor` shows both versions"),
-        raised=r"driver on your system is too old|driver version is insufficient|no kernel image is available"
+        raised=r"driver on your system is too old|compiled with an unsupported toolchain"
+        r"|driver version is insufficient|no kernel image is available"
         r"|forward compatibility was attempted|is not compatible with the current PyTorch installation",
+    ),
+    Cause(
+        "visible-devices",
+        "CUDA_VISIBLE_DEVICES, HIP_ and ROCR_VISIBLE_DEVICES contradict each other",
+        "Slurm and Ray set several of these variables; Ray and veRL refuse values that differ.",
+        (
+            "unset HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES before the start (on AMD keep HIP_VISIBLE_DEVICES alone)",
+            "env: RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=1 if Ray sets them",
+        ),
+        raised=r"[Ii]nconsist[ae]nt values found|Please (?:use the same|use either|don't set) (?:HIP|ROCR)_VISIBLE_DEV"
+        r"|Please use HIP_VISIBLE_DEVICES instead",
+    ),
+    Cause(
+        "actor-name-taken",
+        "Ray actor of that name already exists",
+        "Workers of an earlier run are still alive in this Ray cluster, or a worker was restarted under its old name "
+        "after it failed.",
+        ("run `ray stop --force` on every node, then start again", "look further up for why a worker was restarted"),
+        raised=r"The name \S+ \(namespace=[^)]*\) is already taken",
+        level=Level.GENERAL,
+    ),
+    Cause(
+        "runtime-env-size",
+        "Working directory too large for Ray to upload",
+        "Ray packs runtime_env.working_dir for the other nodes, with checkpoints, weights and data in it.",
+        (
+            "exclude them: `excludes: ['*.safetensors', 'checkpoints/', 'data/']` in the runtime environment",
+            "or start the run in a folder with nothing but code",
+        ),
+        raised=r"exceeds the maximum size of|HTTPRequestEntityTooLarge|Request Entity Too Large",
+    ),
+    Cause(
+        "runtime-env",
+        "Ray could not set up the runtime environment of a worker",
+        "A package, a folder or a variable of ray_kwargs.ray_init.runtime_env cannot be prepared on a node.",
+        ("read the message below this line", "remove what the preset or the script adds to runtime_env, or correct it"),
+        raised=r"RuntimeEnvSetupError|Failed to set up runtime environment",
+        level=Level.GENERAL,
+    ),
+    Cause(
+        "cuda-fork",
+        "CUDA used before a process was forked",
+        "vLLM starts its workers by fork, and this process had already used the GPU: code in a reward function, a "
+        "custom class or the launcher that asks torch for the GPU when it is imported.",
+        ("env: VLLM_WORKER_MULTIPROC_METHOD=spawn", "do not call torch.cuda when a module is imported"),
+        raised=r"Cannot re-initialize CUDA in forked subprocess",
     ),
     Cause(
         "cuda-error",
@@ -127,7 +162,7 @@ CAUSES = (
             "env: CUDA_LAUNCH_BLOCKING=1 to find the line that fails",
             "check dmesg for Xid messages, which point to a hardware fault",
         ),
-        raised=r"CUDA error: |CUDA error|CUBLAS_STATUS_|CUDNN_STATUS_|device-side assert|cudaError|AcceleratorError",
+        raised=r"CUDA error(?!: device-side assert)|CUBLAS_STATUS_|CUDNN_STATUS_|cudaError(?!Assert)",
         level=Level.GENERAL,
     ),
     Cause(

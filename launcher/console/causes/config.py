@@ -148,7 +148,7 @@ CAUSES = (
             "pip install cupy-cuda12x (cupy-cuda13x for CUDA 13) in veRL's environment",
             "or set trainer.v1.trainer_mode=sync actor_rollout_ref.rollout.checkpoint_engine.backend=naive",
         ),
-        raised=r"Checkpoint engine (?P<value>\w+) not registered",
+        raised=r"Checkpoint engine (?P<value>\w+) not registered|No module named 'cupy",
     ),
     Cause(
         "remove-padding",
@@ -188,7 +188,7 @@ CAUSES = (
         "filter-metric",
         "The reward function does not return '{value}'",
         "Groups are filtered by algorithm.filter_groups.metric, which the reward function has to return.",
-        ("set algorithm.filter_groups.metric=reward",),
+        ("set algorithm.filter_groups.metric=reward", "or return {'score': ..., '{value}': ...} for every response"),
         raised=r"Finished groups are missing DAPO metric '(?P<value>[^']*)'",
     ),
     Cause(

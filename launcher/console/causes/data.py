@@ -17,10 +17,11 @@ CAUSES = (
     ),
     Cause(
         "parquet-invalid",
-        "Data file is not a Parquet file",
+        "Data file cannot be read as Parquet or JSON",
         "The file is damaged or in another format, whatever its name.",
         (REBUILD,),
-        raised=r"Parquet magic bytes not found|Unsupported file format: |ArrowInvalid: .*[Pp]arquet"
+        raised=r"Parquet magic bytes not found|ArrowInvalid: JSON parse error"
+        r"|Unsupported file format: |ArrowInvalid: .*[Pp]arquet"
         r"|Parquet file size is \d+ bytes",
     ),
     Cause(

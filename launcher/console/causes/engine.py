@@ -23,6 +23,51 @@ CAUSES = (
         r"|maximum number of tokens that can be stored in KV cache)",
     ),
     Cause(
+        "sglang-pool",
+        "SGLang's memory for tokens is full",
+        "More requests run at once than the engine's KV cache holds, and SGLang ends instead of waiting.",
+        (
+            f"{UTILISATION} ↑ (e.g. 0.6)",
+            "actor_rollout_ref.rollout.max_num_seqs ↓ (e.g. 64)",
+            "data.max_response_length ↓",
+        ),
+        raised=r"(?:Prefill|Decode) out of memory\. Try to lower your batch size",
+    ),
+    Cause(
+        "sglang-main-thread",
+        "SGLang was started outside the main thread",
+        "SGLang sets signal handlers when it starts, which Python allows in the main thread only; Ray calls workers "
+        "with several methods at once (async) in others.",
+        (
+            "upgrade SGLang and veRL together: pip install 'verl[sglang]==0.9.1'",
+            "or set actor_rollout_ref.rollout.name=vllm",
+        ),
+        raised=r"signal only works in main thread",
+        where=r"sglang/|_build_rollout",
+    ),
+    Cause(
+        "rollout-server-method",
+        "Rollout server has no method '{method}'",
+        "The trainer calls a method that the class of the running server does not have: parts of two veRL versions, or "
+        "a rollout.mode that does not belong to the agent loop.",
+        (
+            "set actor_rollout_ref.rollout.mode=async",
+            "use the same veRL on every node and remove older checkouts from PYTHONPATH",
+        ),
+        raised=r"'ActorHandle' object has no attribute '(?P<method>\w+)'",
+    ),
+    Cause(
+        "ray-setup-hook",
+        "vLLM's Ray backend refuses the worker setup hook of the runtime environment",
+        "vLLM starts Ray workers of its own and passes on a variable that Ray reserves.",
+        (
+            "remove worker_process_setup_hook from ray_kwargs.ray_init.runtime_env",
+            "or let vLLM start processes of its own: "
+            "+actor_rollout_ref.rollout.engine_kwargs.vllm.distributed_executor_backend=mp",
+        ),
+        raised=r"__RAY_WORKER_PROCESS_SETUP_HOOK_ENV_VAR",
+    ),
+    Cause(
         "engine-free-memory",
         "Not enough free GPU memory to start the engine",
         "At its start vLLM requires gpu_memory_utilization times the whole GPU to be free, but the training models "
@@ -87,6 +132,17 @@ CAUSES = (
         r"|is longer than the maximum model length|max_num_batched_tokens \(\d+\) is smaller than max_model_len",
     ),
     Cause(
+        "vllm-shadowed",
+        "Something else is imported in place of vLLM",
+        "A file vllm.py next to the script, or the empty module that veRL puts in place of a missing vLLM when the "
+        "engine is SGLang, hides the package.",
+        (
+            "rename your own vllm.py and delete its __pycache__",
+            "with SGLang: install vLLM next to it, or upgrade veRL, which imports it only for vLLM",
+        ),
+        raised=r"'vllm' is not a package",
+    ),
+    Cause(
         "vllm-missing",
         "vLLM is not installed in veRL's environment",
         "The rollout engine is vllm, but Python cannot import it.",
@@ -130,8 +186,8 @@ CAUSES = (
         ),
         raised=r"Engine core initialization failed|EngineCore (?:failed to start|encountered an issue)|EngineDeadError"
         r"|WorkerProc initialization failed|Engine process failed to start|EngineGenerateError"
-        r"|Worker failed with error",
-        line=r"EngineCore failed to start|EngineCore encountered a fatal error",
+        r"|Worker failed with error|Initialization failed\. (?:controller|detokenizer|warmup)",
+        line=r"EngineCore failed to start|EngineCore encountered a fatal error|Rank \d+ scheduler is dead",
         level=Level.SYMPTOM,
         cause_in=r"(?i:vllm)|Engine|APIServer|Worker|SGLang|raylet|^$",
     ),

@@ -40,3 +40,9 @@ class Cause:
     """Of `line`: written by the driver or the shell, it proves by itself that the run is over."""
     hangs: bool = False
     """After it the run stands still instead of ending."""
+    waits: bool = False
+    """Ray waits for what it will not get; the run stands still in its start-up."""
+    explains: str = ""
+    """Ids (regular expression) of entries that explain themselves, but not when this one came before them."""
+    announced: bool = False
+    """A batch system says that it ends the run; the signal that it sends says less."""

@@ -138,6 +138,15 @@ CAUSES = (
         level=Level.GENERAL,
     ),
     Cause(
+        "nccl-gpu-memory",
+        "GPU out of memory when NCCL allocated its buffers",
+        "NCCL needs memory of its own, outside of torch, and the engine and the training models left none.",
+        (UTILISATION, *OFFLOAD, "env: NCCL_CUMEM_ENABLE=0, or NCCL_BUFFSIZE=1048576 for smaller buffers", ESTIMATE),
+        raised=r"Cuda failure (?:\d+ )?'out of memory'",
+        line=r"\S+:\d+:\d+ \[\d+\] .*NCCL WARN Cuda failure (?:\d+ )?'out of memory'",
+        explains="nccl",
+    ),
+    Cause(
         "host-oom-ray",
         "Host out of memory: Ray killed a worker",
         "Ray kills workers when the host's memory (RAM, not GPU memory) is 95 % full.",
@@ -158,7 +167,8 @@ CAUSES = (
         "memory limit of a container.",
         (*FEWER_PROCESSES, "run `dmesg | grep -i 'killed process'`", "raise the memory limit of the container or job"),
         line=r"(?:\S{1,200}: line \d+: +\d+ )?Killed(?:$| {3,}|\s+python)|Out of memory: Killed process"
-        r"|Memory cgroup out of memory|oom-kill:|The actor is dead .*exceeded K8s pod memory limits",
+        r"|Memory cgroup out of memory|oom-kill:|Exit code: -9$|slurmstepd: error: Detected \d+ oom[-_ ]kill event"
+        r"|The actor is dead .*exceeded K8s pod memory limits",
         fatal=True,
     ),
     Cause(
@@ -174,7 +184,10 @@ CAUSES = (
         "Data loaders, Ray's object store and NCCL exchange data there; containers often have only 64 MB.",
         ("start the container with --shm-size=16g or --ipc=host", "set data.dataloader_num_workers=0"),
         raised=r"out of shared memory|insufficient shared memory|unable to mmap .* bytes from file </torch"
-        r"|ObjectStoreFullError|unable to open shared memory object",
-        line=r"(?:ERROR: )?Unexpected bus error encountered in worker|\S{1,200}: line \d+: +\d+ Bus error",
+        r"|ObjectStoreFullError|unable to open shared memory object|shared memory segment|extend /dev/shm/nccl",
+        line=r"(?:ERROR: )?Unexpected bus error encountered in worker|\S{1,200}: line \d+: +\d+ Bus error"
+        r"|(?:\S+:\d+:\d+ \[\d+\] .*NCCL WARN .*)?(?:Error while creating shared memory segment "
+        r"|Error: failed to extend /dev/shm/|Call to (?:posix_fallocate|ftruncate) failed : No space)",
+        explains="nccl|disk-full|crashed",
     ),
 )

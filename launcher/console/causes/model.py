@@ -26,7 +26,18 @@ CAUSES = (
         "The compiled part of flash_attn does not match the installed torch and cannot be imported.",
         ("reinstall flash-attn for this torch and CUDA, or uninstall it", *SDPA),
         raised=r"flash_attn\w*\.\S*so.*(?:undefined symbol|cannot open shared object)"
-        r"|(?:undefined symbol|cannot open shared object).*flash_attn",
+        r"|(?:undefined symbol|cannot open shared object).*flash_attn|DLL load failed.*flash_attn",
+        explains="value-head",
+    ),
+    Cause(
+        "transformers-import",
+        "transformers could not import the model's code",
+        "transformers imports a model's code when it is used, and hides the import error behind its own; the reason "
+        "is in the next line or further up.",
+        ("look for the first exception above this line", "check the packages with `ppo-tui doctor`"),
+        raised=r"Failed to import transformers\.|Could not import module '\w+'\. Are this object's requirements",
+        level=Level.SYMPTOM,
+        cause_in=r"^(?!AgentLoop|RewardLoop)",
     ),
     Cause(
         "gpu-too-old",
@@ -109,7 +120,10 @@ CAUSES = (
             "if you trust its author, set actor_rollout_ref.model.trust_remote_code=True "
             "critic.model.trust_remote_code=True data.trust_remote_code=True",
         ),
-        raised=r"[Pp]lease pass the argument .{0,3}trust_remote_code=True|requires you to execute the .* file",
+        raised=r"[Pp]lease pass the argument .{0,3}trust_remote_code=True|requires you to execute the .* file"
+        r"|contains custom code which must be executed|consider setting `trust_remote_code=True`"
+        r"|set the option `trust_remote_code=True`",
+        line=r"Do you wish to run the custom code\?",
     ),
     Cause(
         "weights-mismatch",
@@ -117,7 +131,8 @@ CAUSES = (
         "The shapes of the tensors differ from the model's configuration: another vocabulary, another size, or a "
         "checkpoint of another model.",
         ("check actor_rollout_ref.model.path against the checkpoint in trainer.resume_from_path",),
-        raised=r"size mismatch for |Error\(s\) in loading state_dict|Missing key\(s\) in state_dict",
+        raised=r"size mismatch for |There is no module or parameter named '"
+        r"|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict",
     ),
     Cause(
         "chat-template",
@@ -139,5 +154,56 @@ CAUSES = (
         ),
         raised=r"num_(?:attention_|key_value_)?heads .*must be divisible by"
         r"|attention heads \(?\d+\)? must be divisible",
+    ),
+    Cause(
+        "image-tokens",
+        "Images and image tokens of a prompt do not match",
+        "The prompt was truncated inside an image, a picture is described by more tokens than the processor made, or "
+        "a response contains image tokens itself.",
+        (
+            "set data.filter_overlong_prompts=True and data.truncation=error, so that no prompt is cut in an image",
+            "data.max_prompt_length ↑ (pictures take thousands of tokens), or shrink the pictures (max_pixels)",
+            "check that each `<image>` of a prompt has its picture",
+        ),
+        raised=r"[Ii]mage features and image tokens do not match|[Vv]ideo features and video tokens do not match",
+    ),
+    Cause(
+        "lora-weights-unsupported",
+        "vLLM does not support these LoRA weights",
+        "The adapter contains modules that vLLM cannot replace: lm_head, embeddings, modules_to_save, parts of a "
+        "vision tower.",
+        (
+            "set actor_rollout_ref.model.target_modules to [q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj]",
+            "or merge the adapter: actor_rollout_ref.model.lora.merge=True",
+        ),
+        raised=r"is unsupported LoRA weight|expected target modules in .* but received",
+    ),
+    Cause(
+        "lora-modules-missing",
+        "LoRA target modules do not exist in this model",
+        "actor_rollout_ref.model.target_modules names layers that the model does not have.",
+        ("set actor_rollout_ref.model.target_modules=all-linear",),
+        raised=r"Target modules .* not found in the base model|No modules were targeted for adaptation",
+    ),
+    Cause(
+        "fsdp-mixed-dtypes",
+        "FSDP received weights of different types",
+        "FSDP 1 joins the weights of a layer, which must have one type. LoRA weights, a value head or a vision tower "
+        "were loaded in another one.",
+        (
+            "set actor_rollout_ref.actor.strategy=fsdp2 critic.strategy=fsdp2",
+            "or set actor_rollout_ref.actor.fsdp_config.model_dtype and critic.fsdp.model_dtype to one type (fp32)",
+        ),
+        raised=r"Must flatten tensors with uniform dtype",
+    ),
+    Cause(
+        "quantization-gpu",
+        "GPU does not support this quantization",
+        "FP8 needs compute capability 8.9 (L40, RTX 40) or 9.0 (H100), AWQ and GPTQ 7.5 or 8.0.",
+        (
+            "use the model without quantization: actor_rollout_ref.model.path",
+            "set actor_rollout_ref.rollout.quantization=null",
+        ),
+        raised=r"quantization method \S+ is not supported for the current GPU|Quantization scheme is not supported",
     ),
 )

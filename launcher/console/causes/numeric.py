@@ -17,5 +17,7 @@ CAUSES = (
         STEADY,
         raised=r"probability tensor contains either|(?:logits|loss|grad\w*) (?:is|are|contains?) (?:nan|NaN|inf)"
         r"|Input contains NaN|found NaN|nan values|cannot convert float NaN",
+        line=r"\S{1,200}\.cuh?:\d+: .{0,200}Assertion `(?:probability tensor contains|val >= zero|sum > 0|cumdist\[)",
+        explains="cuda-assert|cuda-error|nccl|crashed",
     ),
 )

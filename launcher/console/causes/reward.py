@@ -60,6 +60,19 @@ CAUSES = (
         raised=r"Unknown reward manager: (?P<name>\S+)",
     ),
     Cause(
+        "reward-signal",
+        "Reward function uses signals outside the main thread",
+        "math_verify and timeout decorators limit the time by SIGALRM, which Python allows in the main thread only; "
+        "veRL runs reward functions in others.",
+        (
+            "with math_verify 0.8 or newer: parse(..., parsing_timeout=None), verify(..., timeout_seconds=None)",
+            "with timeout_decorator: timeout(60, use_signals=False)",
+            TEST,
+        ),
+        raised=r"signal only works in main thread",
+        where=r"(?s)^(?!.*(?:sglang/|_build_rollout))",
+    ),
+    Cause(
         "reward-raises",
         "Reward function raises an exception",
         "The reward function raised an exception. veRL 0.9 then drops the prompt and continues, and fails only "

@@ -34,12 +34,13 @@ def start(
     force: bool = False,
     after: RunDir | None = None,
     resume_from: Path | None = None,
+    id: str | None = None,
 ) -> RunDir:
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
     `after` is the run whose settings were edited for this one, `resume_from` a checkpoint of another run to
-    begin with. Raises `preflight.gate.Refused` for a preset that would fail, unless `force`; there is no run
-    then.
+    begin with, `id` that of a run which had been queued. Raises `preflight.gate.Refused` for a preset that would
+    fail, unless `force`; there is no run then.
     """
     from launcher.preflight.gate import admit
 
@@ -51,7 +52,7 @@ def start(
         toy.ensure_for(loaded.preset.model.path, env.python, narrate)
 
     preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
-    with appearing(loaded.name) as (run, hidden):
+    with appearing(loaded.name, id) as (run, hidden):
         attempt = hidden.add_attempt()
         launch = build_launch(loaded, env, run, run.attempt(attempt.number), resume_from=resume_from)
         now = time.time()

@@ -1,5 +1,6 @@
 """SOURCE on the command line: a run, a console log, or a metrics.jsonl; gz allowed for files."""
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -51,15 +52,38 @@ def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a log in pieces; a missing file is empty."""
+    """The bytes of a log in pieces, as UTF-8 without a byte order mark; a missing file is empty.
+
+    PowerShell's `>` and Tee-Object write UTF-16.
+    """
     try:
         with open_log(path) as file:
+            first = file.read(_CHUNK)
+            if encoding := _utf16(first):
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
+                while first:
+                    yield decoder.decode(first).encode()
+                    first = file.read(_CHUNK)
+                return
+            yield first.removeprefix(codecs.BOM_UTF8)
             while chunk := file.read(_CHUNK):
                 yield chunk
     except FileNotFoundError:
         return
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from None
+
+
+def _utf16(first: bytes) -> str | None:
+    """The encoding of a log that begins so, if it is UTF-16: by its mark, or by every other byte of Latin text."""
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = first[:200]
+    if b"\0" in sample:
+        for encoding, low in (("utf-16-le", 1), ("utf-16-be", 0)):
+            if sample[low::2].count(0) > 0.4 * len(sample) and not sample[1 - low :: 2].count(0):
+                return encoding
+    return None
 
 
 def records(path: Path) -> Iterator[bytes]:

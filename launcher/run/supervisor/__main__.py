@@ -4,6 +4,7 @@ With `--adopt` it takes over one whose supervisor was killed. It stands in the r
 that is moved takes its supervisor along.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from launcher.record import control
 from launcher.record.layout import RunDir
 from launcher.record.state import current, stored
+from launcher.run.supervisor.queue import wake
 from launcher.run.supervisor.spawn import PATIENCE, orphaned
 from launcher.run.supervisor.supervisor import Supervisor
 
@@ -35,6 +37,9 @@ def main() -> None:
         # only noted: a handler runs in the middle of anything, such as writing state.json
         signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
         supervisor.supervise()
+        if not supervisor.retried:  # what waits would take its GPUs
+            with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command looks again
+                wake()
     except Exception:
         # stderr is supervisor.log; a reader derives `lost` and names that file
         traceback.print_exc()

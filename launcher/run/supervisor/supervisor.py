@@ -87,6 +87,7 @@ class Supervisor:
         self.behind = False  # more was printed than is read at once
         self.missed = 0  # looks in a row that did not find the run's folder
         self.hung = False  # that sampling hangs was told
+        self.retried = False
         self.late = False  # the driver had ended before this supervisor came
         self.told: deque[str] = deque()  # by the threads that follow a job
 
@@ -338,6 +339,7 @@ class Supervisor:
                 self.events.add(Note("the retry was cancelled"))
                 return
         self.events.add(Action("retry", f"retry after {cause}", step=self.monitor.step))
+        self.retried = True
         retry(self.run, Path.cwd())
 
     def _ended_at(self) -> float:

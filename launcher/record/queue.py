@@ -1,0 +1,165 @@
+"""The queue: runs that wait for their turn, one file a run, `queue/ID.json`.
+
+ID is the id that the run will have. An entry whose run is there has been started, whatever became of the file: so no
+kill at any instant starts one twice.
+"""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from launcher import paths
+from launcher.errors import UserError
+from launcher.record.json import RARE, Record
+from launcher.record.layout import RunDir, locked
+from launcher.record.process import ProcessId
+from launcher.text import did_you_mean
+
+_PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
+
+
+@dataclass(frozen=True)
+class Queued(Record):
+    """A run that waits for its turn on the machine `host`.
+
+    `preset` is a snapshot with all settings laid over it, `settings` are those beside the preset, to be shown.
+    `needs` are GPUs, none for a run on the CPU; `gpus` the ones that were asked for by CUDA_VISIBLE_DEVICES, any
+    when empty. It waits for the run `after` to finish. Entries are started in the order of `place`; `now` passes
+    over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it.
+    """
+
+    id: str
+    name: str
+    preset: dict[str, Any]
+    host: str
+    needs: int
+    place: float
+    added: float
+    settings: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    after: str | None = field(default=None, metadata=RARE)
+    force: bool = field(default=False, metadata=RARE)
+    paused: bool = field(default=False, metadata=RARE)
+    now: bool = field(default=False, metadata=RARE)
+    skipped: str | None = field(default=None, metadata=RARE)
+    starter: ProcessId | None = field(default=None, metadata=RARE)
+
+    @property
+    def run(self) -> RunDir:
+        """The run that it becomes."""
+        return RunDir(paths.runs_dir() / self.id)
+
+    @property
+    def uses(self) -> str:
+        """`CPU`, `2 GPUs`, `GPU 0,1`."""
+        if self.gpus:
+            return f"GPU {','.join(self.gpus)}"
+        return f"{self.needs} GPU{'s' * (self.needs > 1)}" if self.needs else "CPU"
+
+    @property
+    def starting(self) -> bool:
+        """Whether its preflight is under way, and then its start."""
+        return self.starter is not None and self.starter.alive()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is to be started as soon as it can be."""
+        return not self.paused and self.skipped is None
+
+    def save(self) -> None:
+        """Writes its file. Raises OSError."""
+        paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.write(_file(self.id))
+
+    def remove(self) -> None:
+        """Takes it out of the queue."""
+        _file(self.id).unlink(missing_ok=True)
+
+
+def entries() -> list[Queued]:
+    """What waits, in its order; damaged files are left out.
+
+    The file of one that has been started is removed: it must not come back when the run is deleted.
+    """
+    files = (path for path in paths.queue_dir().glob("*.json") if not path.name.startswith("."))
+    found = [entry for path in files if (entry := Queued.read(path)) is not None and entry.id == path.stem]
+    for each in (started := [each for each in found if each.run.path.exists()]):
+        with contextlib.suppress(OSError):
+            each.remove()
+    return sorted((each for each in found if each not in started), key=lambda each: (each.place, each.id))
+
+
+def find(word: str) -> Queued:
+    """The entry meant by an id, the start of one, or a name. Raises UserError."""
+    known = entries()
+    for found in (
+        [each for each in known if each.id == word],
+        [each for each in known if word and each.id.startswith(word)],
+        [each for each in known if each.name == word],
+    ):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise UserError(f"'{word}' matches {len(found)} runs of the queue; use more of the id")
+    near = did_you_mean(word, [each.id for each in known])
+    raise UserError(f"no run '{word}' in the queue{near}; 'ppo-tui queue' lists them")
+
+
+def move(entry: Queued, distance: int) -> None:
+    """Moves an entry so many places towards the end; the others keep their order. Raises OSError."""
+    before = entries()
+    ids = [each.id for each in before]
+    if entry.id not in ids:
+        return
+    at = ids.index(entry.id)
+    after = [*before[:at], *before[at + 1 :]]
+    after.insert(min(max(at + distance, 0), len(after)), before[at])
+    for each, place in zip(after, [each.place for each in before], strict=True):
+        if each.place != place:
+            dataclasses.replace(each, place=place).save()
+
+
+def change(entry: Queued, **values: Any) -> None:
+    """Replaces fields of an entry, unless it was started or removed meanwhile. Raises OSError."""
+    if (now := Queued.read(_file(entry.id))) is not None:
+        dataclasses.replace(now, **values).save()
+
+
+def paused() -> bool:
+    """Whether nothing of the queue is to be started."""
+    return (paths.queue_dir() / _PAUSED).exists()
+
+
+def pause(on: bool) -> None:
+    """Pauses the whole queue, or lets it go on. Raises OSError."""
+    mark = paths.queue_dir() / _PAUSED
+    if on:
+        paths.queue_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
+        mark.touch()
+    else:
+        mark.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[bool]:
+    """Whether this process may start runs of the queue: no other one does, or the file system has no locks."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(locked(paths.queue_dir()))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def new_place() -> float:
+    """The place behind all others."""
+    return max([time.time(), *(each.place + 1e-3 for each in entries())])
+
+
+def _file(id: str) -> Path:
+    return paths.queue_dir() / f"{id}.json"

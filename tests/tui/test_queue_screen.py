@@ -1,0 +1,132 @@
+"""The queue on the screen: its page, and its runs in the list."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pilots import drawn, message
+from pilots import until as shown
+from textual.pilot import Pilot
+
+from launcher.record import queue
+from launcher.record.process import ProcessId
+from launcher.record.queue import Queued
+from tui.screens.queue import QueueScreen
+from tui.screens.runs import RunsScreen
+from tui.widgets.line_table import LineTable, RunTable
+from tui.widgets.lines import Lines
+
+until = partial(shown, looks=400)
+HOME = (80, 24)
+
+
+@pytest.fixture(autouse=True)
+def asleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is started."""
+    for module in ("launcher.run.actions.queue", "tui.screens.queue", "tui.screens.runs"):
+        monkeypatch.setattr(f"{module}.wake", lambda **_: None)
+    monkeypatch.setattr("launcher.run.reading.turns._sampled", lambda _: dict.fromkeys("0123"))
+
+
+def fill(make: SimpleNamespace) -> list[str]:
+    """Five runs that wait, each for something else."""
+    start = make.start
+    entry = partial(Queued, preset={}, host=os.uname().nodename, needs=2, added=start)
+    refused = (
+        "grpo would fail: the model Qwen/Qwen3-4B was not found; download it first, or set model.path to a folder "
+        "with it; use --force to start it anyway"
+    )
+    for waiting in (
+        entry("0a11-ppo", "ppo", starter=ProcessId.of(os.getpid()), gpus=("0", "1"), place=1.0),
+        entry("0b22-ppo", "ppo", gpus=("1", "2"), settings=("actor.lr=1e-6",), place=2.0),
+        entry("0c33-grpo-of-a-rather-long-name", "grpo-of-a-rather-long-name", after="0b22-ppo", place=3.0),
+        entry("0d44-grpo", "grpo", skipped=refused, place=4.0),
+        entry("0e55-toy-cpu", "toy-cpu", paused=True, needs=0, place=5.0),
+    ):
+        waiting.save()
+    return [each.id for each in queue.entries()]
+
+
+async def opened(pilot: Pilot[Any]) -> None:
+    await pilot.press("Q")
+    await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen))
+    await until(pilot, lambda: bool(pilot.app.screen.query_one(LineTable).keys))
+    await pilot.pause()
+
+
+async def test_the_queue_is_reached_from_the_list_and_changed_there(make: SimpleNamespace) -> None:
+    ids = fill(make)
+    make.run(hex_id="d0", attempts=[make.recorded(80)], state=make.ended("finished", step=80))
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        table = app.screen.query_one(RunTable)
+        assert [key.removeprefix("queued ") for key in table.keys[1:6]] == ids
+        table.move_to(table.keys[2])
+        await pilot.pause()
+        assert "queued" in drawn(app, RunTable) and "Q shows the queue" in drawn(app, Lines, 1)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, QueueScreen))
+        await until(pilot, lambda: bool(app.screen.query_one(LineTable).keys))
+        await pilot.press("down")
+        await pilot.pause()
+        assert "0b22-ppo: GPU 1 is reserved for 0a11-ppo" in drawn(app, Lines, 1)
+        await pilot.press("J")
+        await until(pilot, lambda: [each.id for each in queue.entries()][1:3] == [ids[2], ids[1]])
+        await pilot.press("Z")
+        await until(pilot, lambda: queue.find("0b22").paused)
+        await until(pilot, lambda: app.screen.query_one(LineTable).cursor == "0b22-ppo")
+        await pilot.press("S")
+        await until(pilot, lambda: queue.find("0b22").now and not queue.find("0b22").paused)
+        await pilot.press("D")
+        await until(pilot, lambda: len(app.screen_stack) == 4)
+        await pilot.press("y")
+        await until(pilot, lambda: "0b22-ppo" not in [each.id for each in queue.entries()])
+        await pilot.press("asterisk")
+        await until(pilot, queue.paused)
+        await until(pilot, lambda: "paused" in drawn(app, Lines))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+
+
+async def test_a_page_that_only_watches_changes_nothing(make: SimpleNamespace) -> None:
+    ids = fill(make)
+    app = make.app(read_only=True)
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        await opened(pilot)
+        for key in ("S", "Z", "J", "D", "asterisk"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert message(app).startswith("Read-only")
+        assert [each.id for each in queue.entries()] == ids and not queue.paused()
+
+
+async def test_a_launch_is_queued_instead_of_started(make: SimpleNamespace) -> None:
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await pilot.app.workers.wait_for_complete()
+        table = app.screen.query_one(RunTable)
+        await until(pilot, lambda: "preset toy-cpu" in table.keys)
+        table.move_to("preset toy-cpu")
+        await pilot.press("enter")
+        await until(pilot, lambda: type(app.screen).__name__ == "LaunchScreen" and app.screen.plan.subject is not None)
+        await pilot.press("Q")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        (entry,) = queue.entries()
+        assert entry.name == "toy-cpu" and entry.needs == 0 and message(app).startswith(f"Queued {entry.id}")
+
+
+@pytest.mark.parametrize("size", [HOME, (40, 12)])
+def test_looks(make: SimpleNamespace, snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    fill(make)
+
+    async def at_the_skipped_one(pilot: Pilot[Any]) -> None:
+        await opened(pilot)
+        await pilot.press("down", "down", "down")
+        await pilot.pause()
+
+    assert snap_compare(make.app(), terminal_size=size, run_before=at_the_skipped_one)

@@ -1,0 +1,269 @@
+"""The queue: its order, and what each of its runs waits for."""
+
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from fake_nvml import FakeGpu, FakeNvml
+
+from launcher import paths
+from launcher.commands import queue as commands
+from launcher.errors import UserError
+from launcher.preset.translate import Launch
+from launcher.record import queue
+from launcher.record.events import Action, EventLog
+from launcher.record.layout import RunDir, appearing, create
+from launcher.record.process import ProcessId
+from launcher.record.queue import Queued
+from launcher.record.state import RunState
+from launcher.run.actions import queue as going
+from launcher.run.reading.turns import turns
+from launcher.run.supervisor.spawn import write_launch
+
+GIB = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> list[FakeGpu]:
+    """Four free ones."""
+    found = [FakeGpu(uuid=f"GPU-{n}") for n in range(4)]
+    FakeNvml(found).install(monkeypatch)
+    return found
+
+
+def queued(id: str, needs: int = 1, **values: Any) -> Queued:
+    entry = Queued(id, id, {}, os.uname().nodename, needs, queue.new_place(), time.time(), **values)
+    entry.save()
+    return entry
+
+
+def live(name: str, keys: dict[str, Any], **env: str) -> RunDir:
+    """A run that trains, as far as its files tell."""
+    run = create(name)
+    run.run_yaml.write_text(f"id: {run.id}\nname: {name}\n")
+    launch = Launch(argv=[], env=env, unset=[], keys=keys)
+    write_launch(run, run.add_attempt(), launch, created=1.0, run_created=1.0)
+    become(run, "running")
+    return run
+
+
+def become(run: RunDir, state: str) -> None:
+    now, us = time.time(), ProcessId.of(os.getpid()) if state == "running" else None
+    RunState(state, attempt=1, created=1.0, supervisor=us, updated=now, heartbeat=now).write(run.state)
+
+
+def waits() -> dict[str, str | None]:
+    return {turn.entry.id: turn.waits for turn in turns()}
+
+
+def chosen() -> dict[str, tuple[str, ...]]:
+    return {turn.entry.id: turn.gpus for turn in turns() if turn.due}
+
+
+def test_several_sets_of_gpus_are_used_side_by_side(gpus: list[FakeGpu]) -> None:
+    run = live("a", {"trainer.n_gpus_per_node": 2}, CUDA_VISIBLE_DEVICES="0,2")
+    queued("any")
+    queued("named", 2, gpus=("0", "1"))
+    queued("large", 2)
+    queued("small")
+    assert chosen() == {"any": ("3",)}, "GPU 1 is free, and another one names it"
+    found = waits()
+    assert found["named"] == f"GPU 0 is used by {run.id}"
+    assert found["large"] is not None and found["large"].startswith(f"2 GPUs; GPU 0 is used by {run.id}, GPU 1 is rese")
+    become(run, "finished")
+    assert chosen() == {"any": ("2",), "named": ("0", "1")}
+    assert "GPU 3 is reserved for large" in str(waits()["small"]), "a smaller one does not pass it for ever"
+
+
+def test_a_run_without_named_gpus_has_the_first_ones(gpus: list[FakeGpu]) -> None:
+    live("a", {"trainer.n_gpus_per_node": 3})
+    queued("x")
+    assert chosen() == {"x": ("3",)}
+
+
+def test_memory_that_others_hold_keeps_a_gpu_from_the_queue(gpus: list[FakeGpu]) -> None:
+    for gpu in gpus:
+        gpu.used = 20 * GIB
+    gpus[3].used = GIB
+    queued("free")
+    queued("waits", gpus=("1",))
+    free, waiting = turns()
+    assert free.due and free.gpus == ("3",)
+    assert waiting.waits == "GPU 1 has 20.0 GiB in use" and waiting.outside
+    gpus[1].used = 0
+    assert chosen()["waits"] == ("1",)
+
+
+def test_gpus_by_uuid_and_those_that_this_shell_may_not_use(
+    gpus: list[FakeGpu], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    gpus[1].used = 20 * GIB
+    queued("named", gpus=("GPU-1",))
+    queued("any")
+    assert waits()["named"] == "GPU GPU-1 has 20.0 GiB in use"
+    assert chosen() == {"any": ("2",)}
+
+
+def test_where_gpus_cannot_be_told_one_run_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    FakeNvml([], broken="Driver Not Loaded").install(monkeypatch)
+    queued("a")
+    queued("b")
+    assert chosen() == {"a": ()} and waits()["b"] == "1 GPU; the machine is reserved for a"
+
+
+def test_more_gpus_than_there_are_is_for_the_preflight_to_refuse(gpus: list[FakeGpu]) -> None:
+    live("a", {"trainer.n_gpus_per_node": 1})
+    queued("x", 8)
+    assert waits()["x"] is None
+
+
+def test_runs_on_the_cpu_wait_for_each_other_and_for_no_gpu(home: Path) -> None:
+    run = live("a", {"trainer.device": "cpu", "trainer.n_gpus_per_node": 1})
+    queued("x", 0)
+    assert waits() == {"x": f"CPU: used by {run.id}"}
+    (home / "config.yaml").write_text("cpu_runs: 2\n")
+    queued("y", 0)
+    assert waits() == {"x": None, "y": f"CPU: used by {run.id}, x"}
+    (home / "config.yaml").write_text("cpu_runs: many\n")
+    with pytest.raises(UserError, match=r"config.yaml, line 1: cpu_runs: 'many' is not allowed"):
+        turns()
+
+
+def test_a_run_follows_another_one_only_when_that_finishes() -> None:
+    run = live("a", {})
+    queued("x", 0, after=run.id)
+    queued("y", 0, after="x")
+    assert waits() == {"x": f"after {run.id}, which is running", "y": "after x, which has not started"}
+    become(run, "finished")
+    assert waits()["x"] is None
+    become(run, "failed")
+    (lost, _) = turns()
+    assert lost.lost and lost.waits == f"run {run.id}, which had to finish first, is failed"
+
+
+def test_a_failed_run_that_is_to_be_retried_keeps_its_place() -> None:
+    run = live("a", {"trainer.device": "cpu"})
+    become(run, "failed")
+    queued("x", 0)
+    queued("y", 0, after=run.id)
+    assert [turn.due or turn.lost for turn in turns()] == [True, True]
+    EventLog(run.events).add(Action("retry", step=3))
+    assert [turn.due or turn.lost for turn in turns()] == [False, False]
+    assert all(turn.outside for turn in turns()), "it looks again"
+    EventLog(run.events).add(Action("resume", step=3))
+    assert waits()["x"] is None
+
+
+def test_what_is_paused_skipped_or_of_another_machine_is_not_started() -> None:
+    entry = queued("x", 0)
+    queue.change(entry, paused=True)
+    queue.change(queued("y", 0), skipped="no veRL")
+    dataclasses.replace(queued("z", 0), host="elsewhere").save()
+    assert waits() == {"x": "paused", "y": "no veRL", "z": "added on elsewhere, which starts it"}
+    queue.change(entry, paused=False)
+    assert waits()["x"] is None
+    queue.pause(on=True)
+    assert waits()["x"] == "the queue is paused"
+
+
+def test_started_now_is_started_whatever_the_machine_does(gpus: list[FakeGpu]) -> None:
+    live("a", {"trainer.n_gpus_per_node": 4})
+    queue.change(queued("x", gpus=("1",)), now=True)
+    queue.change(queued("y", 2), now=True)
+    assert chosen() == {"x": ("1",), "y": ("0", "1")}
+
+
+def test_the_order_can_be_changed() -> None:
+    for id in "abcd":
+        queued(id, 0)
+    queue.move(queue.find("d"), -2)
+    assert [each.id for each in queue.entries()] == ["a", "d", "b", "c"]
+    queue.move(queue.find("a"), 99)
+    assert [each.id for each in queue.entries()] == ["d", "b", "c", "a"]
+
+
+def test_an_entry_whose_run_is_there_waits_no_longer_and_damaged_ones_hide_no_other() -> None:
+    entry = queued("0f-x", 0)
+    queue.change(entry, starter=ProcessId.of(os.getpid()))
+    entry = queue.find("0f")
+    assert turns()[0].state == "starting"
+    with pytest.raises(UserError, match="is being started"):
+        going.remove(entry)
+    with appearing("x", entry.id) as (run, _):
+        pass
+    assert run.id == entry.id and queue.entries() == []
+    assert not [*paths.queue_dir().glob("*.json")], "it would come back when the run is deleted"
+    with pytest.raises(FileExistsError), appearing("x", entry.id):
+        pass
+    (paths.queue_dir() / "1.json").write_text("{")
+    (paths.queue_dir() / "2.json").write_text('{"id": "2", "name": 3}')
+    queued("y", 0)
+    assert [each.id for each in queue.entries()] == ["y"]
+
+
+def test_a_start_that_was_killed_is_made_anew() -> None:
+    entry = queued("0f-x", 0)
+    (paths.runs_dir() / ".new-0f-x" / "attempts").mkdir(parents=True)
+    with appearing("x", entry.id):
+        pass
+    assert entry.run.path.is_dir()
+
+
+def test_what_is_added_is_kept_as_it_is_now(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(going, "wake", lambda: None)
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: toy-cpu\nactor:\n  lr: 1e-5\n")
+    first = going.add(str(file), ["trainer.steps=3"])
+    file.unlink()
+    assert (first.needs, first.preset["actor"]["lr"], first.preset["trainer"]["steps"]) == (0, 1e-5, 3)
+    second = going.add("toy-cpu", after="mine")
+    assert second.after == first.id and [each.id for each in queue.entries()] == [first.id, second.id]
+    with pytest.raises(UserError, match=r"--gpus 0,1: toy-cpu uses no GPU"):
+        going.add("toy-cpu", gpus="0,1")
+    with pytest.raises(UserError, match=r"--gpus 0,0: toy-cpu uses 2 GPUs \(trainer.gpus\); name as many"):
+        going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,0")
+    third = going.add("toy-cpu", ["trainer.device=cuda", "trainer.gpus=2"], gpus="0,1")
+    assert third.gpus == ("0", "1") and third.preset["env"]["CUDA_VISIBLE_DEVICES"] == "0,1"
+    with pytest.raises(UserError, match="no run"):
+        going.add("toy-cpu", after="nothing")
+
+
+def test_the_commands_change_the_queue_and_print_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*words: str) -> tuple[str, str]:
+        command_line.main([*words], "queue", standalone_mode=False)
+        found = capsys.readouterr()
+        return found.out.strip(), found.err.strip()
+
+    command_line = typer.main.get_command(commands.app)
+    assert said() == ("", "the queue is empty; add a run with 'ppo-tui queue add PRESET'")
+    assert said("pause")[1] == "paused the queue"
+    first, second = said("add", "toy-cpu", "trainer.steps=2")[0], json.loads(said("add", "toy-cpu", "--json")[0])["run"]
+    said("pause", first)
+    said("move", second, "1")
+    lines = [json.loads(line) for line in said("--json")[0].splitlines()]
+    assert [(line["run"], line["state"], line["settings"]) for line in lines] == [
+        (second, "queued", []),
+        (first, "paused", ["trainer.steps=2"]),
+    ]
+    table, note = said()
+    assert table.splitlines()[1].split(maxsplit=3) == [second, "queued", "CPU", "the queue is paused"]
+    assert note == "the queue is paused; 'ppo-tui queue resume' resumes it"
+    with pytest.raises(UserError, match="matches 2 runs"):
+        said("remove", "toy-cpu")
+    with pytest.raises(UserError, match="the queue is paused"):
+        said("start", first)
+    assert said("remove", first[:6])[1] == f"removed {first} from the queue"
+    assert [each.id for each in queue.entries()] == [second]
