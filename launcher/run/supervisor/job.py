@@ -53,6 +53,7 @@ class JobDriver:
         self._over, self._wake = threading.Event(), threading.Event()
         self._wanted: float | None = None  # when its end was asked for
         self._forsaken = False
+        self.trouble: str | None = None
         self._start_fetching()
         threading.Thread(target=self._watch, name="job", daemon=True).start()
 
@@ -140,7 +141,7 @@ class JobDriver:
                     break
                 pause = min(_SLOWEST, pause * 2)
             except Exception as error:  # also what Ray would answer as nobody has seen it
-                self._say(f"ppo-tui: {error}" if isinstance(error, UserError) else f"ppo-tui: {error!r}")
+                self._say(str(error) if isinstance(error, UserError) else repr(error))
                 self._job = self._job or Job(self._ref.id, "FAILED")
                 break
             self._wake.wait(pause)
@@ -190,7 +191,7 @@ class JobDriver:
                 time.sleep(1.0)
         # of a command that failed, the message repeats the end of the log
         if job.status == "FAILED" and job.error != "JOB_ENTRYPOINT_COMMAND_ERROR" and job.message:
-            self._say(f"ppo-tui: Ray could not run the job: {job.message}")
+            self._say(f"Ray could not run the job: {job.message}")
 
     def _take(self, at: int, chunk: bytes) -> None:
         """Appends what is new of a part of the log that begins at byte `at`."""
@@ -201,8 +202,10 @@ class JobDriver:
                 self._size, fresh = self._size + written, fresh[written:]
 
     def _say(self, text: str) -> None:
+        """Why there was no job, or Ray could not run it: nothing in the log tells."""
+        self.trouble = text.partition("\n")[0]
         with self._writing, contextlib.suppress(OSError):
-            self._console.write(f"{text}\n".encode())
+            self._console.write(f"ppo-tui: {text}\n".encode())
 
 
 def metadata(info: RunInfo, run: str, keys: Mapping[str, object]) -> dict[str, str]:

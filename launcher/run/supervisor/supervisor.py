@@ -299,7 +299,8 @@ class Supervisor:
             self.sampling.close()
         while self.told:
             self.events.add(Note(self.told.popleft()))
-        self._end(*status)
+        trouble = self.driver.trouble
+        self._end(*status, Outcome("failed", None, trouble) if trouble else None)
 
     def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
         record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
