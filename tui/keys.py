@@ -273,7 +273,7 @@ KEYS: dict[str, list[Binding]] = {
         *_charts(footer=True),
     ],
     "compare": [
-        _shown("compare.page", "tab", "page", "settings", "Settings that differ, or the charts"),
+        _shown("compare.page", "tab", "page", "results", "Which is better and the settings that differ, or the charts"),
         *(move for move in _TEXT if move.id not in ("move.first", "move.last")),  # home resets the charts
         _back("compare.back", "leave", also="compare"),
         *_charts(footer=True),

@@ -6,6 +6,7 @@ import typer
 
 from launcher.commands.output import Json, Keys, put, put_json, put_table, say
 from launcher.commands.report import Source
+from launcher.errors import UserError
 from launcher.screen import on_terminal
 
 
@@ -36,28 +37,51 @@ def export(
 
 def compare(
     ctx: typer.Context,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Two to eight runs.")],
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help="Two to eight runs.")] = None,
+    tag: Annotated[
+        str | None, typer.Option("--tag", metavar="TAG", help="Compare the runs with this tag: those of a sweep.")
+    ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Print tables instead of opening the screen.")] = False,
     json: Json = False,
 ) -> None:
-    """Compare runs side by side, with the settings that differ."""
+    """Compare runs side by side: what is better, with intervals, and the settings that differ."""
     from launcher.run.reading import compare as core
+    from launcher.run.reading import contrast
+    from launcher.run.reading.groups import groups
 
-    found = core.find_runs(runs)
-    if not (plain or json) and on_terminal():
+    if tag is not None and runs:
+        raise UserError("compare expects runs or --tag, not both")
+    found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
+    if not (plain or json) and on_terminal() and len(found) <= core.MOST:
         raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))
     compared = [core.Compared(run) for run in found]
     for each in compared:
         each.poll()
     facts, infos = [each.facts() for each in compared], [each.info for each in compared]
-    differences = core.differences(infos)
+    differences, of_run = core.differences(infos), [group + 1 for group in groups(infos)]
+    judged = contrast.contrasts(compared)
+    assumed = contrast.assumptions(compared, judged)
     if json:
         changed = [{"key": entry.key, "values": entry.values} for entry in differences]
-        put_json({"runs": [fact.to_json() for fact in facts], "differences": changed})
+        against = [each.to_json() for each in judged]
+        told = {"groups": of_run, "contrasts": against, "assumptions": assumed}
+        put_json({"runs": [fact.to_json() for fact in facts], "differences": changed, **told})
         return
-    put_table(core.fact_rows(facts))
+    rows = core.fact_rows(facts)
+    by_group = tag is not None
+    put_table(contrast.arm_rows(compared) if by_group else [*rows, ["group", *map(str, of_run)]])
+    if judged:
+        put("")
+        put_table(contrast.contrast_rows(judged))
+    elif repeated := contrast.spread_rows(compared):
+        put("")
+        put_table(repeated)
+    for line in assumed:
+        put(line)
     for note in core.notes(compared):
         say(note)
+    if by_group:
+        return
     if differences:
         put("")
         put_table(core.difference_rows(found, differences))

@@ -21,6 +21,7 @@ from launcher.commands import (
     queue,
     report,
     reward,
+    sweep,
 )
 from launcher.commands.output import say
 from launcher.errors import UserError
@@ -35,7 +36,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, clean, keys):
+for module in (launch, check, doctor, report, preset, logs, export, checkpoint, note, sweep, clean, keys):
     module.register(app)
 app.add_typer(data.app, name="data")
 app.add_typer(library.app, name="preset")

@@ -30,3 +30,8 @@ class RunNote(Record):
 def read_note(path: Path) -> RunNote:
     """The note in note.json; an empty one where there is none."""
     return RunNote.read(path) or RunNote()
+
+
+def is_tag(word: str) -> bool:
+    """Whether a word, without its #, can be a tag."""
+    return RunNote.parse(f"#{word}") == RunNote(tags=(word,))

@@ -30,6 +30,7 @@ class Queued(Record):
     `needs` are GPUs, none for a run on the CPU; `gpus` the ones that were asked for by CUDA_VISIBLE_DEVICES, any
     when empty. It waits for the run `after` to finish. Entries are started in the order of `place`; `now` passes
     over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it.
+    `note` is what the run's note will say.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Queued(Record):
     added: float
     settings: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
+    note: str = field(default="", metadata=RARE)
     after: str | None = field(default=None, metadata=RARE)
     force: bool = field(default=False, metadata=RARE)
     paused: bool = field(default=False, metadata=RARE)

@@ -14,7 +14,7 @@ from terminal import Terminal
 from textual.pilot import Pilot
 
 from launcher.record.layout import RunDir
-from tui.content.compare import difference_lines
+from tui.content.compare import contrast_lines, difference_lines
 from tui.drawing.rows import width
 from tui.entry import main
 from tui.screens.compare import CompareScreen
@@ -88,7 +88,8 @@ async def test_the_settings_that_differ_are_a_tab_away(make: SimpleNamespace, ru
         await pilot.pause()
         text = seen(app)
         assert "actor.lr" in text and "1e-6" in text and "3e-6" in text
-        assert "train_batch_size" not in text and "reward" not in text
+        assert "train_batch_size" not in text and "throughput" not in text
+        assert "2 against 1" in text and "equal" in text and "runs with other seeds can" in text  # the same recording
         await pilot.resize_terminal(160, 48)
         await pilot.pause()
         assert "actor.lr" in seen(app) and "throughput" in seen(app)
@@ -188,6 +189,18 @@ async def test_it_fits_any_terminal(make: SimpleNamespace, runs: list[Path], siz
         await ready(pilot)
         await pilot.press("tab", "down", "left")
         assert_fits(app, *(["c back"] if size[0] >= 40 else []))
+
+
+def test_contrasts_fit_any_width() -> None:
+    from launcher.run.reading.contrast import Contrast
+
+    found = [
+        Contrast("reward", 1, 2, (5001, 10000), (-1234.5, 1.5e-7), -0.1, -99999.5, 1e-9, result="cannot be told apart"),
+        Contrast("validation", 1, 8, (1, 2), (None, 0.5), reason="not logged by both groups in these steps"),
+    ]
+    for columns in (20, 79, 159):
+        for row in contrast_lines(found, ["taken for granted " * 9], columns):
+            assert width(row) <= max(columns, 90 if columns < 79 else 79)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])

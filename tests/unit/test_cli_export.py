@@ -28,7 +28,8 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["compare", "last"], "2 to 8 runs, not 1"),
         (["compare", *"abcdefghi"], "2 to 8 runs, not 9"),
         (["compare", "a", "b"], "no runs in "),
-        (["compare"], "RUN"),
+        (["compare"], "2 to 8 runs, not 0"),
+        (["compare", "a", "--tag", "b"], "not both"),
     ],
 )
 def test_wrong_use_is_one_line_on_stderr_and_exit_2(

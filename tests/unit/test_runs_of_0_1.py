@@ -205,7 +205,7 @@ def test_status_tells_what_state_json_says(run: RunDir, ppo_tui: Command) -> Non
 @pytest.mark.parametrize(
     ("name", "sentence", "flags"),
     [
-        (FINISHED, "finished: not judged — 15 of 34 rules judged", []),
+        (FINISHED, "finished: not judged — 17 of 34 rules judged", []),
         (STOPPED, "not judged — ", []),
         (FAILED, "failed: not judged — 0 of 34 rules judged", []),
         (REPLAYED, "NOTICE — ", [("TRUNC-1", 11, "NOTICE")]),

@@ -13,9 +13,10 @@ from launcher.metrics.store import Series, SeriesStore
 from launcher.record.check import Bound
 from launcher.record.events import LevelChange
 from launcher.record.state import RunState
+from launcher.run.reading.scores import validation
 from tui.charts.axes import TOKENS_KEY
 from tui.charts.marks import flag, limit_lines, marks
-from tui.charts.validation import finite_last, validation, validation_points
+from tui.charts.validation import finite_last, validation_points
 from tui.drawing import glyphs
 from tui.drawing.glyphs import WAITING
 from tui.drawing.plot import Curve, Plot

@@ -1,30 +1,12 @@
 """The headline score of validations, as points beside the reward."""
 
 import math
-import statistics
 
-from launcher.health.keys import is_validation_score
-from launcher.metrics.store import Series, SeriesStore
+from launcher.metrics.store import Series
 from tui.drawing.glyphs import WAITING
 from tui.drawing.plot import Curve
 
 _FAR = 3.0  # times the height of the reward's curve that both together may be high
-
-
-def validation(store: SeriesStore) -> Series | None:
-    """The mean over the headline scores of each validation, as VAL-1 judges it; None without any."""
-    keys = filter(is_validation_score, store.keys())
-    found = [series for key in keys if (series := store.get(key))]
-    if len(found) < 2:
-        return found[0] if found else None
-    scores: dict[int, list[float]] = {}
-    for series in found:
-        for step, value in zip(series.steps, series.values, strict=True):
-            scores.setdefault(step, []).append(value)
-    mean = Series()
-    for step in sorted(scores):
-        mean.append(step, statistics.fmean(scores[step]))
-    return mean
 
 
 def validation_points(scores: Series, reward: Series) -> Curve | None:

@@ -6,16 +6,20 @@ from textwrap import wrap
 from launcher.format import SHORT_ID, duration, number
 from launcher.preset.yaml_text import shown
 from launcher.run.reading.compare import Compared, Difference, Facts
+from launcher.run.reading.contrast import Contrast, interval_words, signed, steps_words
 from launcher.text import clean
 from tui.content.metrics import shorten
 from tui.drawing.glyphs import BAR
 from tui.drawing.rows import Row, fit, spread
+from tui.drawing.rows import width as cells_of
 from tui.words.run import STATES, verdict_word
 
 ROLES = ("curve", "curve-2", "curve-3", "curve-4")  # of the runs, in their order
 _STATE, _VERDICT, _STEP, _FIGURE, _TIME = 11, 12, 9, 6, 8  # cells of the columns of a run
 _NAME, _LONGEST = 19, 40  # cells of a name, at 80 columns and at most
 _TIME_FROM = 92  # columns from which there is room for the duration
+_TITLE, _MEAN, _CHANGE, _INTERVAL = 11, 7, 8, 18  # cells of the columns of a contrast
+_RESULTS = {"better": "ok", "faster": "ok", "worse": "warn", "slower": "warn"}  # roles; the others are text
 _SETTING = 28  # cells of a setting at most, of 80
 
 
@@ -54,6 +58,35 @@ def fact_lines(found: Sequence[Facts], groups: Sequence[int], columns: int) -> l
             row += [(" ", "text"), *spread([], [(duration(fact.duration), "dim")], _TIME)]
         rows.append(row)
     return rows
+
+
+def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], columns: int) -> list[Row]:
+    """The groups against the first one, a line a figure with what is missing to a result below it, then what is
+    taken for granted."""
+    rows: list[Row] = []
+    width, group = max(columns - 2, 8), 0
+    for each in found:
+        if each.second != group:
+            group = each.second
+            heads = f"{'':>{_MEAN - 1}}{sign(0)} {'':>{_MEAN - 1}}{sign(group - 1)} {'':>{_CHANGE - 1}}Δ"
+            heading: Row = [(f" {sign(group - 1)} against {sign(0)}", role_of(group - 1))]
+            rows.append(
+                [*fit(heading, _TITLE + 2), (f"{heads} {'interval':>{_INTERVAL}}  steps {steps_words(each)}", "dim")]
+            )
+        row: Row = [(" ", "text"), *fit([(each.figure, "text")], _TITLE)]
+        cells = [*zip(map(number, each.values), (_MEAN, _MEAN), strict=True)]
+        cells += [(signed(each.difference), _CHANGE), (interval_words(each), _INTERVAL)]
+        for words, cell in cells:
+            row += [(" ", "text"), *spread([], [(words, "text")], cell)]
+        role = _RESULTS.get(each.result, "text" if each.told else "dim")
+        row.append((f"  {each.result}", role))
+        hint = f" {each.hint}" if each.hint else ""
+        beside = cells_of(row) + cells_of([(hint, "dim")]) < columns
+        rows.append([*row, (hint, "dim")] if beside else row)
+        if not beside:
+            rows += [[(f"   {line}", "dim")] for line in wrap(hint, width - 2)]
+    rows += [[(f" {line}", "dim")] for note in assumptions for line in wrap(clean(note), width)]
+    return [*rows, []] if rows else []
 
 
 def difference_lines(

@@ -1,4 +1,4 @@
-"""Two to eight runs in the same charts, and the settings in which they differ."""
+"""Two to eight runs in the same charts, which is better, and the settings in which they differ."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,11 +12,12 @@ from textual.containers import Container, VerticalScroll
 from launcher.metrics.store import SeriesStore
 from launcher.record.layout import RunDir
 from launcher.run.reading.compare import Compared, differences, notes
+from launcher.run.reading.contrast import Contrast, assumptions, contrasts
 from launcher.run.reading.groups import groups
 from tui.charts.figures import FIGURES, chosen
 from tui.charts.overlay import overlay
 from tui.charts.view import STEP
-from tui.content.compare import difference_lines, fact_lines
+from tui.content.compare import contrast_lines, difference_lines, fact_lines
 from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.screens.charted import HEIGHTS, ChartScreen
@@ -29,7 +30,7 @@ POLL = 2.0  # seconds
 
 
 class CompareScreen(ChartScreen):
-    """Follows the runs. Where there is no room for charts and settings, tab changes between them."""
+    """Follows the runs. Where there is no room for charts and tables, tab changes between them."""
 
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
@@ -38,6 +39,7 @@ class CompareScreen(ChartScreen):
         super().__init__()
         self.directories = runs
         self.runs: list[Compared] = []
+        self.contrasts: list[Contrast] = []
 
     def compose(self) -> ComposeResult:
         yield Lines(id="compared")
@@ -57,6 +59,7 @@ class CompareScreen(ChartScreen):
         """Reads the runs beside the event loop (ten thousand steps take half a second), then follows them."""
         self.runs = await asyncio.to_thread(_read, self.directories)
         self._show()
+        await self._judge()
         self.set_interval(POLL, self._poll)
 
     def _poll(self) -> None:
@@ -65,6 +68,12 @@ class CompareScreen(ChartScreen):
         if any(changed):
             self.show_charts()
             self.show_view()
+            self.run_worker(self._judge(), exclusive=True, group="judge")
+
+    async def _judge(self) -> None:
+        """Compares the figures beside the event loop: thousands of steps of eight runs take a second."""
+        self.contrasts = await asyncio.to_thread(contrasts, self.runs)
+        self._show_tables()
 
     def on_resize(self) -> None:
         if self.runs:
@@ -95,8 +104,12 @@ class CompareScreen(ChartScreen):
         self._show_facts()
         self.show_charts()
         self.show_view()
-        found = differences([run.info for run in self.runs])
-        rows = difference_lines(self.runs, found, notes(self.runs), self.size.width - 1)
+        self._show_tables()
+
+    def _show_tables(self) -> None:
+        found, columns = differences([run.info for run in self.runs]), self.size.width - 1
+        rows = contrast_lines(self.contrasts, assumptions(self.runs, self.contrasts), columns)
+        rows += difference_lines(self.runs, found, notes(self.runs), columns)
         self.query_one("#differences", Lines).show(rows)
 
     def _show_facts(self) -> None:

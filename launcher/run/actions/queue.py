@@ -1,5 +1,6 @@
 """The queue goes on: `python -m launcher.run.actions.queue` starts the runs whose turn it is, one process at a time."""
 
+import contextlib
 import os
 import socket
 import sys
@@ -13,6 +14,7 @@ from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.record import queue
 from launcher.record.layout import find, new_id
+from launcher.record.note import RunNote
 from launcher.record.process import ProcessId
 from launcher.record.queue import Queued
 from launcher.run.actions.start import start
@@ -30,9 +32,11 @@ def add(
     after: str | None = None,
     gpus: str | None = None,
     force: bool = False,
+    note: str = "",
 ) -> Queued:
     """Puts a run at the end of the queue: with the settings of now, whatever becomes of the preset's file.
 
+    `note` becomes the note of the run, with its #tags.
     `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. Raises UserError.
     """
     loaded = with_settings(preset, [*settings, *([f"env.{_VISIBLE}={gpus}"] if gpus is not None else [])])
@@ -54,6 +58,7 @@ def add(
         gpus=tuple(named) if needs else (),
         after=_earlier(after) if after else None,
         force=force,
+        note=note,
     )
     entry.save()
     wake()
@@ -135,6 +140,9 @@ def _start(turn: Turn) -> None:
             reason = str(error) if isinstance(error, UserError | OSError) else repr(error)
             queue.change(entry, skipped=reason, now=False, starter=None)
             return
+    if entry.note:
+        with contextlib.suppress(OSError):  # a full disk: the run is there, and says so itself
+            RunNote.parse(entry.note).write(entry.run.note)
     entry.remove()
 
 

@@ -8,26 +8,31 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.format import duration, number
-from launcher.health import verdict
+from launcher.health import keys, verdict
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord, jsonable
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import seconds_of
 from launcher.preset.yaml_text import shown
 from launcher.record.info import RunInfo
-from launcher.record.layout import RunDir, find
+from launcher.record.layout import RunDir, all_runs, find
+from launcher.record.note import read_note
 from launcher.record.state import RunState, current
 from launcher.run.reading.attempts import elapsed, last_settings
 from launcher.run.reading.steps import StepTail
 
-FEWEST, MOST = 2, 8
+FEWEST, MOST, MOST_TAGGED = 2, 8, 64
 _WORDS = ("description", "needs")  # preset fields that are about a preset, and set nothing
 _NONE = "–"
 _VERSIONS = "versions."
 _STEP_SECONDS = ("perf/time_per_step", "timing_s/step")
 _TOKENS = "perf/total_num_tokens"
 _DRIFTS = (*names.KL, *names.STALENESS, *names.PPO_KL, *names.CLIPPED)
-_KEYS = frozenset((*names.SCORE, *_DRIFTS, *names.ENTROPY, *names.THROUGHPUT, *_STEP_SECONDS, _TOKENS))
+_KEYS = frozenset((*names.SCORE, *_DRIFTS, *names.ENTROPY, *names.THROUGHPUT, *keys.LENGTH, *_STEP_SECONDS, _TOKENS))
+
+
+def _compared(key: str) -> bool:
+    return key in _KEYS or keys.is_validation_score(key)
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,16 @@ def find_runs(words: Sequence[str]) -> list[RunDir]:
     return runs
 
 
+def tagged(tag: str) -> list[RunDir]:
+    """The runs with a tag, the oldest first. Raises UserError for fewer than two, or more than 64."""
+    found = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
+    if not FEWEST <= len(found) <= MOST_TAGGED:
+        raise UserError(
+            f"{len(found)} runs have the tag #{tag.removeprefix('#')}; compare expects {FEWEST} to {MOST_TAGGED}"
+        )
+    return found
+
+
 class Compared:
     """One run of a comparison: what it was asked for, its figures, and how it goes.
 
@@ -102,7 +117,7 @@ class Compared:
                 found = True
                 begin = record.t - seconds_of(record.data)
                 self._spans[attempt] = (self._spans.get(attempt, (begin, 0.0))[0], record.t)
-                record.data = {key: value for key, value in record.data.items() if key in _KEYS}
+                record.data = {key: value for key, value in record.data.items() if _compared(key)}
                 self.store.add(record, attempt)
         return found
 

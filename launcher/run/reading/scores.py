@@ -1,11 +1,13 @@
-"""The scores of a run alone, for a list of hundreds of runs: no other figure of a step is parsed."""
+"""The scores of a run: of its steps alone, for a list of hundreds of runs, and of its validations."""
 
 import re
+import statistics
 from itertools import chain
 
+from launcher.health import keys
 from launcher.metrics import names
 from launcher.metrics.records import StepRecord
-from launcher.metrics.store import Series
+from launcher.metrics.store import Series, SeriesStore
 from launcher.record.layout import RunDir
 from launcher.run.reading.steps import StepTail
 
@@ -15,7 +17,7 @@ _VALUES = [(key, b'"%s":' % key.encode()) for key in names.SCORE]
 
 
 class Scores:
-    """Follows the score of each step; where a resumed attempt repeats steps, its values hold.
+    """Follows the score of each step and no other figure; where a resumed attempt repeats steps, its values hold.
 
     Of a run that only validates (`ppo-tui eval`) the validation's score is the best one.
     """
@@ -48,6 +50,21 @@ class Scores:
             return self._validated
         span = self.series.span(steps[0], steps[-1])
         return span.high if span else None
+
+
+def validation(store: SeriesStore) -> Series | None:
+    """The mean over the headline scores of each validation, as VAL-1 judges it; None without any."""
+    found = [series for key in filter(keys.is_validation_score, store.keys()) if (series := store.get(key))]
+    if len(found) < 2:
+        return found[0] if found else None
+    scores: dict[int, list[float]] = {}
+    for series in found:
+        for step, value in zip(series.steps, series.values, strict=True):
+            scores.setdefault(step, []).append(value)
+    mean = Series()
+    for step in sorted(scores):
+        mean.append(step, statistics.fmean(scores[step]))
+    return mean
 
 
 def _score(line: bytes) -> tuple[int, float] | None:

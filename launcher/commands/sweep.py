@@ -1,0 +1,43 @@
+"""The command that queues a preset with every combination of some settings."""
+
+import secrets
+from itertools import zip_longest
+from typing import Annotated
+
+import typer
+
+from launcher.commands.output import Json, Preset, put, put_json, say
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module."""
+    app.command()(sweep)
+
+
+def sweep(
+    preset: Preset,
+    settings: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE[,VALUE]", help="Settings; several values are tried in turn.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each combination, with data.seed 1, 2, ...")] = 1,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Tag of the runs (default: a new one).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs, and queue none.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Start even if the preflight finds errors.")] = False,
+    json: Json = False,
+) -> None:
+    """Queue a run for every combination of values and seed, and print their ids. A CRITICAL check stops a run."""
+    from launcher.run.actions import sweep as core
+
+    runs = core.arms(preset, settings, seeds)
+    tag = tag.removeprefix("#") if tag is not None else f"sweep-{secrets.token_hex(2)}"
+    entries = [] if dry_run else core.sweep(preset, runs, tag, force=force)
+    ids = [entry.id for entry in entries]
+    for id, its in zip_longest(ids, runs):
+        if json:
+            put_json({"run": id, "tag": tag, "settings": its})
+        else:
+            put("  ".join([*([id] if id else []), " ".join(its)]))
+    if dry_run:
+        say(f"{len(runs)} runs; without --dry-run they are queued")
+    else:
+        say(f"queued {len(runs)} runs; 'ppo-tui queue' shows them, 'ppo-tui compare --tag {tag}' their results")

@@ -1,0 +1,143 @@
+"""How sure a difference of means is: standard errors for autocorrelated steps and for seeds."""
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+LEVEL = 0.95  # of an interval
+_POWER = 0.8  # with which the suggested seeds would show a difference
+_BLOCKS = 4  # consecutive blocks that steps are at least divided into
+FEWEST = 12  # steps that are judged
+_INDEPENDENT = 10  # steps that they must be worth to know the error
+_LOOSE = 8  # what it is multiplied with otherwise
+_POINTS = 1000  # that are looked at; of more steps each is the mean of several
+_SCALE = 20  # blocks from which their autocorrelation is worth a look
+_GROWTH = 1.4  # of one block length to the next
+_MOST = 50  # seeds; beyond that a number of them is no advice
+
+
+class Error(NamedTuple):
+    """The standard error of a mean, and the degrees of freedom with which it is known.
+
+    `loose` tells that it was multiplied, as the steps depend too much on each other to know it.
+    """
+
+    size: float
+    freedom: float
+    loose: bool = False
+
+    def reach(self, level: float = LEVEL) -> float:
+        """Half the width of the interval around the mean, at a level of 0 to 1."""
+        return self.size * quantile((1 + level) / 2, self.freedom) if self.size else 0.0
+
+
+def of_steps(values: Sequence[float], level: float = LEVEL) -> Error | None:
+    """The error of the mean of consecutive steps for an interval at this level; None for fewer than twelve.
+
+    Blocks of consecutive steps have means that depend on each other less, the longer the blocks are. The error is
+    that of the block means with the widest interval over all block lengths that leave four blocks (Flyvbjerg and
+    Petersen, J. Chem. Phys. 91, 1989, with the t quantile of Ibragimov and Müller, JBES 28, 2010). The usual block
+    bootstrap has too narrow intervals for as few steps as runs have; docs/compare.md has the figures.
+    """
+    if len(values) < FEWEST:
+        return None
+    values = _block_means(values, -(-len(values) // _POINTS))
+    errors = [_of_independent(_block_means(values, length)) for length in _lengths(len(values))]
+    widest = max(errors, key=lambda error: error.reach(level))
+    lasting = max(length * _time(_block_means(values, length)) for length in _scales(len(values)))
+    if len(values) >= _INDEPENDENT * lasting:
+        return widest
+    return Error(_LOOSE * widest.size, widest.freedom, loose=True)
+
+
+def of_seeds(first: Sequence[float], second: Sequence[float]) -> Error | None:
+    """The error of the difference between two groups' means, a value a run; None for one run in each.
+
+    Welch's; with fewer than three runs in one of them Student's, which takes both to vary alike.
+    """
+    counts = len(first), len(second)
+    if max(counts) < 2:
+        return None
+    squares = [math.fsum((value - statistics.fmean(group)) ** 2 for value in group) for group in (first, second)]
+    if min(counts) < 3:
+        freedom = sum(counts) - 2
+        return Error(math.sqrt(sum(squares) / freedom * (1 / counts[0] + 1 / counts[1])), freedom)
+    parts = [square / (count - 1) / count for square, count in zip(squares, counts, strict=True)]
+    if not sum(parts):
+        return Error(0.0, sum(counts) - 2)
+    weights = sum(part**2 / (count - 1) for part, count in zip(parts, counts, strict=True))
+    return Error(math.sqrt(sum(parts)), sum(parts) ** 2 / weights)
+
+
+def seeds_needed(difference: float, spread: float, level: float = LEVEL) -> int | None:
+    """Runs in each of two groups that would show this difference four times of five; None for more than 50.
+
+    `spread` is the standard deviation between runs of one group.
+    """
+    for count in range(2, _MOST + 1):
+        freedom = 2 * count - 2
+        reach = quantile((1 + level) / 2, freedom) + quantile(_POWER, freedom)
+        if abs(difference) >= reach * spread * math.sqrt(2 / count):
+            return count
+    return None
+
+
+@cache
+def quantile(share: float, freedom: float) -> float:
+    """The quantile of Student's t for a share above a half; `freedom` of 1 or more, rounded to a tenth.
+
+    With t = tan(x) √freedom, its density is that of cos(x)^(freedom - 1).
+    """
+    freedom, parts = max(round(freedom, 1), 1.0), 2000
+    width = math.pi / 2 / parts
+    areas = list(accumulate(math.cos((part + 0.5) * width) ** (freedom - 1) for part in range(parts)))
+    wanted = (2 * share - 1) * areas[-1]
+    after = next(part for part, area in enumerate(areas) if area >= wanted)
+    before = areas[after - 1] if after else 0.0
+    return math.sqrt(freedom) * math.tan((after + (wanted - before) / (areas[after] - before)) * width)
+
+
+def _of_independent(values: Sequence[float]) -> Error:
+    mean, count = statistics.fmean(values), len(values)
+    return Error(math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count), count - 1)
+
+
+def _block_means(values: Sequence[float], length: int) -> list[float]:
+    """The means of consecutive blocks; what is left over at the beginning is left out."""
+    if length == 1:
+        return list(values)
+    starts = range(len(values) % length, len(values), length)
+    return [math.fsum(values[begin : begin + length]) / length for begin in starts]
+
+
+def _lengths(count: int) -> Iterator[int]:
+    length = 1
+    while count // length >= _BLOCKS:
+        yield length
+        length = max(length + 1, math.ceil(length * _GROWTH))
+
+
+def _scales(count: int) -> Iterator[int]:
+    """Block lengths at which autocorrelation is looked for: a slow part shows once blocks average the rest out."""
+    length = 1
+    while length == 1 or count // length >= _SCALE:
+        yield length
+        length *= 2
+
+
+def _time(values: Sequence[float]) -> float:
+    """How many steps are worth one independent step: (1 + r) / (1 - r), r the autocorrelation of neighbours.
+
+    r is corrected for the bias of short series (Kendall, Biometrika 41, 1954).
+    """
+    mean = statistics.fmean(values)
+    off = [value - mean for value in values]
+    total = math.fsum(value * value for value in off)
+    if not total:
+        return 1.0
+    found = math.fsum(a * b for a, b in pairwise(off)) / total
+    r = min(max(found + (1 + 3 * found) / len(values), 0.0), 0.99)
+    return (1 + r) / (1 - r)

@@ -1,0 +1,87 @@
+"""Sweeps: what they put in the queue, and how their runs are compared."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from launcher.commands import sweep as commands
+from launcher.errors import UserError
+from launcher.preset.files import load
+from launcher.record import queue
+from launcher.record.info import RunInfo
+from launcher.record.note import read_note
+from launcher.record.state import RunState
+from launcher.run.actions import queue as going
+from launcher.run.actions.sweep import arms, sweep
+from launcher.run.reading.compare import Compared, tagged
+from launcher.run.reading.contrast import arm_rows
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    monkeypatch.setattr(going, "wake", lambda: None)  # nothing starts
+
+
+def test_every_combination_has_its_seeds() -> None:
+    found = arms("toy-cpu", ["actor.lr=1e-6,3e-6", "kl.coef=0.001", "health.notify=[bell, toast]"], seeds=2)
+    assert [[each for each in run if "lr" in each or "seed" in each] for run in found] == [
+        ["actor.lr=1e-6", "data.seed=1"],
+        ["actor.lr=1e-6", "data.seed=2"],
+        ["actor.lr=3e-6", "data.seed=1"],
+        ["actor.lr=3e-6", "data.seed=2"],
+    ]
+    assert all("health.notify=[bell, toast]" in run for run in found)
+    assert load("toy-cpu", found[0]).preset.health["stop_on"] == ["NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1"]
+    ours = arms("toy-cpu", ["health.stop_on=[KL-1]"])
+    assert load("toy-cpu", ours[0]).preset.health["stop_on"] == ["KL-1"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["actor.lr=1e-6,,2e-6"], "place 2"),
+        (["actor.lr=1e-6,1e-6"], "1e-6 twice"),
+        (["actor.lr"], "no setting"),
+        (["actor.lr=1e-6,fast"], "fast"),
+        (["actor.lrr=1e-6"], "actor.lr"),
+        ([f"trainer.steps={','.join(map(str, range(1, 66)))}"], "65 runs"),
+    ],
+)
+def test_a_wrong_sweep_is_refused_whole(changes: list[str], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        arms("toy-cpu", changes)
+
+
+def test_its_runs_have_a_tag_and_are_compared_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = sweep("toy-cpu", arms("toy-cpu", ["actor.lr=1e-6,3e-6"], seeds=2), "lr-1")
+    assert [entry.id for entry in queue.entries()] == [entry.id for entry in entries] and len(entries) == 4
+
+    def started(loaded: object, *_: object, id: str, **__: object) -> None:
+        entry = next(entry for entry in entries if entry.id == id)
+        entry.run.path.mkdir(parents=True)
+        RunInfo(entry.id, "toy-cpu", preset=entry.preset).write(entry.run.run_yaml)
+        RunState("finished", created=entry.added).write(entry.run.state)
+
+    monkeypatch.setattr(going, "start", started)
+    while going._step():
+        pass
+    runs = tagged("lr-1")
+    assert read_note(runs[0].note).tags == ("lr-1",)
+    assert [run.id for run in runs] == [entry.id for entry in entries] and not queue.entries()
+    rows = arm_rows([Compared(run) for run in runs])
+    assert [(row[0], row[1], row[-1]) for row in rows[1:]] == [
+        ("1", "2 finished", "actor.lr=1e-6"),
+        ("2", "2 finished", "actor.lr=3e-6"),
+    ]
+    with pytest.raises(UserError, match="0 runs have the tag #other"):
+        tagged("#other")
+
+
+def test_a_dry_run_prints_and_queues_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    commands.sweep("toy-cpu", ["actor.lr=1e-6,3e-6"], tag="#a", dry_run=True, json=True)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["run"] for row in rows] == [None, None] and rows[0]["tag"] == "a" and not queue.entries()
+    with pytest.raises(UserError, match="no tag"):
+        sweep("toy-cpu", [[]], "a b")
