@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from launcher.preset.schedulers import ray_job, slurm
 
@@ -31,6 +32,7 @@ def test_a_batch_script_starts_ray_on_all_nodes_and_then_trains(tmp_path: Path) 
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a,b", "CALLS": str(calls)}
     text = slurm("gsm8k-0.5b-24gb", "0.9.1", Path("/x"))
     subprocess.run(["bash", "-c", text, "sbatch", "trainer.nnodes=2"], env=env, check=True)
+    wait_until(lambda: len(calls.read_text().splitlines()) == 3, calls.read_text)  # two of them in the background
     *started, trained = sorted(calls.read_text().splitlines(), reverse=True)
     assert sum("--head" in line for line in started) == 1
     others = "--nodes=1 --ntasks=1 --ntasks-per-node=1 --exclude=a"
