@@ -35,11 +35,15 @@ def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = Non
 
 
 def _straight(words: Sequence[str], screen: Screen) -> int | None:
-    """The exit code of the screen that the words open; None for all that takes more to understand.
+    """The exit code of the screen that the words open, here or elsewhere; None for all that takes more to understand.
 
     Typer and what it imports take a quarter of the time to the first frame.
     """
     match words:
+        case ["--host", host, *others]:
+            from launcher.hosts import open_on
+
+            open_on(host, others, terminal=on_terminal())
         case []:
             return screen.open()
         case ["attach" | "watch" as command, run] if not run.startswith("-") and on_terminal():

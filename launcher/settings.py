@@ -14,6 +14,12 @@ Each setting comes from the command line, else the environment, else config.yaml
 and what `ppo-tui clean` keeps, which is asked for by that command alone:
 
     keep: 50 runs, 20 GiB of checkpoints
+
+and the machines that `ppo-tui hosts` asks over ssh, each with its ppo-tui where that is not on its PATH:
+
+    hosts:
+      me@gpu-box:
+      gpu-box-2: /opt/ppo-tui/.venv/bin/ppo-tui
 """
 
 import os
@@ -32,7 +38,7 @@ from launcher.text import clean, did_you_mean
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep")
+_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep", "hosts")
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _ENVIRONMENT = {
@@ -116,6 +122,16 @@ def read_keep() -> Keep | None:
         raise UserError(f"{place}: {wrong} is not allowed; use a text such as '50 runs, 20 GiB of checkpoints'")
     size = int(float(match[2]) * _UNITS[match[3]]) if match[2] else None
     return Keep(int(match[1]) if match[1] else None, size)
+
+
+def read_hosts() -> dict[str, str | None]:
+    """The other machines in config.yaml, each with its ppo-tui where that is not on its PATH. Raises UserError."""
+    value, place = _file(settings_file()).get("hosts", (None, ""))
+    if isinstance(value, list):
+        value = dict.fromkeys(value)
+    if not isinstance(value, Mapping) and value is not None:
+        raise UserError(f"{place}: not a mapping of hosts to the ppo-tui there")
+    return {str(host): None if command is None else str(command) for host, command in (value or {}).items()}
 
 
 def keep_theme(name: str) -> None:

@@ -3,11 +3,12 @@
 import contextlib
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, say
+from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, put_table, say
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
 from launcher.record.state import ALIVE
@@ -41,9 +42,21 @@ def run(
     follow(ctx, started, detach, plain, json)
 
 
-def attach(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
-    """Open the dashboard of a run."""
-    _show(ctx, find(run), plain, read_only=False)
+def attach(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN | ADDRESS", help="A run, or the dashboard of a Ray cluster.")],
+    job: Annotated[str | None, typer.Argument(metavar="JOB", help="Submission id of a job of this cluster.")] = None,
+    plain: Plain = False,
+) -> None:
+    """Open the dashboard of a run, or of a job of a Ray cluster. ADDRESS alone lists the jobs of the cluster."""
+    if job is not None:
+        from launcher.run.actions.attach_job import attach_job
+
+        _show(ctx, attach_job(run, job), plain, read_only=False)
+    elif ":" in run:  # which the id of a run has not
+        _list_jobs(run)
+    else:
+        _show(ctx, find(run), plain, read_only=False)
 
 
 def watch(ctx: typer.Context, run: Run, plain: Plain = False) -> None:
@@ -152,6 +165,21 @@ def follow(ctx: typer.Context, run: RunDir, detach: bool, plain: bool, json: boo
         put(run.id)
     if not (detach or (json and not plain)):
         _show(ctx, run, plain, read_only=False, quiet=json)
+
+
+def _list_jobs(address: str) -> None:
+    from launcher.jobs import Cluster
+    from launcher.run.actions.attach_job import described
+
+    jobs = Cluster(address).jobs()
+    if not jobs:
+        say(f"no jobs were submitted to {address}")
+        return
+    rows = [("JOB", "STATUS", "STARTED", "RUN")]
+    for job in jobs:
+        started = f"{datetime.fromtimestamp(job.started):%Y-%m-%d %H:%M}" if job.started else ""
+        rows.append((job.id, job.status.lower(), started, str(described(job).get("name") or job.entrypoint[:60])))
+    put_table(rows)
 
 
 def _show(ctx: typer.Context, run: RunDir, plain: bool, *, read_only: bool, quiet: bool = False) -> None:

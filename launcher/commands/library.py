@@ -136,11 +136,18 @@ def export(
     verl: Annotated[
         str | None, typer.Option("--verl", help="veRL version to write the script for (default: the installed one).")
     ] = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Write an sbatch script that starts Ray on its nodes.")
+    ] = False,
+    ray_job: Annotated[bool, typer.Option("--ray-job", help="Write the 'ray job submit' command.")] = False,
 ) -> None:
     """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
-    from launcher.preset.shell import script
+    from launcher.preset import schedulers, shell
 
-    text = script(preset, verl, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
+    if slurm and ray_job:
+        raise UserError("--slurm and --ray-job exclude each other")
+    write = schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
+    text = write(preset, verl, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
     if to is None:
         put(text.rstrip("\n"))
         return

@@ -26,7 +26,7 @@ Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
-    for command in (runs, status, metrics, health, diagnose):
+    for command in (runs, hosts, status, metrics, health, diagnose):
         app.command()(command)
 
 
@@ -68,6 +68,29 @@ def runs(json: Json = False) -> None:
     over = {run.id for run, state in states if not state.live and state.driver_alive is None}
     if left := [pid for pid, run_id in processes_of_runs() if run_id in over]:
         say(f"processes of ended runs that are still there: {len(left)}; 'ppo-tui clean' ends them")
+
+
+def hosts(json: Json = False) -> None:
+    """List the runs of the machines in config.yaml (hosts:), which are asked through ssh."""
+    from launcher.hosts import runs_elsewhere
+
+    rows = [("HOST", "RUN", "STATE", "VERDICT", "STEP")]
+    for host in runs_elsewhere():
+        if json:
+            put_json({"host": host.host, "away": host.away, "runs": list(host.runs)})
+        elif host.away is not None:
+            rows.append((host.host, "–", "away", "", ""))
+            say(f"{host.host}: {host.away}")
+        elif not host.runs:
+            rows.append((host.host, "–", "no runs", "", ""))
+        for run in () if json else host.runs:
+            step = run.get("step")
+            word, verdict = (str(run.get(name) or "–") for name in ("state", "verdict"))
+            rows.append((host.host, str(run.get("run")), word, verdict, "–" if step is None else str(step)))
+    if not json and len(rows) == 1:
+        say("no hosts: name them under 'hosts:' in config.yaml")
+    elif not json:
+        put_table(rows)
 
 
 def _headline(state: RunState) -> dict[str, object]:

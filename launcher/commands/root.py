@@ -25,6 +25,7 @@ from launcher.commands import (
     trials,
 )
 from launcher.commands.output import say
+from launcher.errors import UserError
 from launcher.screen import Screen
 
 app = typer.Typer(
@@ -52,9 +53,15 @@ def root(
         bool | None, typer.Option("--mouse/--no-mouse", help="Use the mouse (default: on, except over SSH).")
     ] = None,
     theme: Annotated[str | None, typer.Option(help="dark, light, colour-blind, terminal, or a Textual theme.")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="[USER@]HOST", help="Run the ppo-tui of another machine through ssh; comes first."),
+    ] = None,
     ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
 ) -> None:
     """Open the screen with the runs and presets of this machine."""
+    if host is not None:
+        raise UserError("--host comes first: ppo-tui --host HOST ...")
     ctx.obj.asked = {"mouse": mouse, "theme": theme, "ascii": ascii_only or None}
     if version:
         from importlib.metadata import version as installed

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import config, data, fitting, hardware, login, machine, memory, model, reward, software
+from launcher.preflight import cluster, config, data, fitting, hardware, login, machine, memory, model, reward, software
 from launcher.preflight.changes import tested
 from launcher.preflight.finding import Finding, in_order, of_config, of_software
 from launcher.preflight.subject import Subject, subject
@@ -26,6 +26,7 @@ QUICK: tuple[Check, ...] = (*config.RULES, model.shape, fitting.checks)
 SLOW: tuple[tuple[str, Check], ...] = (
     ("software", software.checks),
     ("hardware", hardware.checks),
+    ("cluster", cluster.checks),
     ("login", login.checks),
     ("model", model.checks),
     ("data files", data.checks),

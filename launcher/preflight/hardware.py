@@ -28,7 +28,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     """The machine for this preset."""
     if subject.machine.assumed:
         return
-    if not subject.on_cpu:
+    if not subject.on_cpu and not subject.loaded.preset.cluster.submit:
         yield from gpus(subject.machine, subject.gpus)
         yield from driver(subject.python)
     yield from checkpoints(subject)

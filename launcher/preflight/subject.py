@@ -24,6 +24,11 @@ class Subject(EffectiveConfig):
     machine: Machine
 
     @property
+    def joins_cluster(self) -> bool:
+        """Whether the run goes to a Ray cluster, which has other CPUs and GPUs than this machine."""
+        return self.loaded.preset.cluster.submit or self.loaded.preset.cluster.address is not None
+
+    @property
     def env(self) -> dict[str, str]:
         """The environment of the run: this process's, with the preset's laid over."""
         return {**os.environ, **self.loaded.preset.env}

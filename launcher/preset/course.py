@@ -129,9 +129,12 @@ class Cluster(Group, title="Cluster"):
     prefix: ClassVar[str] = "ray_kwargs.ray_init"
 
     address: str | None = verl(
-        "Ray cluster to join (auto or host:port); null: start one for this run.", key="+.address"
+        "Ray cluster to join (auto or host:port), for submit its dashboard (host:8265); null: start one for this run.",
+        key="+.address",
     )
-    submit: bool = verl("Submit a Ray job instead of starting the driver locally.", key="", default=False)
+    submit: bool = verl(
+        "Submit a Ray job to cluster.address instead of starting the driver locally.", key="", default=False
+    )
     cpus: int | None = verl("CPUs available to Ray; null: all.", key=".num_cpus", unit="CPUs", ge=1)
     storage_units: int = verl(
         "TransferQueue processes, one CPU each; veRL's default of 8 hangs on machines with fewer than 12 CPUs.",

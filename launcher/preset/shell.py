@@ -1,11 +1,12 @@
 """The command of a run as a person would type it."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from launcher import verl_env
 from launcher.preset.defaults import NEWEST
-from launcher.preset.files import load
+from launcher.preset.files import LoadedPreset, load
 from launcher.preset.ignored import ignored
 from launcher.preset.translate import Launch, RunFolders, build
 from launcher.text import clean
@@ -29,17 +30,26 @@ def script(name: str, version: str | None, below: Path) -> str:
     Where the version is named, veRL need not be installed here: the script then says `python3`. Raises
     UserError for a preset that veRL cannot run.
     """
-    loaded = load(name)
-    python = "python3"
+    loaded, launch, version = launch_of(name, version, below)
+    return (
+        f'#!/usr/bin/env bash\n{about(loaded, launch, version)}set -euo pipefail\n\n{command_line(launch)} \\\n  "$@"\n'
+    )
+
+
+def launch_of(
+    name: str, version: str | None, below: Path, settings: Sequence[str] = ()
+) -> tuple[LoadedPreset, Launch, str]:
+    """What a script for veRL `version` runs, as `script`; and the version."""
+    loaded, python = load(name, settings), "python3"
     if version is None:
         env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
         version, python = env.verl or NEWEST, env.python if env.verl else python
-    launch = build(loaded, version=version, folders=RunFolders.below(below), python=python)
+    return loaded, build(loaded, version=version, folders=RunFolders.below(below), python=python), version
+
+
+def about(loaded: LoadedPreset, launch: Launch, version: str) -> str:
+    """What a script is, and what of it has no effect: comments."""
     said = " ".join(clean(loaded.preset.description).split())  # a comment ends with its line
-    about = f"# {said}\n" if said else ""
-    for key, why in ignored(launch.keys, version):
-        about += f"# veRL {version} ignores {key}: {why}.\n"
-    return (
-        f"#!/usr/bin/env bash\n# {loaded.name}, for veRL {version}; written by ppo-tui.\n{about}"
-        f'set -euo pipefail\n\n{command_line(launch)} \\\n  "$@"\n'
-    )
+    lines = [f"# {loaded.name}, for veRL {version}; written by ppo-tui."] + ([f"# {said}"] if said else [])
+    lines += [f"# veRL {version} ignores {key}: {why}." for key, why in ignored(launch.keys, version)]
+    return "\n".join(lines) + "\n\n"

@@ -17,6 +17,7 @@ from launcher.verl_config import RAY
 
 NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
 _RESPONSE = 512  # veRL's default of data.max_response_length
+_STARTS_RAY = (f"{RAY}.address", f"{RAY}.num_cpus")
 _FILE_LOGGER = (0, 7, 1)  # before, it loses lines and dies of numpy numbers
 
 
@@ -43,7 +44,7 @@ class Launch:
 
     `env` is laid over the environment of whoever starts it, after the names in `unset` were taken out of it;
     it holds no secrets. `keys` are the veRL keys in `argv` with their values. `cwd` is the folder to start it in
-    where that matters.
+    where that matters, `submit` the Ray dashboard to submit it to as a job.
     """
 
     argv: list[str]
@@ -51,6 +52,7 @@ class Launch:
     unset: list[str]
     keys: dict[str, Any]
     cwd: str | None = None
+    submit: str | None = None
 
 
 def build(
@@ -87,6 +89,7 @@ def build(
         unset=[] if preset.cluster.address else ["RAY_ADDRESS"],
         keys={key: setting.value for key, setting in passed.items()},
         cwd=preset.program.folder,
+        submit=(preset.cluster.address or "auto") if preset.cluster.submit else None,
     )
 
 
@@ -132,6 +135,8 @@ def settings(
     fields = of_fields(values)
     if preset.program.is_foreign:  # its configuration may have other defaults
         fields = {key: setting for key, setting in fields.items() if setting.source == "field"}
+    if preset.cluster.submit:  # the cluster knows its own, and tells a job where it is
+        fields = {key: setting for key, setting in fields.items() if key not in _STARTS_RAY}
     wanted = {**fields, **derived, **ours, **_ray(preset, env), **overrides}
     named, lacking = for_version(wanted, version)
     if lacking and not preset.program.is_foreign:
@@ -184,7 +189,9 @@ def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
 
 
 def _ray(preset: Preset, env: Mapping[str, str]) -> Settings:
-    """Ray of our own; or the environment for the workers of one that is there, who do not inherit it."""
+    """Ray of our own; or the environment for the workers of one that is there, who do not inherit it but from a job."""
+    if preset.cluster.submit:
+        return {}
     if preset.cluster.address:
         return {f"{RAY}.runtime_env.env_vars.{name}": Setting(value, prefix="+") for name, value in env.items()}
     found = {

@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from launcher.record.json import Record
+from launcher.record.json import RARE, Record
+
+
+@dataclass(frozen=True, slots=True)
+class JobRef(Record):
+    """A job of a Ray cluster: the address of the cluster's dashboard, and the job's submission id."""
+
+    address: str
+    id: str
 
 
 @dataclass(frozen=True)
@@ -11,7 +19,8 @@ class LaunchRecord(Record):
     """What the supervisor starts. The environment comes from its own, so no secret is written.
 
     `env` is laid over it and `unset` left out; `keys` are the veRL keys that `argv` sets. An attempt that
-    resumes continues from the checkpoint of `resume_step`. `host` is the name of the machine.
+    resumes continues from the checkpoint of `resume_step`. `host` is the name of the machine. With a `job` the
+    driver is a job of a Ray cluster: one that was submitted elsewhere has no `argv`.
     """
 
     argv: tuple[str, ...] = ()
@@ -23,6 +32,7 @@ class LaunchRecord(Record):
     run_created: float | None = None
     resume_step: int | None = None
     host: str | None = None
+    job: JobRef | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)

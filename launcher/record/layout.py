@@ -118,8 +118,8 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
     """A new run, readable by its owner only: as it will be, and the hidden folder in which it is to be filled.
 
     It appears in one step when the block ends, and never when that raises. What a start that was killed left
-    hidden is removed by the next one. `id` is that of a run of the queue; raises FileExistsError where it has
-    been started, or is being started.
+    hidden is removed by the next one. `id` is that of a run of the queue, or of a job of a cluster; raises
+    FileExistsError where it has been started, or is being started.
     """
     root = paths.runs_dir()
     root.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -4,7 +4,9 @@ veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_a
 `verl/workers/engine_workers.py: ActorRolloutRefWorker.init_model`.
 """
 
-from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
+from launcher import jobs
+from launcher.errors import UserError
+from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of
 from launcher.preflight.finding import of_hardware
 from launcher.preflight.subject import Subject
 from launcher.verl_config import ENGINE_GPUS, GPUS, NODES, TENSOR
@@ -15,7 +17,7 @@ RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
 
 def gpus(subject: Subject) -> Findings:
     """P1: the GPUs exist; a run over several machines joins a Ray cluster."""
-    if subject.loaded.preset.cluster.address:
+    if subject.joins_cluster:
         return
     own = subject.engine_gpus
     wanted, nodes = subject.gpus + own, subject.whole(NODES) or 1
@@ -62,7 +64,7 @@ def engines_over_gpus(subject: Subject) -> Findings:
 def cpus(subject: Subject) -> Findings:
     """P3: Ray has a CPU for each process that reserves one; with fewer, veRL hangs without a message."""
     said = subject.whole(RAY_CPUS)
-    if subject.loaded.preset.cluster.address or (said is None and subject.machine.assumed):
+    if subject.joins_cluster or (said is None and subject.machine.assumed):
         return
     have = said if said is not None else subject.machine.cpus
     each = 3 if subject.at_least("0.7.0") else 1
@@ -87,12 +89,19 @@ def cpus(subject: Subject) -> Findings:
     yield error("P3", message, fix, [RAY_CPUS, UNITS, GPUS], change)
 
 
-def job_submission(subject: Subject) -> Findings:
-    """CLUSTER-1: Ray jobs cannot be submitted yet: the driver always starts on this machine."""
-    if subject.loaded.preset.cluster.submit:
-        message = "cluster.submit has no effect yet: no Ray job is submitted, the driver starts on this machine"
-        fix = "set cluster.submit to false; set cluster.address to join an existing Ray cluster"
-        yield warning("CLUSTER-1", message, fix, ["cluster.submit"])
+def addresses(subject: Subject) -> Findings:
+    """CLUSTER-1: the address is one that can be joined, or with `submit` a dashboard."""
+    cluster = subject.loaded.preset.cluster
+    address = cluster.address
+    if address is not None and address.startswith("ray://"):
+        message = "cluster.address is an address of Ray Client (ray://), with which veRL does not work"
+        fix = "set cluster.address to host:6379 of the head; with cluster.submit to its dashboard, host:8265"
+        yield error("CLUSTER-1", message, fix, ["cluster.address"])
+    elif cluster.submit:
+        try:
+            jobs.url_of(address)
+        except UserError as problem:
+            yield error("CLUSTER-1", str(problem), "set cluster.address to host:8265", ["cluster.address"])
 
 
 def _room(units: int, need: int, have: int) -> str:
@@ -102,4 +111,4 @@ def _room(units: int, need: int, have: int) -> str:
     return f"set {RAY_CPUS} to {need}: Ray only counts them, and two real CPUs are enough to start"
 
 
-RULES = (gpus, engines_over_gpus, cpus, job_submission)
+RULES = (gpus, engines_over_gpus, cpus, addresses)

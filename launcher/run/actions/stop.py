@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 
+from launcher.jobs import Cluster
 from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.events import Action, EventLog, Note
@@ -73,6 +74,9 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
         what = f"had a supervisor (pid {supervisor.pid}) that did not respond; killed it"
         with contextlib.suppress(OSError):
             os.kill(supervisor.pid, signal.SIGKILL)
+    job = attempt.read_launch().job if attempt is not None else None
+    if job is not None:
+        Cluster(job.address).stop(job.id)
     left = driver.stop(state.driver, run.read_id()) if state.driver is not None else []
     said = f"the run {what} and ended the driver" + (f"; could not kill: {', '.join(left)}" if left else "")
     events = EventLog(run.events)
@@ -80,6 +84,6 @@ def _end_it_here(run: RunDir, state: RunState, by: str, narrate: Callable[[str],
         events.add(Action("stop", by))
     events.add(Note(said))
     narrate(said)
-    if attempt is not None and attempt.read_exit() is None:
+    if attempt is not None and job is None and attempt.read_exit() is None:  # of a job Ray tells it
         Exit(None, None, by, time.time()).write(attempt.exit)
     return kept(run).state if supervisor is None or not supervisor.alive() else current(run).state

@@ -125,8 +125,8 @@ class _Machine:
                 self.ending |= ending
 
     def _hold(self, run: str, launch: LaunchRecord) -> None:
-        if launch.host not in (None, socket.gethostname()):
-            return
+        if launch.job is not None or launch.host not in (None, socket.gethostname()):
+            return  # it uses other machines
         if launch.keys.get("trainer.device") == "cpu":
             self.on_cpu.append(run)
             return

@@ -36,21 +36,37 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: Path, console: Path)
 class Driver:
     """The driver of an attempt: a child of this process, or one that an earlier supervisor started."""
 
-    def __init__(self, id: ProcessId, process: "subprocess.Popen[bytes] | None" = None) -> None:
-        self.id, self._process = id, process
+    stopped_by: str | None = None  # who ended it, where the supervisor did not
+    trouble: str | None = None  # why it could not begin, where its console does not tell
+
+    def __init__(self, id: ProcessId, run: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
+        self.id: ProcessId | None = id
+        self._id, self._run, self._process = id, run, process
 
     def running(self) -> bool:
         """Whether it runs; a child that has ended is reaped."""
-        return self.id.alive() if self._process is None else self._process.poll() is None
+        return self._id.alive() if self._process is None else self._process.poll() is None
 
     def terminate(self) -> None:
         """Sends SIGTERM."""
         with contextlib.suppress(OSError):
-            os.kill(self.id.pid, signal.SIGTERM)
+            os.kill(self._id.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Sends SIGKILL to all of the run."""
+        kill(self._id, self._run)
+
+    def forsake(self) -> None:
+        """The folder of the run was removed: nobody could watch or stop it any more, so it ends."""
+        stop(self._id, self._run)
 
     def status(self) -> tuple[int | None, str | None]:
         """Exit code and signal of one that has ended, as `exit_status`; only a parent is told them."""
         return (None, None) if self._process is None else exit_status(self._process.wait())
+
+    def clear(self) -> list[str]:
+        """Ends what it left behind; returns what would not die."""
+        return [] if wait_gone(self._id, self._run, 2.0) else sweep(self._id, self._run)
 
 
 def stop(driver: ProcessId, run: str = "", patience: float = PATIENCE) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.errors import UserError
-from launcher.record.attempt import LaunchRecord
+from launcher.record.attempt import JobRef, LaunchRecord
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ATTEMPT, RUN
 from launcher.record.state import RunState, StateFile, current
@@ -35,11 +35,14 @@ def write_launch(
     run_created: float,
     resume_step: int | None = None,
     cwd: Path | None = None,
+    job: str | None = None,
 ) -> None:
     """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
 
-    `cwd` is where the driver stands: the folder of the run, which may not have its name yet.
+    `cwd` is where the driver stands: the folder of the run, which may not have its name yet. `job` is the id of a job
+    that runs already.
     """
+    later = f"-{attempt.number}" if attempt.number > 1 else ""
     LaunchRecord(
         argv=tuple(launch.argv),
         env=launch.env,
@@ -50,6 +53,7 @@ def write_launch(
         run_created=run_created,
         resume_step=resume_step,
         host=socket.gethostname(),
+        job=JobRef(launch.submit, job or f"{run.id}{later}") if launch.submit else None,
     ).write(attempt.launch)
     queued = RunState("queued", attempt=attempt.number, created=run_created, started=created, verdict="WARM")
     StateFile(run).write(queued)

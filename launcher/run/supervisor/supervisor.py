@@ -1,17 +1,15 @@
 """The detached process beside a run: starts veRL, watches it, writes the truth down.
 
-`python -m launcher.run.supervisor RUN_DIR` starts the newest attempt; with `--adopt` it takes over one whose supervisor
-was killed. It holds no screen, survives the terminal, and is the only writer of state.json, events.jsonl, gpu.jsonl
-and steps.jsonl. It stands in the run's folder and calls it `.`: a folder that is moved takes its supervisor along.
+It starts the newest attempt, or takes over one whose supervisor was killed. It holds no screen, survives the terminal,
+and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 """
 
 import contextlib
 import errno
 import os
-import signal
-import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +22,7 @@ from launcher.record.attempt import Exit
 from launcher.record.events import Action, Alert, DriverExit, EventLog, LevelChange, Note, StateChange, read_events
 from launcher.record.layout import RunDir
 from launcher.record.process import ATTEMPT, RUN, ProcessId
-from launcher.record.state import RunState, StateFile, current, stored
+from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
@@ -33,11 +31,10 @@ from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.disk import MachineLog, Reserve
+from launcher.run.supervisor.job import JobDriver
 from launcher.run.supervisor.protection import protect
-from launcher.run.supervisor.queue import wake
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
-from launcher.run.supervisor.spawn import PATIENCE, orphaned
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
@@ -63,12 +60,14 @@ class Supervisor:
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
-        devices = visible({**os.environ, **self.launch.env})
-        self.sampling = Sampling(MachineLog(run.machine), attempt.ray, devices, self._guard)
+        self.sampling: Sampling | None = None  # a job runs on other machines
+        if self.launch.job is None:
+            devices = visible({**os.environ, **self.launch.env})
+            self.sampling = Sampling(MachineLog(run.machine), attempt.ray, devices, self._guard)
         self.reserve = Reserve(run.path / ".room", self._gone)
         keys = self.launch.keys
         # a replayed log tells of another machine's memory
-        sizes = {} if info.replay_of else self.sampling.sizes()
+        sizes = {} if info.replay_of or self.sampling is None else self.sampling.sizes()
         self.past = CatchingUp(run, attempt, self.events, self._alert) if before else None
         self.sink = self.past or DiskSink(attempt, self.events, self._alert, patient=True)
         self.monitor = Monitor(
@@ -80,7 +79,7 @@ class Supervisor:
         )
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
-        self.driver: driver.Driver | None = None
+        self.driver: driver.Driver | JobDriver | None = None
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
         self.requested_by: str | None = None
@@ -91,6 +90,7 @@ class Supervisor:
         self.hung = False  # that sampling hangs was told
         self.retried = False
         self.late = False  # the driver had ended before this supervisor came
+        self.told: deque[str] = deque()  # by the threads that follow a job
 
     def supervise(self) -> None:
         """Runs the attempt to its end."""
@@ -117,6 +117,8 @@ class Supervisor:
     def _spawn(self) -> bool:
         """Starts the driver; a command that cannot be started ends the run as failed."""
         self._enter("starting")
+        if self.launch.job is not None:
+            return self._follow_job()
         env = {**os.environ, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
         for name in self.launch.unset:
             env.pop(name, None)
@@ -127,31 +129,47 @@ class Supervisor:
             self.reserve.retry(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
-        self._follow(driver.Driver(ProcessId.of(process.pid) or ProcessId(process.pid, time.time()), process))
+        found = ProcessId.of(process.pid) or ProcessId(process.pid, time.time())
+        self._follow(driver.Driver(found, self.id, process))
+        return True
+
+    def _follow_job(self) -> bool:
+        # its notes wait for the loop, which alone writes events
+        self._follow(JobDriver(self.attempt, self.run.read_info(), self.id, self.told.append))
         return True
 
     def _take_over(self) -> bool:
         """Finds the driver that the killed supervisor had started; without one the run ends as failed."""
         assert self.before is not None
+        if self.launch.job is not None:
+            self._follow_job()
+            self.events.add(Note("the supervisor was killed; another one follows the job"))
+            self._continue_stop()
+            return True
         found = driver_of(self.before, self.id, self.attempt)
         if found is None and not self.attempt.console.exists():
             self._end(None, None, Outcome("failed", None, "the supervisor was killed before it started the driver"))
             return False
-        self._follow(driver.Driver(found or ProcessId(0, boot="none")))
+        self._follow(driver.Driver(found or ProcessId(0, boot="none"), self.id))
         self.late = not (self.driver and self.driver.running())
         goes = "has ended" if self.late else "continues"
         self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
-        if self.state == "stopping":  # it was asked to, and its supervisor was killed meanwhile
-            self.requested_by, self.stopping_since = who_asked(self.run), time.monotonic()
-            if self.driver and not self.late:
-                self.driver.terminate()
+        self._continue_stop()
         if self.late:  # a stop of what the driver had left behind
             self._guard(self._obey)
         return True
 
-    def _follow(self, found: driver.Driver) -> None:
+    def _continue_stop(self) -> None:
+        """It was asked to stop, and its supervisor was killed meanwhile."""
+        if self.state == "stopping":
+            self.requested_by, self.stopping_since = who_asked(self.run), time.monotonic()
+            if self.driver and not self.late:
+                self.driver.terminate()
+
+    def _follow(self, found: driver.Driver | JobDriver) -> None:
         self.driver = found
-        self.sampling.watch(found.id, self.id)
+        if self.sampling is not None and found.id is not None:
+            self.sampling.watch(found.id, self.id)
         self._write()
 
     def _recall(self, _: float) -> None:
@@ -169,7 +187,9 @@ class Supervisor:
             self._enter("running")
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
-            driver.kill(self.driver.id, self.id)
+            self.driver.kill()
+        while self.told:
+            self.events.add(Note(self.told.popleft()), now)
         self._write()
 
     def _obey(self, now: float) -> None:
@@ -257,6 +277,8 @@ class Supervisor:
             self.alert_command.send({"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event})
 
     def _judge_machine(self, now: float) -> None:
+        if self.sampling is None:
+            return
         if self.sampling.hangs and not self.hung:
             self.hung = True
             self.events.add(Note("no samples of the machine for a minute: NVML or the disk does not answer"), now)
@@ -270,9 +292,9 @@ class Supervisor:
         """The driver ended, or the run was removed: clear what it left, read the rest, write the exit down."""
         assert self.driver is not None
         if self.driver.running():
-            driver.stop(self.driver.id, self.id)
-        status = self.driver.status()
-        left = [] if driver.wait_gone(self.driver.id, self.id, 2.0) else driver.sweep(self.driver.id, self.id)
+            self.driver.forsake()
+        status, self.requested_by = self.driver.status(), self.requested_by or self.driver.stopped_by
+        left = self.driver.clear()
         if left:
             self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
         self._guard(self._read)
@@ -280,8 +302,12 @@ class Supervisor:
             self._write()
             self._guard(self._read)
         self._guard(self.monitor.close)
-        self.sampling.close()
-        self._end(*status)
+        if self.sampling is not None:
+            self.sampling.close()
+        while self.told:
+            self.events.add(Note(self.told.popleft()))
+        trouble = self.driver.trouble
+        self._end(*status, Outcome("failed", None, trouble) if trouble else None)
 
     def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
         record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
@@ -364,30 +390,3 @@ class Supervisor:
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())
-
-
-def main() -> None:
-    """Supervises the newest attempt of the run directory named on the command line."""
-    folder, adopting = Path(sys.argv[1]).absolute(), "--adopt" in sys.argv
-    os.chdir(folder)
-    run = RunDir(Path(), folder.name)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    alone = control.supervise_alone(run, 0 if adopting else PATIENCE / 2)
-    before = stored(run)
-    # without locks nobody knows whether there is another supervisor: a run is started, but none is taken over
-    wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
-    if alone is False or before is None or not wanted:
-        return
-    try:
-        supervisor = Supervisor(run, before if adopting else None)
-        # only noted: a handler runs in the middle of anything, such as writing state.json
-        signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "terminated", True))
-        supervisor.supervise()
-        if not supervisor.retried:  # what waits would take its GPUs
-            with contextlib.suppress(Exception):  # a full disk, a damaged queue: the next command looks again
-                wake()
-    except Exception:
-        # stderr is supervisor.log; a reader derives `lost` and names that file
-        traceback.print_exc()
-        raise SystemExit(1) from None

@@ -1,0 +1,73 @@
+"""Other machines with a ppo-tui of their own, reached through the user's ssh: no port is opened and no daemon runs."""
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import orjson
+
+from launcher.errors import UserError
+from launcher.paths import cache_dir
+from launcher.settings import read_hosts
+
+_HOST = re.compile(r"[A-Za-z0-9_\[][\w.@:%+\[\]-]*")  # ssh would take a leading "-" for an option
+_PATIENCE = 10  # seconds for a connection
+_ANSWER = 60  # seconds for the list of runs
+
+
+@dataclass(frozen=True)
+class HostRuns:
+    """The runs of a machine, as its `runs --json`; or why it could not be asked."""
+
+    host: str
+    runs: Sequence[Mapping[str, Any]] = ()
+    away: str | None = None
+
+
+def open_on(host: str, words: Sequence[str], *, terminal: bool) -> NoReturn:
+    """Becomes the ppo-tui of another machine. Raises UserError for what is no host, and without ssh."""
+    try:
+        os.execvp("ssh", _argv(host, words, ["-t"] if terminal else []))
+    except OSError as error:
+        raise UserError(f"cannot start ssh: {error.strerror}") from None
+
+
+def runs_elsewhere() -> Iterator[HostRuns]:
+    """The runs of the hosts in config.yaml, all asked at once; nobody is asked for a password."""
+    hosts = list(read_hosts())
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        yield from pool.map(_runs_of, hosts)
+
+
+def _runs_of(host: str) -> HostRuns:
+    options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}"]
+    try:
+        done = subprocess.run(
+            _argv(host, ["runs", "--json"], options), capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return HostRuns(host, away=getattr(error, "strerror", None) or f"no answer in {_ANSWER} s")
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return HostRuns(host, away=said or f"exit code {done.returncode}")
+    try:
+        found = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
+    except orjson.JSONDecodeError:
+        return HostRuns(host, away="its ppo-tui answered what is no list of runs")
+    return HostRuns(host, [run for run in found if isinstance(run, dict)])
+
+
+def _argv(host: str, words: Sequence[str], options: Sequence[str]) -> list[str]:
+    """ssh with one connection for all calls of the next minutes."""
+    if not _HOST.fullmatch(host):
+        raise UserError(f"'{host}' is not a host of ssh: use NAME or USER@NAME")
+    sockets = cache_dir() / "ssh"
+    sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
+    shared = ["-o", "ControlMaster=auto", "-o", f"ControlPath={sockets}/%C", "-o", "ControlPersist=120"]
+    command = read_hosts().get(host) or "ppo-tui"
+    return ["ssh", *shared, *options, "--", host, shlex.join([command, *words])]

@@ -1,0 +1,91 @@
+"""Following a job of a Ray cluster that was submitted elsewhere: its run directory is made again from its log."""
+
+import re
+import time
+
+import orjson
+
+from launcher.errors import UserError
+from launcher.jobs import Cluster, Job, url_of
+from launcher.preset.translate import Launch
+from launcher.record.attempt import LaunchRecord
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, all_runs, appearing
+from launcher.run.supervisor.job import METADATA
+from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
+from launcher.text import did_you_mean
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def attach_job(address: str, id: str) -> RunDir:
+    """The run of a job, which is followed from its first byte; on the machine that submitted it the run itself.
+
+    Raises UserError where the cluster does not answer, or has no such job.
+    """
+    cluster = Cluster(address)
+    if (run := _known(cluster, id)) is not None:
+        return run
+    job = cluster.job(id)
+    if job is None:
+        raise UserError(f"no job '{id}' at {cluster.url}{did_you_mean(id, [each.id for each in cluster.jobs()])}")
+    try:
+        return _follow(cluster, job, _UNSAFE.sub("-", id).strip(".-")[:80] or None)
+    except FileExistsError:  # another command was faster, or another cluster has a job of this name
+        return _known(cluster, id) or _follow(cluster, job, None)
+
+
+def _known(cluster: Cluster, id: str) -> RunDir | None:
+    """The run of a job that is here already, with a follower."""
+    for run in all_runs():
+        attempt = run.last_attempt()
+        launch = attempt.read_launch() if attempt is not None else LaunchRecord()
+        # what was submitted here is the only one of its id, by whatever address it is reached now
+        if (
+            launch.job is not None
+            and launch.job.id == id
+            and (launch.argv or url_of(launch.job.address) == cluster.url)
+        ):
+            kept(run)
+            return run
+    return None
+
+
+def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:
+    told = described(job)
+    name = str(told.get("name") or job.id)
+    preset, keys, versions = (told.get(part) for part in ("preset", "keys", "versions"))
+    settings = dict(keys) if isinstance(keys, dict) else {}
+    settings["trainer.logger"] = ["console"]  # its other files lie on the cluster
+    now, started = time.time(), job.started
+    with appearing(name, id) as (run, hidden):
+        info = RunInfo(
+            id=run.id,
+            name=name,
+            created=started or now,
+            preset=preset if isinstance(preset, dict) else None,
+            versions=versions if isinstance(versions, dict) else {},
+            host={"name": cluster.url},
+        )
+        info.write(hidden.run_yaml)
+        launch = Launch([], {}, [], settings, submit=cluster.url)
+        write_launch(
+            hidden,
+            hidden.add_attempt(),
+            launch,
+            created=started or now,
+            run_created=started or now,
+            cwd=run.path,
+            job=job.id,
+        )
+    spawn_supervisor(run)
+    return run
+
+
+def described(job: Job) -> dict[str, object]:
+    """What ppo-tui said of the run when it submitted it; empty for a job of somebody else."""
+    try:
+        found = orjson.loads((job.metadata or {}).get(METADATA, ""))
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,40 @@
+"""Presets for SLURM and as Ray jobs: bash reads them, and veRL joins the Ray that is there."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from waiting import wait_until
+
+from launcher.preset.schedulers import ray_job, slurm
+
+
+@pytest.mark.parametrize("name", ["gsm8k-0.5b-24gb", "toy-cpu"])
+def test_bash_reads_them_and_ray_is_not_started_by_verl(name: str) -> None:
+    for export in (slurm, ray_job):
+        text = export(name, None, Path("/x"))
+        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+        assert "num_cpus" not in text and "address=local" not in text
+
+
+def test_a_batch_script_starts_ray_on_all_nodes_and_then_trains(tmp_path: Path) -> None:
+    """With programs in place of those of SLURM and Python, which note how they are called."""
+    programs = {
+        "scontrol": 'printf "a\\nb\\n"',
+        "srun": 'case "$*" in *hostname*) echo 10.0.0.1;; *) echo "srun $*" >> "$CALLS";; esac',
+        "sleep": "true",
+        "python3": 'case $2 in *ray*) echo 2;; *) echo "python3 $RAY_ADDRESS ${#RAY_AUTH_TOKEN} $*" >> "$CALLS";; esac',
+    }
+    for program, text in programs.items():
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    calls = tmp_path / "calls"
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a,b", "CALLS": str(calls)}
+    text = slurm("gsm8k-0.5b-24gb", "0.9.1", Path("/x"))
+    subprocess.run(["bash", "-c", text, "sbatch", "trainer.nnodes=2"], env=env, check=True)
+    wait_until(lambda: len(calls.read_text().splitlines()) == 3, calls.read_text)  # two of them in the background
+    *started, trained = sorted(calls.read_text().splitlines(), reverse=True)
+    assert sum("--head" in line for line in started) == 1
+    others = "--nodes=1 --ntasks=1 --ntasks-per-node=1 --exclude=a"
+    assert any(others in line and "--address=10.0.0.1:20007" in line for line in started)
+    assert trained.startswith("python3 10.0.0.1:20007 64 -u -m verl.trainer.main_ppo ") and trained.endswith("=2")

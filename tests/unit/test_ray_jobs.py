@@ -1,0 +1,310 @@
+"""Runs that are jobs of a Ray cluster: a real head with a token, and a job that prints a recorded run."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from waiting import wait_for, wait_until
+
+from launcher.errors import UserError
+from launcher.jobs import Cluster, Unreachable, url_of
+from launcher.preflight import cluster
+from launcher.preflight.subject import subject
+from launcher.preset.files import load
+from launcher.preset.translate import Launch
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, create
+from launcher.record.process import RUN, run_processes
+from launcher.record.state import current
+from launcher.run.actions.attach_job import attach_job
+from launcher.run.actions.stop import stop
+from launcher.run.reading.steps import steps
+from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
+
+pytestmark = pytest.mark.slow  # starts Ray
+
+RAY = "ray-jobs-test"
+LOG = Path(__file__).parent.parent / "data" / "logs" / "cpu-toy.log.gz"
+
+# Prints half of a recorded run, the rest when it is told, and ends when it is told.
+JOB = """
+import gzip, pathlib, sys, time
+log, folder = sys.argv[1:3]
+def wait(name):
+    while not pathlib.Path(folder, name).exists():
+        time.sleep(0.05)
+lines = gzip.open(log).read().splitlines(keepends=True)
+half = next(at for at, line in enumerate(lines) if b'step:6 ' in line)
+for line in lines[:half]:
+    sys.stdout.buffer.write(line)
+sys.stdout.buffer.write(b"\\xff no UTF-8, and a half line ")
+sys.stdout.flush()
+wait("go")
+for line in lines[half:]:
+    sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+    time.sleep(0.001)
+wait("end")
+sys.exit(int(sys.argv[3]))
+"""
+
+
+@dataclass
+class Head:
+    """The head of a cluster, by the address of its dashboard."""
+
+    address: str
+    logs: Path
+
+    def log_of(self, job: str) -> bytes:
+        return next(self.logs.glob(f"session_2*/logs/job-driver-{job}.log")).read_bytes()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
+    """One head for all tests; nothing of it runs afterwards."""
+    pytest.importorskip("ray")
+    home = Path("/tmp") / f"ppo-tui-ray-{os.getpid()}"  # its sockets must have short names
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_TOKEN", "sesame" * 8)
+        options = {
+            "port": free_port(),
+            "dashboard-port": (port := free_port()),
+            "dashboard-agent-listen-port": free_port(),
+            "dashboard-host": "127.0.0.1",
+            "node-ip-address": "127.0.0.1",
+            "num-cpus": 2,
+            "num-gpus": 0,
+            "object-store-memory": 80_000_000,
+            "temp-dir": home,
+        }
+        words = [f"--{name}={value}" for name, value in options.items()]
+        env = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", RUN: RAY}
+        with (tmp_path_factory.mktemp("ray") / "start.log").open("wb") as log:
+            started = subprocess.Popen(
+                [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *words],
+                env=env,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            address = f"127.0.0.1:{port}"
+
+            def answers() -> bool:
+                assert started.poll() is None
+                try:
+                    return bool(Cluster(address).version())
+                except Unreachable:
+                    return False
+
+            wait_until(answers)
+            yield Head(address, home)
+        finally:
+            while left := run_processes(RAY):
+                for pid in left:
+                    os.kill(pid, signal.SIGKILL)
+                time.sleep(0.1)
+            started.wait()
+            subprocess.run(["rm", "-rf", str(home)], check=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Runs of this test alone, whose followers end with it."""
+    homes = [tmp_path / "one", tmp_path / "two"]
+    monkeypatch.setenv("PPO_TUI_HOME", str(homes[0]))
+    yield homes[0]
+    for state in (current(RunDir(path)) for each in homes for path in (each / "runs").glob("[!.]*")):
+        if state.supervisor is not None and state.supervisor.alive():
+            os.kill(state.supervisor.pid, signal.SIGKILL)
+
+
+def submit(address: str, told: Path, code: int = 0, name: str = "toy-cpu") -> RunDir:
+    """A run whose job prints the recorded log."""
+    run, now = create(name), time.time()
+    RunInfo(run.id, name, now, preset=load("toy-cpu").snapshot()).write(run.run_yaml)
+    argv = [sys.executable, "-u", "-c", JOB, str(LOG), str(told), str(code)]
+    launch = Launch(argv, {}, [], {"trainer.save_freq": 5}, submit=address)
+    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
+    spawn_supervisor(run)
+    return run
+
+
+def kill(run: RunDir) -> None:
+    supervisor = current(run).supervisor
+    assert supervisor is not None
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_until(lambda: not supervisor.alive())
+
+
+def test_a_job_is_followed_by_whoever_looks_and_ends_with_its_whole_log(
+    head: Head, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = submit(head.address, tmp_path)
+    half = wait_for(run, lambda state: state.state == "running" and (state.step or 0) > 3).step
+    kill(run)
+    assert current(run).state == "lost"
+    assert kept(run).live, "another supervisor follows the job"
+
+    monkeypatch.setenv("PPO_TUI_HOME", str(home.with_name("two")))
+    again = attach_job(head.address, run.id)
+    assert again.path != run.path and attach_job(head.address, run.id).path == again.path
+    assert again.read_info().preset == run.read_info().preset and again.read_name() == "toy-cpu"
+    wait_for(again, lambda state: state.step == half)
+
+    (tmp_path / "go").touch()
+    (tmp_path / "end").touch()
+    for each in (run, again):
+        state = wait_for(each, lambda state: not state.live and state.driver_alive is None)
+        assert (state.state, state.exit and state.exit.code) == ("finished", 0), state.error
+        assert each.attempt(1).console.read_bytes() == head.log_of(run.id)
+        found = [record.step for _, record in steps(each)]
+        assert found == sorted(set(found)) and len(found) > 10
+    assert [(r.step, r.data) for _, r in steps(run)] == [(r.step, r.data) for _, r in steps(again)]
+
+
+def test_twenty_cut_connections_lose_and_double_nothing(head: Head, home: Path, tmp_path: Path) -> None:
+    with Cutting(int(head.address.rpartition(":")[2])) as proxy:
+        run = submit(f"127.0.0.1:{proxy.port}", tmp_path)
+        (tmp_path / "go").touch()
+        wait_until(lambda: proxy.cut >= 20)
+        (tmp_path / "end").touch()
+        state = wait_for(run, lambda state: not state.live)
+    assert (state.state, state.exit and state.exit.code) == ("finished", 0), state.error
+    assert run.attempt(1).console.read_bytes() == head.log_of(run.id)
+
+
+def test_a_stop_ends_the_job_and_nothing_else(head: Head, home: Path, tmp_path: Path) -> None:
+    jobs = Cluster(head.address)
+    jobs.submit("theirs", f"exec {sys.executable} -c 'import time; time.sleep(600)'", {}, {})
+    jobs.submit("theirs", "exec false", {}, {})  # a lost answer, and asked again
+    run = submit(head.address, tmp_path)
+    wait_for(run, lambda state: (state.step or 0) > 3)
+    assert stop(run, by="me", wait=True) == "stopped"
+    ended = run.attempt(1).read_exit()
+    assert ended is not None and ended.requested_by == "me"
+    job, theirs = jobs.job(run.id), jobs.job("theirs")
+    assert job is not None and theirs is not None
+    assert job.status == "STOPPED" and jobs.left(job) == []
+    assert theirs.status == "RUNNING" and "sleep" in theirs.entrypoint
+    jobs.stop("theirs")
+
+
+def test_a_job_that_fails_or_cannot_begin_says_why(head: Head, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    (tmp_path / "end").touch()
+    run = submit(head.address, tmp_path, code=3)
+    state = wait_for(run, lambda state: not state.live)
+    assert (state.state, state.exit and state.exit.code) == ("failed", 3)
+    with pytest.raises(UserError, match=f"did you mean '{run.id}'"):
+        attach_job(head.address, f"{run.id}x")
+
+
+def test_the_token_is_asked_for_and_written_nowhere(
+    head: Head, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = os.environ["RAY_AUTH_TOKEN"]
+    (tmp_path / "end").touch()
+    (tmp_path / "go").touch()
+    run = submit(head.address, tmp_path)
+    wait_for(run, lambda state: not state.live)
+    assert not any(secret.encode() in file.read_bytes() for file in run.path.rglob("*") if file.is_file())
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "wrong")
+    with pytest.raises(UserError, match="does not accept this token"):
+        Cluster(head.address).jobs()
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(UserError, match="requires a token: set RAY_AUTH_TOKEN"):
+        Cluster(head.address).jobs()
+    refused = submit(head.address, tmp_path)
+    assert "requires a token" in str(wait_for(refused, lambda state: not state.live).error)
+
+
+def test_the_preflight_asks_the_cluster(head: Head) -> None:
+    def found(address: str) -> dict[str, str]:
+        what = subject(load("toy-cpu", ["cluster.submit=true", f"cluster.address={address}"]))
+        return {finding.id: finding.message for finding in cluster.checks(what) if finding.level == "error"}
+
+    assert found(head.address) == {"CLUSTER-3": "the run requires 1 GPU, and the cluster has none"}
+    assert "does not answer" in found("127.0.0.1:1")["CLUSTER-2"]
+
+
+class Cutting:
+    """A proxy that breaks each of the first 20 connections after some of the log went through it."""
+
+    def __init__(self, to: int) -> None:
+        self._to, self._random = to, random.Random(7)
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port, self.cut = int(self._server.getsockname()[1]), 0
+
+    def __enter__(self) -> "Cutting":
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._to))
+            for pair in ((near, far, False), (far, near, True)):
+                threading.Thread(target=self._pass, args=pair, daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
+        left, log = self._random.randrange(20_000 * (self.cut + 1)), False  # further each time
+        try:
+            while chunk := source.recv(4096):
+                log = log or b"attachment" in chunk  # the head of an answer that is a log
+                if answers and log and self.cut < 20:
+                    chunk, left = chunk[:left], left - len(chunk)
+                    if left <= 0:
+                        target.sendall(chunk)
+                        self.cut += 1
+                        break
+                target.sendall(chunk)
+        except OSError:
+            pass
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # also wakes the thread of the other direction
+            each.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("auto", "http://127.0.0.1:8265"),
+        ("head", "http://head:8265"),
+        ("head:9000", "http://head:9000"),
+        ("https://ray.example.org", "https://ray.example.org"),
+        ("[::1]:8265", "http://[::1]:8265"),
+    ],
+)
+def test_addresses(address: str, url: str) -> None:
+    assert url_of(address) == url
+
+
+@pytest.mark.parametrize("address", ["ray://head:10001", "http://head:8265/x?y", "a b", "", "head:x"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(UserError, match="dashboard"):
+        url_of(address)
