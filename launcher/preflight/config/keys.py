@@ -54,14 +54,23 @@ def named_files(subject: Subject) -> Findings:
 
 def unknown(subject: Subject) -> Findings:
     """KEY-1: Hydra rejects a key that veRL's configuration does not have: a typo, or a missing `+`."""
-    for prefix, key in _free(subject):
-        if prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version):
-            continue
+    lacking = [
+        key
+        for prefix, key in _free(subject)
+        if not (prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version))
+    ]
+    if subject.loaded.preset.program.is_foreign:  # it may have any keys: no guess which ones were meant
+        if lacking:
+            names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
+            message = f"veRL {subject.version} itself has no {names}: they are rejected unless this program has them"
+            yield warning("KEY-1", message, "check them against the configuration of the program", lacking)
+        return
+    for key in lacking:
         near = _nearest_key(subject, key)
         fix = f"use {near}" if near else f"use +{key} to pass it anyway"
-        judged = subject.verl is not None and not subject.loaded.preset.program.is_foreign
-        make = error if judged else warning
-        then = "Hydra rejects it" if judged else "it is passed on, and rejected unless this program has it"
+        make, then = error, "Hydra rejects it"
+        if subject.verl is None:
+            make, then = warning, "it is passed on, and rejected unless this veRL has it"
         found = make("KEY-1", f"veRL {subject.version} has no key {key}{perhaps(near)}: {then}", fix, [key])
         yield replace(found, rename=(key, near) if near else None)
 
