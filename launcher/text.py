@@ -61,6 +61,7 @@ ASCII = {  # signs and their twins where a terminal or a locale has no others; b
     "▔": "-",
     "°": " ",
     "²": "2",
+    "Δ": "d",
     "▁": "_",
     "▂": "_",
     "▃": ".",

@@ -69,13 +69,6 @@ def test_every_field_is_accepted_or_refused_by_name(version):
     assert refused == [] or version != "0.9.1"
 
 
-def test_the_cpu_platform_is_for_the_newest_only(version):
-    if versions.number(version) >= (0, 9, 0):
-        pytest.skip("this version has the new trainer")
-    with pytest.raises(UserError, match=r"veRL [\d.]+ has no"):
-        build(load("toy-cpu"), version=version, folders=FOLDERS, python=sys.executable, environ={})
-
-
 @pytest.mark.parametrize("field", ["actor.model_dtype=fp32", "actor.betas=[0.9,0.95]", "critic.model_dtype=fp32"])
 def test_keys_that_old_versions_read_without_listing_them(field):
     folder = config_folder("0.5.0")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from launcher.record import attempt, check, control, events, info, machine, note, process, ray_session, state
+from launcher.record import attempt, check, control, events, info, machine, note, process, queue, ray_session, state
 from launcher.record.attempt import Exit
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, LevelChange, read_events
@@ -26,7 +26,7 @@ from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
 
-MODULES = (attempt, check, control, events, info, machine, note, process, ray_session, state)
+MODULES = (attempt, check, control, events, info, machine, note, process, queue, ray_session, state)
 RECORDS = sorted(
     {
         kind
@@ -131,6 +131,8 @@ def plain(hint: Any) -> Any:
     if hint in RECORDS:
         types = hints(hint)
         return {key: plain(types[key]) for key in required(hint)}
+    if typing.get_origin(hint) is dict:
+        return {}
     members = typing.get_args(hint) or (hint,)
     return {str: "x", int: 1, float: 1.0, Level: "WARN"}[members[0]]
 
@@ -197,7 +199,8 @@ def test_what_is_no_object_is_refused(record: type[Record], value: Any) -> None:
 def test_what_a_record_cannot_do_without_is_named(record: type[Record], key: str) -> None:
     value = plain(record)
     assert record.from_json(value)
-    for broken in ({k: v for k, v in value.items() if k != key}, value | {key: {"no": "such"}}):
+    wrong = "x" if value[key] == {} else {"no": "such"}
+    for broken in ({k: v for k, v in value.items() if k != key}, value | {key: wrong}):
         with pytest.raises(ValueError, match=f"{record.__name__}: '{key}' is missing or invalid"):
             record.from_json(broken)
 
