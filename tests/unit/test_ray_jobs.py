@@ -31,9 +31,9 @@ from launcher.run.actions.stop import stop
 from launcher.run.reading.steps import steps
 from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
 
-pytestmark = pytest.mark.slow  # starts Ray
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]  # starts Ray, once
 
-RAY = "ray-jobs-test"
+RAY = f"ray-jobs-test-{os.getpid()}"  # what is left of it is killed by this name
 LOG = Path(__file__).parent.parent / "data" / "logs" / "cpu-toy.log.gz"
 
 # Prints half of a recorded run, the rest when it is told, and ends when it is told.
@@ -119,7 +119,8 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
         finally:
             while left := run_processes(RAY):
                 for pid in left:
-                    os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
                 time.sleep(0.1)
             started.wait()
             subprocess.run(["rm", "-rf", str(home)], check=True)
