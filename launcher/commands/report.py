@@ -34,7 +34,7 @@ def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
     from launcher.metrics.records import jsonable
     from launcher.run.reading.attempts import elapsed
-    from launcher.run.reading.scores import Scores
+    from launcher.run.reading.scores import best_and_last
     from launcher.run.supervisor.queue import wake
     from launcher.run.supervisor.spawn import adopt
 
@@ -44,9 +44,8 @@ def runs(json: Json = False) -> None:
     adopted = {run.id for run in adopt(states)}
     wake()
     for run, before in states:
-        state, scores = current(run, checks=False) if run.id in adopted else before, Scores(run)
-        scores.poll()
-        best, last, seconds = scores.best, scores.series.last, elapsed(run, state, now=state.updated)
+        state = current(run, checks=False) if run.id in adopted else before
+        (best, last), seconds = best_and_last(run, state), elapsed(run, state, now=state.updated)
         if json:
             figures = {"best_score": best, "last_score": last, "duration": seconds}
             known = jsonable({key: value for key, value in figures.items() if value is not None})

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,9 @@ from launcher.commands.output import Json, put, put_json, put_table, say
 from launcher.errors import UserError
 from launcher.format import duration, number
 from launcher.record.layout import find
-from launcher.run.reading.trials import Trials, trials_of
+
+if TYPE_CHECKING:
+    from launcher.run.reading.trials import Trials
 
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
@@ -42,6 +44,7 @@ def try_(
 ) -> None:
     """Try the fixes of a flag from the checkpoint before it, next to an untouched twin, one after another."""
     from launcher.run.actions.trials import carry_out, plan
+    from launcher.run.reading.trials import trials_of
 
     parent = find(run)
     planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
@@ -66,13 +69,15 @@ def trials(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only those of this run.")] = None, json: Json = False
 ) -> None:
     """Show what came of trials: which fixes healed, did nothing, or broke something else."""
+    from launcher.run.reading.trials import trials_of
+
     found = trials_of(find(run).id if run else None)
     if not found and not json:
         say("no trials yet; 'ppo-tui try RUN' tries the fixes of a flag")
     _show(found, json)
 
 
-def _show(found: list[Trials], json: bool) -> None:
+def _show(found: "list[Trials]", json: bool) -> None:
     for each in found:
         if json:
             arms = [arm.to_json() for arm in each.arms]

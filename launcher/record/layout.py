@@ -21,6 +21,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from launcher import paths
 from launcher.errors import UserError
@@ -33,19 +34,34 @@ _HIDDEN = ".new-"
 _ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
 
+class _Folder(Protocol):
+    path: Path
+
+
+class _In:
+    """A path in a folder, joined only when it is asked for: a list of 1,000 runs asks for few of them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: _Folder, kind: type) -> Path:
+        return folder.path / self._name
+
+
 class AttemptDir:
     """The files of one attempt."""
+
+    console = _In("console.log")
+    metrics = _In("metrics.jsonl")
+    steps = _In("steps.jsonl")
+    launch = _In("launch.json")
+    exit = _In("exit.json")
+    hydra = _In("hydra")
+    ray = _In("ray.json")
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.number = int(path.name)
-        self.console = path / "console.log"
-        self.metrics = path / "metrics.jsonl"
-        self.steps = path / "steps.jsonl"
-        self.launch = path / "launch.json"
-        self.exit = path / "exit.json"
-        self.hydra = path / "hydra"
-        self.ray = path / "ray.json"
 
     def logs(self) -> tuple[Path | None, Path | None]:
         """The console and the metrics of veRL's file logger, each None where there is none."""
@@ -64,22 +80,23 @@ class AttemptDir:
 class RunDir:
     """Paths and plain files of one run; creates nothing by itself."""
 
+    run_yaml = _In("run.yaml")
+    state = _In("state.json")
+    events = _In("events.jsonl")
+    machine = _In("gpu.jsonl")
+    note = _In("note.json")
+    control = _In("control")
+    attempts = _In("attempts")
+    checkpoints = _In("checkpoints")
+    protected = _In("protected")
+    rollouts = _In("samples/rollout")
+    validations = _In("samples/validation")
+    supervisor_log = _In("supervisor.log")
+
     def __init__(self, path: Path, id: str | None = None) -> None:
         """`id` is the name of the folder; a supervisor, which stands in it, calls its path `.`."""
         self.path = path
         self.id = id or path.name
-        self.run_yaml = path / "run.yaml"
-        self.state = path / "state.json"
-        self.events = path / "events.jsonl"
-        self.machine = path / "gpu.jsonl"
-        self.note = path / "note.json"
-        self.control = path / "control"
-        self.attempts = path / "attempts"
-        self.checkpoints = path / "checkpoints"
-        self.protected = path / "protected"
-        self.rollouts = path / "samples" / "rollout"
-        self.validations = path / "samples" / "validation"
-        self.supervisor_log = path / "supervisor.log"
 
     def attempt(self, number: int) -> AttemptDir:
         return AttemptDir(self.attempts / str(number))
@@ -87,7 +104,7 @@ class RunDir:
     def attempt_numbers(self) -> list[int]:
         """Attempts that exist, oldest first."""
         with contextlib.suppress(OSError):
-            return sorted(int(entry.name) for entry in self.attempts.iterdir() if entry.name.isdigit())
+            return sorted(int(entry.name) for entry in os.scandir(self.attempts) if entry.name.isdigit())
         return []
 
     def last_attempt(self) -> AttemptDir | None:

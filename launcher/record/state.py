@@ -44,10 +44,10 @@ class RunState(Record):
 
     `phase` is what goes on since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
-    first. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived
-    by a reader and never written: veRL trains on in a lost run, the supervisor lives but has not written for
-    so many minutes, an ended run took so many seconds; what of its files is damaged, file and field; that a later
-    ppo-tui wrote it, so that it can only be looked at.
+    first. The scores are those of `run.reading.scores.Scores`. Of an imported run `outcome` tells how it ended,
+    and `ended` when. The last fields are derived by a reader and never written: veRL trains on in a lost run, the
+    supervisor lives but has not written for so many minutes, an ended run took so many seconds; what of its files
+    is damaged, file and field; that a later ppo-tui wrote it, so that it can only be looked at.
     """
 
     state: str
@@ -73,6 +73,8 @@ class RunState(Record):
     stall: str | None = None
     verdict: str | None = None
     flags: tuple[str, ...] = ()
+    best_score: float | None = field(default=None, metadata=RARE)
+    last_score: float | None = field(default=None, metadata=RARE)
     checks: tuple[Check, ...] = ()
     updated: float | None = None
     heartbeat: float | None = field(default=None, compare=False)

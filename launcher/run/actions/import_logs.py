@@ -17,6 +17,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import DiskSink, Monitor
 from launcher.run.reading.recorded import LogClock, read_attempt, settings_of
+from launcher.run.reading.scores import best_and_last
 from launcher.run.reading.source import LogFile, chunks, log_file
 from launcher.run.reading.steps import earlier_steps, steps
 
@@ -112,6 +113,8 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
             error = found.title if found.failed else None
             state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
+    best, last = best_and_last(run, state)
+    state = dataclasses.replace(state, best_score=best, last_score=last)
     sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
     consoles = [source.console for source in reversed(group) if source.console]
     settings = next((found for found in map(settings_of, consoles) if found.preset), Resolved())

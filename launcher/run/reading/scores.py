@@ -9,6 +9,7 @@ from launcher.metrics import names
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.layout import RunDir
+from launcher.record.state import RunState
 from launcher.run.reading.steps import StepTail
 
 _STEP = re.compile(rb'\{"step":(\d+),')
@@ -50,6 +51,15 @@ class Scores:
             return self._validated
         span = self.series.span(steps[0], steps[-1])
         return span.high if span else None
+
+
+def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | None]:
+    """The best and the last score: as state.json has them, or read from the steps of a run of an earlier ppo-tui."""
+    if state.best_score is not None and state.last_score is not None:
+        return state.best_score, state.last_score
+    scores = Scores(run)
+    scores.poll()
+    return scores.best, scores.series.last
 
 
 def validation(store: SeriesStore) -> Series | None:

@@ -26,6 +26,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.scores import Scores
 from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
@@ -77,6 +78,7 @@ class Supervisor:
             file_logger="file" in str(keys.get("trainer.logger", "")),
             clock=self.past.date if self.past else None,
         )
+        self.scores = Scores(run)
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.driver: driver.Driver | JobDriver | None = None
@@ -375,6 +377,7 @@ class Supervisor:
         if self.before and self._catching_up and self.exit is None:  # figures that are behind are not shown
             self.state_file.write(replace(self.before, state=self.state, supervisor=_ME, driver=known))
             return
+        self.scores.poll()
         state = RunState(
             outcome.state,
             attempt=self.attempt.number,
@@ -385,6 +388,8 @@ class Supervisor:
             exit=self.exit,
             error=outcome.error,
             cause=outcome.cause,
+            best_score=self.scores.best,
+            last_score=self.scores.series.last,
         )
         self.state_file.write(self.monitor.state(state, time.time()))
 
