@@ -206,7 +206,7 @@ def test_memory_is_bounded_however_many_processes_and_errors_there_are() -> None
         tracemalloc.stop()
         return size
 
-    assert peak(20_000) < 1.3 * peak(8_000)
+    assert peak(9_000) < 1.3 * peak(4_000)
 
 
 LINES = """ray::A.b() (pid=1)
