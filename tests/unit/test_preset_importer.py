@@ -408,6 +408,7 @@ def test_arguments_and_variables_behind_the_script_answer():
         "[[ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa =~ ^(a+)+$b ]]",
         "A=$((9**9**9**9)) B=$((1 << 999999999))",
     ],
+    ids=lambda script: script[:20].splitlines()[0],
 )
 def test_a_hostile_script_ends_in_a_sentence(script):
     """Each is bounded in time and memory: by a limit that a user error names, or by what it comes to."""
