@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 [ "$1" = wheel ] || bash "$1/pack.sh" "$PWD"
-pip=".venv/bin/python -m pip --disable-pip-version-check -q"
+pip="${PYTHON:-.venv/bin/python} -m pip --disable-pip-version-check -q"
 platforms=$(printf -- '--platform manylinux%s_x86_64 ' _2_35 _2_28 _2_27 _2_17 _2_12 2014 1)
 rm -rf .c9
 $pip wheel --no-deps -w .c9 . antlr4-python3-runtime==4.9.3 # hydra's parser: the one without a wheel
