@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cluster import JOINS, SUBMITS
-from conduct import KIT, Experiment
+from conduct import KIT, Experiment, looked_at
 from experiments import HALF, LORA, ONE_AND_A_HALF, ONE_AND_A_HALF_PPO, PPO, REWARDED, SMALL
 from harm import disk_full, every_step_once, holding, killed, memory_taken, supervisor_killed, tried, unmounted
 
-TOGETHER_BY = 560  # seconds from the start of the suite, of which 240 are the starts: about 25 steps
+TOGETHER_BY = 580  # seconds from the start of the suite, of which 240 or more are the starts: about 25 steps
 LATEST = 300  # what could not begin by then comes after the queue
 MEMORY, MORE = 13, 8  # GB of the host that a run takes, and another engine of it
 
@@ -58,11 +58,11 @@ def _broken(name: str, *settings: str, recipe: str = "ppo", **more: object) -> E
     return _run(name, words, step=40, gpus=(1,), until_critical=True, **more)
 
 
-SAVED = ("trainer.save_every=3", "trainer.max_actor_ckpt_to_keep=1", "trainer.max_critic_ckpt_to_keep=1")
+SAVED = ("trainer.save_every=2", "trainer.max_actor_ckpt_to_keep=1", "trainer.max_critic_ckpt_to_keep=1")
 SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
-    _broken("break-blow-up", BREAKS, *SAVED, after=tried()),
-    _algorithm("dapo", "dapo", "filter.metric=reward"),
-    _broken("break-collapse", "actor.entropy_coeff=-0.2", "actor.lr=2e-5", *SAVED, after=tried()),
+    _broken("break-blow-up", "actor.lr=3e-4", *SAVED, after=tried()),
+    replace(_algorithm("dapo", "dapo", "filter.metric=reward"), at=8, first=looked_at),
+    _broken("break-collapse", "actor.entropy_coeff=-0.5", "actor.lr=5e-5", *SAVED, after=tried()),
     _algorithm("gspo", "gspo"),
     _broken("break-cispo", BREAKS, recipe="cispo"),
     _algorithm("rloo", "rloo"),
@@ -88,6 +88,8 @@ SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
         ),
         step=24,
         gpus=(0, 1),
+        at=8,
+        first=looked_at,
     ),
     _run("colocate-async", (*PAIRS, "trainer.mode=colocate_async"), step=24, gpus=(0,)),
     _run(
@@ -116,11 +118,11 @@ SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
     ),
 )
 JOINED = (
-    _run("joined", (*PAIRS, *JOINS), step=5),
+    _run("joined", (*PAIRS, *JOINS), step=3),
     # veRL's new trainer names its queue once for the whole cluster, so the second one is the old trainer
-    _run("joined-legacy", (*PAIRS, *JOINS, "trainer.use_v1=false"), step=5),
+    _run("joined-legacy", (*PAIRS, *JOINS, "trainer.use_v1=false"), step=3),
 )
-SUBMITTED = replace(_run("submitted", (*PAIRS, *SUBMITS), step=4, at=1), by=TOGETHER_BY + 180)
+SUBMITTED = replace(_run("submitted", (*PAIRS, *SUBMITS), step=3, at=1), by=TOGETHER_BY + 60)
 
 CARD = 24_207  # MiB that torch has of an RTX 4090
 SHIPPED = (  # as the presets are, but for what this host lacks; the share of vLLM is of the whole H200

@@ -54,13 +54,13 @@ def left(by: float = float("inf")) -> float:
     return min(BEGAN + by, UNTIL) - time.time()
 
 
-def conduct(experiment: Experiment, lane: Lane, queued: str | None = None) -> bool:
+def conduct(experiment: Experiment, lane: Lane, waiting: str | None = None) -> bool:
     """Runs one experiment and writes what came of it; nothing that happens here ends the others.
 
-    `queued` is the run that the queue is to start, with GPUs of its choice. Returns whether it was a run as it was
+    `waiting` is the run that the queue is to start, with GPUs of its choice. Returns whether it was a run as it was
     meant: one that was to take steps took one.
     """
-    mark(f"{experiment.name}: {'waits' if queued else 'starts'} on {lane.gpus or 'any'}")
+    mark(f"{experiment.name}: {'waits' if waiting else 'starts'} on {lane.gpus or 'any'}")
     result: dict[str, Any] = {
         "name": experiment.name,
         "preset": experiment.preset,
@@ -72,7 +72,7 @@ def conduct(experiment: Experiment, lane: Lane, queued: str | None = None) -> bo
         if experiment.without_plugin:
             _alone(experiment, lane, result)
         else:
-            _through_the_product(experiment, lane, result, queued)
+            _through_the_product(experiment, lane, result, waiting)
         _keep(result)
         if experiment.after and "state" in result:
             experiment.after(lane, result["run"], result)
@@ -99,17 +99,20 @@ def _outcome(result: dict[str, Any]) -> str:
     return f"{result.get('state', {}).get('state', 'ended')} at step {step}, cause {cause}"
 
 
-def _through_the_product(experiment: Experiment, lane: Lane, result: dict[str, Any], queued: str | None = None) -> None:
-    result["check"] = told(lane, "check", experiment.preset, *experiment.settings)
-    if queued is None:
+def _through_the_product(
+    experiment: Experiment, lane: Lane, result: dict[str, Any], waiting: str | None = None
+) -> None:
+    words = (experiment.preset, *experiment.settings)
+    if waiting is None:
         run, folder = _started(experiment, lane, result)
-    elif (found := _its_turn(experiment, queued, result)) is None:
+    elif (found := _its_turn(experiment, waiting, result)) is None:
         return
     else:
         (run, folder), lane = found
     result |= {"run": run, "dir": str(folder), "gpus": list(lane.gpus)}
     deadline = time.monotonic() + min(experiment.patience, left(experiment.by))
     with experiment.beside(lane):
+        result["check"] = told(lane, "check", *words)  # while veRL is imported
         if experiment.first:
             wait(lane, run, experiment.at, deadline - time.monotonic())
             experiment.first(lane, run, result)
@@ -144,10 +147,10 @@ def _started(experiment: Experiment, lane: Lane, result: dict[str, Any]) -> tupl
 
 def _its_turn(experiment: Experiment, run: str, result: dict[str, Any]) -> tuple[tuple[str, Path], Lane] | None:
     """The run, its folder and its GPUs once the queue has started it; None if it skipped it, or had no time for it."""
-    folder = Path(os.environ["PPO_TUI_HOME"]) / "runs" / run
-    launch = folder / "attempts/1/launch.json"
-    looked = time.monotonic()
+    looked, forced = time.monotonic(), False
     while left(experiment.by) > 0:
+        folder = Path(os.environ["PPO_TUI_HOME"]) / "runs" / run
+        launch = folder / "attempts/1/launch.json"
         if launch.exists():
             result["waited"] = round(time.time() - BEGAN - result["begun"])
             named = json.loads(launch.read_text())["env"].get("CUDA_VISIBLE_DEVICES") or ""
@@ -158,12 +161,22 @@ def _its_turn(experiment: Experiment, run: str, result: dict[str, Any]) -> tuple
             mine = next((entry for entry in entries if entry.get("run") == run), {})
             if mine.get("state") == "skipped":
                 result["skipped"] = mine["waits"]
-                return None
+                ppo_tui(Lane(), "queue", "remove", run)
+                if experiment.refused or forced:
+                    return None
+                run, forced = queued(experiment, "--force"), True
             looked = time.monotonic()
         time.sleep(0.5)
     ppo_tui(Lane(), "queue", "remove", run)
     result["not_reached"] = True
     return None
+
+
+def queued(experiment: Experiment, *options: str) -> str:
+    """The id of the run that the queue will start."""
+    done = ppo_tui(Lane(), "queue", "add", experiment.preset, *experiment.settings, *options, "--json")
+    run: str = json.loads(done.stdout)["run"]
+    return run
 
 
 def _critical(folder: Path) -> Callable[[dict[str, Any]], bool]:

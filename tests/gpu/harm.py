@@ -122,25 +122,33 @@ def unmounted(lane: Lane, run: str, result: dict[str, Any]) -> None:
     subprocess.run(["umount", "-l", str(Path(result["dir"]) / "checkpoints")], check=False)
 
 
-def tried(*, patience: float = 420, settings: tuple[str, ...] = ("--most", "1", "--steps", "8")) -> Hook:
+def tried(*, patience: float = 420, settings: tuple[str, ...] = ("--most", "1", "--steps", "7")) -> Hook:
     """`try` of the first CRITICAL of all runs: a twin and the fix that is advised first."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
         levels = {flag["to"] for flag in result["figures"]["flags"]}
         if "CRITICAL" not in levels or not _first.acquire(blocking=False):
             return
-        began = time.monotonic()
-        words = [PPO_TUI, "try", run, "--yes", *settings, "--json"]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(words, env=lane.env(), text=True, **pipes) as trial:
-            try:
-                out, said = trial.communicate(timeout=max(5.0, min(patience, left())))
-            except subprocess.TimeoutExpired:
-                trial.send_signal(signal.SIGINT)  # stops the trial that goes on
-                out, said = trial.communicate(timeout=60)
-        told_of = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        if not told_of:
-            told_of = told(lane, "trials", run)
-        result["try"] = {"seconds": round(time.monotonic() - began), "said": said[-3000:], "told": told_of}
+        began, said = time.monotonic(), ""
+        told_of: list[Any] = []
+        for start in ((), ("--at", "0")):  # a flag may be up before there is a checkpoint
+            if not told_of and (not start or "no checkpoint" in said):
+                told_of, more = _trial(lane, ["try", run, "--yes", *settings, *start, "--json"], patience)
+                said += more
+        seconds = round(time.monotonic() - began)
+        result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "trials", run)}
 
     return act
+
+
+def _trial(lane: Lane, words: list[str], patience: float) -> tuple[list[Any], str]:
+    """What `try` prints, and what it says meanwhile; interrupted when the time is up."""
+    with subprocess.Popen(
+        [PPO_TUI, *words], env=lane.env(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as trial:
+        try:
+            out, said = trial.communicate(timeout=max(5.0, min(patience, left())))
+        except subprocess.TimeoutExpired:
+            trial.send_signal(signal.SIGINT)  # stops the trial that goes on
+            out, said = trial.communicate(timeout=60)
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")], said

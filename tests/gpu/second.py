@@ -23,7 +23,7 @@ from campaign import (
     TOGETHER_BY,
 )
 from cluster import on_a_cluster
-from conduct import RESULTS, Experiment, conduct, left, mark
+from conduct import RESULTS, Experiment, conduct, left, mark, queued
 from host import Lane, ppo_tui, told
 
 GB = 10**9
@@ -74,6 +74,7 @@ def side_by_side(
             continue  # there are too few
         if admitted(MEMORY + MORE * (len(experiment.gpus) - 1), lambda: left(latest) > 0):
             going.append(pool.submit(conduct, experiment, Lane(wanted or (0,))))
+            time.sleep(1)
         else:
             late.append(experiment)
     return late
@@ -93,10 +94,8 @@ def admitted(need: int, waits: Callable[[], bool]) -> bool:
 
 
 def _cluster(gpus: tuple[int, ...]) -> None:
-    """When the others have begun: it is worth less."""
-    time.sleep(90)
+    """From the beginning, as it takes two starts, one after the other, and the queue needs the GPUs."""
     if len(gpus) > 1 and admitted(2 * MEMORY, lambda: left(LATEST) > 0):
-        # a joined run has the shape of the others, so that it is over before the queue
         on_a_cluster(JOINED, SUBMITTED, gpus, 64)
     else:
         mark("cluster: no room")
@@ -105,7 +104,7 @@ def _cluster(gpus: tuple[int, ...]) -> None:
 def the_queue(experiments: Sequence[Experiment]) -> None:
     """All of them through the queue, at once; queue.jsonl is what it looked like meanwhile."""
     ppo_tui(Lane(), "clean")
-    asked = [(each, _queued(each)) for each in experiments]
+    asked = [(each, queued(each)) for each in experiments]
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(over,))
     watcher.start()
@@ -115,12 +114,6 @@ def the_queue(experiments: Sequence[Experiment]) -> None:
     finally:
         over.set()
         watcher.join()
-
-
-def _queued(experiment: Experiment) -> str:
-    done = ppo_tui(Lane(), "queue", "add", experiment.preset, *experiment.settings, "--json")
-    run: str = json.loads(done.stdout)["run"]
-    return run
 
 
 def _watch(over: threading.Event) -> None:
