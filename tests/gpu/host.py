@@ -42,7 +42,7 @@ class Lane:
         if run is not None:
             at = {uuid: int(gpu) for gpu, uuid in _smi("--query-gpu=index,uuid")}
             for pid, uuid, mib in _smi("--query-compute-apps=pid,gpu_uuid,used_memory"):
-                if not belongs(Path(f"/proc/{pid}"), run):
+                if mib.isdecimal() and not belongs(Path(f"/proc/{pid}"), run):
                     others[at[uuid]] += int(mib)
         return [used[gpu] - others[gpu] for gpu in self.gpus]
 

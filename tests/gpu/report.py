@@ -12,9 +12,11 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+from campaign import GROUPS, SHIPPED, SHORT
 from experiments import HOST
 
 GIB = 2**30
+COMMON = {*HOST, *SHORT, *SHIPPED, *GROUPS}
 WATCHING = (
     "steps of",
     "watched",
@@ -72,7 +74,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def _run(run: dict[str, Any]) -> tuple[object, ...]:
     found, state = run.get("figures", {}), run.get("state", {})
-    own = ", ".join(setting for setting in run["settings"] if setting not in HOST and "/" not in setting)
+    own = ", ".join(setting for setting in run["settings"] if setting not in COMMON and "/" not in setting)
     end = state.get("state", f"exit {run.get('exit')}")
     first = found.get("first_step_seconds")
     return (

@@ -103,7 +103,8 @@ def _cluster(gpus: tuple[int, ...]) -> None:
 
 def the_queue(experiments: Sequence[Experiment]) -> None:
     """All of them through the queue, at once; queue.jsonl is what it looked like meanwhile."""
-    ppo_tui(Lane(), "clean")
+    cleaned = ppo_tui(Lane(), "clean", "--yes", "--json")
+    (RESULTS / "clean.txt").write_text(cleaned.stdout + cleaned.stderr)  # what the runs before have left
     asked = [(each, queued(each)) for each in experiments]
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(over,))
