@@ -40,7 +40,7 @@ class Experiment:
     without_plugin: bool = False  # as a user without ppo-tui would start it
     gpus: tuple[int, ...] = ()  # its own, where experiments share GPUs
     by: float = float("inf")  # seconds from the start of the suite at which it is over, however far it came
-    until_critical: bool = False  # it is over two steps after its first CRITICAL
+    until_critical: bool = False  # it is over three steps after its first CRITICAL
     beside: Callable[[Lane], AbstractContextManager[object]] = lambda _: nullcontext()  # from its start to its end
     refused: bool = False  # by its preflight, as it should be
 
@@ -180,7 +180,7 @@ def queued(experiment: Experiment, *options: str) -> str:
 
 
 def _critical(folder: Path) -> Callable[[dict[str, Any]], bool]:
-    """Whether a flag is CRITICAL, and has been for two steps."""
+    """Whether a flag has been CRITICAL for three steps."""
 
     def stood(state: dict[str, Any]) -> bool:
         rose = [
@@ -188,7 +188,7 @@ def _critical(folder: Path) -> Callable[[dict[str, Any]], bool]:
             for event in lines(folder / "events.jsonl")
             if event.get("kind") == "health" and event.get("to") == "CRITICAL"
         ]
-        return bool(rose) and (state.get("step") or 0) >= rose[0] + 2
+        return bool(rose) and (state.get("step") or 0) >= rose[0] + 3
 
     return stood
 
