@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -60,12 +60,15 @@ def _head(lane: Lane, cpus: int) -> Iterator[None]:
     with (RESULTS / "cluster.log").open("wb") as log:
         head = subprocess.Popen(command, env=lane.env(), stdout=log, stderr=log, start_new_session=True)
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 150
         while not _answers(lane) and head.poll() is None and time.monotonic() < deadline:
             time.sleep(1)
+        if head.poll() is not None:
+            raise RuntimeError(f"the head ended with {head.poll()}; its log is cluster.log")
         yield
     finally:
-        os.killpg(head.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.killpg(head.pid, signal.SIGTERM)
         head.wait(30)
 
 
