@@ -50,7 +50,6 @@ def _head(lane: Lane, cpus: int) -> Iterator[None]:
         "dashboard-port": DASHBOARD,
         "dashboard-agent-listen-port": AGENT,
         "dashboard-host": "127.0.0.1",
-        "node-ip-address": "127.0.0.1",
         "num-gpus": len(lane.gpus),
         "num-cpus": cpus,
         "temp-dir": home,
