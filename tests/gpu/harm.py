@@ -47,6 +47,8 @@ def killed(part: str, *, retried: bool = False) -> Hook:
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
         found = {pid: command for pid, command in members(run).items() if part in command}
+        if not found:
+            return  # it did not come so far, as its state tells
         pid, step = max(found), status(lane, run).get("step")
         os.kill(pid, signal.SIGKILL)
         result["killed"] = {"what": found[pid][:80], "of": len(found), "step": step}

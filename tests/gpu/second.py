@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import psutil
 from campaign import (
@@ -29,6 +30,7 @@ from host import Lane, ppo_tui, told
 GB = 10**9
 YOUNG = 200.0  # seconds in which a run comes to use its memory
 SPARE = 16  # GB of the host that nobody takes
+SECOND_CHANCE = 270.0  # seconds that are left for one
 QUEUE_LEAST = 200.0  # seconds without which another run is not begun
 _begun: list[tuple[float, int]] = []
 _admission = threading.Lock()
@@ -73,11 +75,17 @@ def side_by_side(
         if len(experiment.gpus) > max(1, len(wanted)):
             continue  # there are too few
         if admitted(MEMORY + MORE * (len(experiment.gpus) - 1), lambda: left(latest) > 0):
-            going.append(pool.submit(conduct, experiment, Lane(wanted or (0,))))
-            time.sleep(1)
+            going.append(pool.submit(_with_a_second_chance, experiment, Lane(wanted or (0,))))
+            time.sleep(1.5)  # twenty Ray heads at once would wait for each other
         else:
             late.append(experiment)
     return late
+
+
+def _with_a_second_chance(experiment: Experiment, lane: Lane) -> None:
+    """What did not come to its first step begins again, if there is time for a start and some steps."""
+    if not conduct(experiment, lane) and left(experiment.by) > SECOND_CHANCE:
+        conduct(replace(experiment, name=f"{experiment.name}-again"), lane)
 
 
 def admitted(need: int, waits: Callable[[], bool]) -> bool:
