@@ -50,7 +50,7 @@ def _head(lane: Lane, cpus: int) -> Iterator[None]:
         "dashboard-port": DASHBOARD,
         "dashboard-agent-listen-port": AGENT,
         "dashboard-host": "127.0.0.1",
-        "num-gpus": len(lane.gpus),
+        "num-gpus": max(1, len(lane.gpus)),  # of the CPU toy Ray wants one that it can count
         "num-cpus": cpus,
         "temp-dir": home,
     }
