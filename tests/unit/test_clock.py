@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,12 @@ def test_a_clock_that_is_set_changes_no_duration_no_verdict_and_no_state(
         assert not {"STALL-1"} & set(state.flags) and not state.stalled
         shown = json.loads(ppo_tui("status", run.id, "--json", PPO_TUI_HOME=home).stdout)
         assert 0 <= shown["heartbeat"] - shown["phase_since"] < 600
-        (listed,) = map(json.loads, ppo_tui("runs", "--json", PPO_TUI_HOME=home).stdout.splitlines())
         (tmp_path / "end").touch()
         state = wait_for(run, lambda state: not state.live)
         times = [record.t for _, record in steps(run)]
         seconds = elapsed(run, state)
-        assert state.state == "finished" and seconds is not None and 0 < seconds < 600, (seconds, listed)
+        assert state.state == "finished" and seconds is not None and 0 < seconds < 600
         assert times == sorted(times) and times[-1] - times[0] < 600
         told = [event.t for event in read_events(run.events)]
-        assert told == sorted(told) and state.exit is not None and state.exit.t >= times[-1]
+        assert all(later > earlier - 60 for earlier, later in pairwise(told))
+        assert state.exit is not None and state.exit.t >= times[-1]
