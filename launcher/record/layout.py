@@ -145,8 +145,10 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
                 folder.mkdir(mode=0o700)
             yield run, hidden
             hidden.path.rename(run.path)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(hidden.path, ignore_errors=True)
+        if isinstance(error, OSError):  # a full disk may not say where, and nobody knows the hidden folder
+            error.filename, error.filename2 = str(run.path), None
         raise
 
 
