@@ -7,6 +7,7 @@ Each setting comes from the command line, else the environment, else config.yaml
     ascii: false              # ASCII characters alone; default: on at the Linux console and in a C locale
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
     cpu_runs: 1               # runs without a GPU that the queue has at a time
+    console_size: 1 GiB       # what a console.log may take on the disk; of a larger one the middle is removed
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
       log.search: slash,ctrl+f
@@ -35,11 +36,13 @@ from launcher.files import write_atomic
 from launcher.paths import settings_file
 from launcher.text import clean, did_you_mean
 
+CONSOLE_SIZE = 1 << 30  # bytes, where config.yaml names no other
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep", "hosts")
+_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "console_size", "keys", "keep", "hosts")
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _ENVIRONMENT = {
     "theme": "PPO_TUI_THEME",
@@ -109,6 +112,16 @@ def cpu_runs() -> int:
     if type(value) is not int or not 1 <= value <= 64:
         raise UserError(f"{place}: {clean(repr(value))} is not allowed; use a number from 1 to 64")
     return value
+
+
+def console_size() -> int:
+    """Bytes that the console of an attempt may take on the disk. Raises UserError as `read` does."""
+    value, place = _file(settings_file()).get("console_size", (f"{CONSOLE_SIZE >> 30} GiB", ""))
+    match = _SIZE.fullmatch(str(value).strip())
+    size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+    if size < _UNITS["MiB"]:
+        raise UserError(f"{place}: {clean(repr(value))} is not allowed; use a size such as '500 MiB', at least 1 MiB")
+    return size
 
 
 def read_keep() -> Keep | None:

@@ -14,7 +14,6 @@ protected/          the checkpoint before a flag, which veRL's retention must no
 """
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
@@ -28,6 +27,7 @@ from launcher.errors import UserError
 from launcher.files import read_json
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo, read_name
+from launcher.record.lock import locked
 from launcher.text import nearest, perhaps
 
 _HIDDEN = ".new-"
@@ -162,8 +162,10 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
                 folder.mkdir(mode=0o700)
             yield run, hidden
             hidden.path.rename(run.path)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(hidden.path, ignore_errors=True)
+        if isinstance(error, OSError):  # a full disk may not say where, and nobody knows the hidden folder
+            error.filename, error.filename2 = str(run.path), None
         raise
 
 
@@ -182,23 +184,6 @@ def create(name: str) -> RunDir:
     """Makes an empty run directory with a new id."""
     with appearing(name) as (run, _):
         return run
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[bool]:
-    """Holds the lock of a folder; False where the file system has none. Raises BlockingIOError where it is held."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            ours = True
-        except BlockingIOError:
-            raise
-        except OSError:
-            ours = False
-        yield ours
-    finally:
-        os.close(folder)
 
 
 def _slug(name: str) -> str:

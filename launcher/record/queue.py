@@ -15,7 +15,8 @@ from typing import Any
 from launcher import paths
 from launcher.errors import UserError
 from launcher.record.json import RARE, Record
-from launcher.record.layout import RunDir, locked
+from launcher.record.layout import RunDir
+from launcher.record.lock import locked
 from launcher.record.process import ProcessId
 from launcher.text import did_you_mean
 

@@ -34,7 +34,7 @@ def arms(preset: str, changes: Sequence[str], seeds: int = 1) -> list[list[str]]
 
 
 def sweep(preset: str, runs: Sequence[Sequence[str]], tag: str, *, force: bool = False) -> list[Queued]:
-    """Puts the runs in the queue, with the tag that they will have. Raises UserError."""
+    """Queues the runs, all with one tag in their notes. Raises UserError."""
     if not is_tag(tag):
         raise UserError(f"--tag {tag!r} is no tag; use letters, digits, '_', '-' and '.'")
     return [add(preset, settings, force=force, note=f"#{tag}") for settings in runs]

@@ -95,7 +95,7 @@ def _ending(run: RunDir, state: RunState) -> bool:
     if state.supervisor is not None and state.supervisor.alive():
         return True
     with contextlib.suppress(OSError):
-        if state.state == "failed" and time.time() - run.events.stat().st_mtime < _RETRY:
+        if state.state == "failed" and abs(time.time() - run.events.stat().st_mtime) < _RETRY:
             said = [each.what.verb for each in read_events(run.events) if isinstance(each.what, Action)]
             return [verb for verb in said if verb in ("retry", "resume")][-1:] == ["retry"]
     return False

@@ -1,5 +1,6 @@
 """What the supervisor writes on a disk that may be full.
 
+console.log is kept to a size that config.yaml names: a program may print the same error for days.
 gpu.jsonl has one sample a second at first, thinned to one in ten seconds after an hour, and so is bounded.
 A checkpoint that does not fit ends veRL and leaves no room for the record of it. So some room is taken when
 the run starts and given back for that record.
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import orjson
 
+from launcher import gap, settings
+from launcher.errors import UserError
 from launcher.files import append_lines, write_atomic
 from launcher.record.machine import MachineSample
 
@@ -46,6 +49,29 @@ class MachineLog:
             lines = self._path.read_bytes().splitlines(keepends=True)
             half = len(lines) // 2
             write_atomic(self._path, b"".join(lines[:half:2] + lines[half:]))
+
+
+class ConsoleLimit:
+    """Keeps the console of an attempt to the size in config.yaml; `tell` is given what is wrong with that, once."""
+
+    def __init__(self, console: Path, tell: Callable[[str], object]) -> None:
+        self._console, self._tell = console, tell
+        self._most: int | None = settings.CONSOLE_SIZE
+        try:
+            self._most = settings.console_size()
+        except UserError as error:
+            tell(f"{error}; console.log is kept to 1 GiB")
+
+    def apply(self) -> None:
+        """Removes the middle of a console that has grown too large."""
+        try:
+            if self._most is not None:
+                gap.limit(self._console, self._most)
+        except FileNotFoundError:  # it may have been removed
+            pass
+        except OSError as error:
+            self._most = None
+            self._tell(f"console.log grows without limit: parts of it cannot be removed ({error.strerror or error})")
 
 
 class Reserve:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from launcher import clock
 from launcher.errors import UserError
 from launcher.gpu import visible
 from launcher.health.alerting import AlertSettings
@@ -31,7 +32,7 @@ from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
-from launcher.run.supervisor.disk import MachineLog, Reserve
+from launcher.run.supervisor.disk import ConsoleLimit, MachineLog, Reserve
 from launcher.run.supervisor.job import JobDriver
 from launcher.run.supervisor.protection import protect
 from launcher.run.supervisor.retry import retry, wait_before_retry
@@ -81,6 +82,7 @@ class Supervisor:
         self.scores = Scores(run)
         self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
+        self.console_limit = ConsoleLimit(attempt.console, lambda text: self.events.add(Note(text)))
         self.driver: driver.Driver | JobDriver | None = None
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
@@ -99,7 +101,7 @@ class Supervisor:
         if self._take_over() if self.before else self._spawn():
             self._guard(self._recall)
             while self.driver is not None and self.driver.running() and not self._gone():
-                self._look(time.time())
+                self._look(clock.now())
                 if not self.behind:
                     time.sleep(TICK)
             self._finish()
@@ -131,7 +133,7 @@ class Supervisor:
             self.reserve.retry(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
-        found = ProcessId.of(process.pid) or ProcessId(process.pid, time.time())
+        found = ProcessId.of(process.pid) or ProcessId(process.pid, clock.now())
         self._follow(driver.Driver(found, self.id, process))
         return True
 
@@ -226,7 +228,7 @@ class Supervisor:
 
     def _guard(self, part: Callable[[float], object]) -> None:
         """Reading and judging must never harm the run: a mistake in them is noted, supervision goes on."""
-        now = time.time()
+        now = clock.now()
         try:
             part(now)
         except Exception as error:
@@ -248,10 +250,13 @@ class Supervisor:
         """
         now = self.past.since if self.past and self._catching_up else now
         for _ in range(_AT_ONCE):
+            passed = self.console.passed
             chunk, lines = self.console.read(), self.metrics.read()
             self.behind = bool(chunk or lines)
+            if self.past and self._catching_up and self.console.passed > passed:
+                self.monitor.feed_records(self.past.recorded(self.console.offset), now)
             if chunk:
-                self.monitor.feed_console(chunk, now)
+                self.monitor.feed_console(chunk, now, self.console.passed)
             self.monitor.feed_file(lines, now)
             for record in self.monitor.collect(now):
                 levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
@@ -261,7 +266,9 @@ class Supervisor:
             if not self.behind:
                 break
         if self.past and self._catching_up and not self.behind:
-            self.past.until = time.time()
+            self.past.until = clock.now()
+        if not self._catching_up:
+            self.console_limit.apply()
 
     def _alert(self, change: LevelChange, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
@@ -356,8 +363,8 @@ class Supervisor:
         """Now; of a driver that had ended before we came, its last sign."""
         with contextlib.suppress(OSError):
             if self.late:
-                return self.attempt.console.stat().st_mtime
-        return time.time()
+                return clock.now() - max(0.0, time.time() - self.attempt.console.stat().st_mtime)
+        return clock.now()
 
     def _record(self, record: Exit) -> None:
         self.attempt.path.mkdir(parents=True, exist_ok=True)  # it may have been removed, with the console
@@ -391,7 +398,7 @@ class Supervisor:
             best_score=self.scores.best,
             last_score=self.scores.series.last,
         )
-        self.state_file.write(self.monitor.state(state, time.time()))
+        self.state_file.write(self.monitor.state(state, clock.now()))
 
 
-_ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())
+_ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())
