@@ -101,9 +101,14 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
         entry = re.sub(r"\A(?:\./)?verl/trainer/main_ppo\.py\Z", script.PPO, found.entry)
         if entry != script.PPO:
             _program(draft, "entry_point", entry)
-    if ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
+    own = (folder / "verl" / "__init__.py").is_file()
+    if own or ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
         _program(draft, "folder", str(folder))
         draft.notes.append(f"the run is started in {folder}, from which its modules and paths are meant")
+    if own:
+        draft.notes.append(f"veRL is the one in {folder / 'verl'}, which Python takes before the installed one")
+    elif clone := _clone(source):
+        draft.notes.append(f"the script lies in a veRL, {clone}; import it from that folder to run that veRL")
     if draft.missing:
         asked = " ".join(f"{each}=VALUE" if not each.isdigit() else "VALUE" for each in draft.missing)
         draft.losses.append(f"not set in the script: {', '.join(draft.missing)}; add {asked} behind it")
@@ -112,7 +117,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     if draft.losses and not lossy:
         raise Lossy(tuple(dict.fromkeys(draft.losses)))
     layer, given = draft.layer, set(draft.layer)
-    foreign = restore("", layers.nest(layer)).preset.program.is_foreign
+    foreign = restore("", layers.nest(layer)).preset.is_foreign
     tidy(layer, followers=not foreign)
     notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
     if not foreign:
@@ -120,6 +125,12 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     notes += _environment(layer, found.env, folder)
     notes = list(dict.fromkeys(notes))
     return Imported(dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes), tuple(notes))
+
+
+def _clone(source: Source) -> Path | None:
+    """The folder above a script that has a veRL, which Python finds only where the script is run in that folder."""
+    above = source.path.absolute().parents if source.path else ()
+    return next((each for each in above if (each / "verl" / "__init__.py").is_file()), None)
 
 
 def _options(words: list[str], draft: _Draft) -> Iterator[str]:
