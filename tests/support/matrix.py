@@ -66,6 +66,24 @@ TRAINERS = {
 }
 
 
+TOOLS = (
+    "rollout.agent_loop=tool_agent",
+    "rollout.function_tool_path=$PPO_TUI_TOOLS/toy_check.py",
+    "rollout.tool_format=toy",
+    "rollout.max_assistant_turns=2",
+    "data.max_response_length=32",
+)
+WEIGHED = ("rollout.calculate_log_probs=true", "correction.rollout_is=token", "correction.rollout_is_threshold=2.0")
+ROLLOUTS = {
+    "several turns with a tool": (TOOLS, "each answer calls a tool, whose result the model answers again"),
+    "weighed": (WEIGHED, "truncated importance weights for the difference between engine and trainer"),
+    "rejecting": (
+        (*WEIGHED, "correction.rollout_rs=token_k1", "correction.rollout_rs_threshold=0.5_2.0"),
+        "responses that engine and trainer see too differently are left out",
+    ),
+}
+
+
 class Cell(NamedTuple):
     """What one run trains, and the settings that it takes."""
 
@@ -93,6 +111,8 @@ def cells() -> Iterator[Cell]:
         yield Cell("loss", each.name, settings)
     for name, (settings, _) in TRAINERS.items():
         yield Cell("trainer", name, settings)
+    for name, (settings, _) in ROLLOUTS.items():
+        yield Cell("rollout", name, settings)
 
 
 def tried(cell: Cell) -> dict[str, Any]:

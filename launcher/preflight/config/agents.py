@@ -75,9 +75,11 @@ def tool_file(subject: Subject) -> Findings:
 
 
 def tool_format(subject: Subject) -> Findings:
-    """AGENT-4: calls of tools are read in a known format."""
+    """AGENT-4: calls of tools are read in a known format; the file of function tools may register one."""
     known, value = subject.facts.names.get("tool_formats", []), subject.text(FORMAT)
     if subject.get(LOOP) == WITH_TOOLS and value is not None and known and value not in known:
+        if f'ToolParser.register("{value}")' in _text(subject.get(TOOLS[1])):
+            return
         message = f"{FORMAT}: veRL reads no tool calls of format '{value}'{did_you_mean(value, known)}"
         yield error("AGENT-4", message, f"set rollout.tool_format to one of {', '.join(known)}", [FORMAT, LOOP])
 
@@ -102,14 +104,22 @@ def _named(path: Path) -> Iterator[str]:
             yield clean(each["name"])
 
 
+def _text(path: Any) -> str:
+    """The text of a file; nothing where it cannot be read."""
+    try:
+        return Path(str(path)).read_text("utf-8") if path else ""
+    except (OSError, ValueError):
+        return ""
+
+
 def _yaml(path: Path) -> Any:
     """What a YAML file holds; None where it is none."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
-    except (OSError, ValueError, YAMLError):
+        return YAML(typ="safe", pure=True).load(_text(path))
+    except (ValueError, YAMLError):
         return None
 
 
