@@ -126,10 +126,10 @@ def of(python: str | None, own: Path | None = None) -> VerlEnv:
     env = probe(interpreter(python))
     if own is None:
         return env
+    version = env.verl or "0"
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        version = (own / "version" / "version").read_text("utf-8").strip()
-        return replace(env, packages=env.packages | {"verl": version}, verl_path=own)
-    return replace(env, verl_path=own)
+        version = (own / "version" / "version").read_text("utf-8").strip() or version
+    return replace(env, packages=env.packages | {"verl": version}, verl_path=own, requires=())
 
 
 def require(python: str | None, own: Path | None = None) -> VerlEnv:

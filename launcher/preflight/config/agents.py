@@ -19,6 +19,14 @@ MULTI_TURN = f"{ROLLOUT}.multi_turn"
 TOOLS = (f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.function_tool_path")
 FORMAT, ENABLED = f"{MULTI_TURN}.format", f"{MULTI_TURN}.enable"
 SINGLE, WITH_TOOLS = "single_turn_agent", "tool_agent"
+OF_VLLM = (
+    "cudagraph_capture_sizes",
+    "enable_chunked_prefill",
+    "enable_prefix_caching",
+    "ignore_eos",
+    "logprobs_mode",
+    "max_num_batched_tokens",
+)
 QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
 """What each engine can turn the weights into, by `rollout.quantization`."""
 
@@ -84,6 +92,17 @@ def tool_format(subject: Subject) -> Findings:
         yield error("AGENT-4", message, f"set rollout.tool_format to one of {', '.join(known)}", [FORMAT, LOOP])
 
 
+def unread(subject: Subject) -> Findings:
+    """ENGINE-4: veRL hands SGLang none of these keys (`sglang_rollout/async_sglang_server.py: launch_server`)."""
+    if subject.text(ENGINE) != "sglang" or not subject.at_least("0.7.0"):
+        return
+    for name in OF_VLLM:
+        key = f"{ROLLOUT}.{name}"
+        if subject.source(key) in ("field", "override"):
+            fix = f"remove {key}, or set SGLang's own option below {ROLLOUT}.engine_kwargs.sglang"
+            yield info("ENGINE-4", f"{key} has no effect with the engine sglang", fix, [key])
+
+
 def quantization(subject: Subject) -> Findings:
     """ENGINE-3: the engine can quantize its weights in the way that is asked for."""
     key, engine = f"{ROLLOUT}.quantization", subject.text(ENGINE) or ""
@@ -123,4 +142,4 @@ def _yaml(path: Path) -> Any:
         return None
 
 
-RULES = (loop, tools, tool_file, tool_format, quantization)
+RULES = (loop, tools, tool_file, tool_format, unread, quantization)
