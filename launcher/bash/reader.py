@@ -26,7 +26,7 @@ _NPU = re.compile(r"-c import torch_npu\b[\w ;.()]*")
 
 @dataclass
 class Read:
-    """All programs that a script starts, and what its reader has to say."""
+    """All programs that a script starts, and the reader's notes."""
 
     started: list[Started] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

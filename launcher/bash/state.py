@@ -38,7 +38,7 @@ class State:
     given: frozenset[str] = frozenset()  # what was there before the script
 
     def copy(self) -> "State":
-        """One that changes by itself."""
+        """A copy that can be changed independently."""
         other = copy.copy(self)
         other.variables, other.arrays = dict(self.variables), {name: dict(a) for name, a in self.arrays.items()}
         other.exported, other.functions = set(self.exported), dict(self.functions)
@@ -46,7 +46,7 @@ class State:
         return other
 
     def adopt(self, other: "State") -> None:
-        """Becomes what another one is."""
+        """Takes over all values of another state."""
         vars(self).update(vars(other.copy()))
 
     def env(self) -> dict[str, str]:

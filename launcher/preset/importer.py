@@ -160,7 +160,7 @@ def _program(draft: _Draft, name: str, value: str) -> None:
 
 
 def _doubt(key: str, value: str, draft: _Draft) -> None:
-    """A value that is known only in part; empty variables are asked for."""
+    """Notes a value that cannot be read in full: its unset variables are asked for, anything else is a loss."""
     if marks.is_unknown(value):
         why = ", ".join(dict.fromkeys(marks.reasons(value)))
         draft.losses.append(f"{key} is known only when the script runs: {why}")
