@@ -1,4 +1,4 @@
-"""Agent loops, tools and conversations: AGENT-1 to AGENT-4.
+"""Agent loops, tools and conversations: AGENT-1 to AGENT-4, and what an engine takes: ENGINE-3, ENGINE-4.
 
 veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `tool_agent_loop.py: ToolAgentLoop`,
 `tool_parser.py: ToolParser`. Which loop writes a response is said by the column `agent_name` of the data, else by
