@@ -35,7 +35,7 @@ class State:
     args: list[str] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     status: bool | None = True
-    given: frozenset[str] = frozenset()  # what was there before the script
+    fixed: frozenset[str] = frozenset()  # variables that keep their value where the script's is not known
 
     def copy(self) -> "State":
         """A copy that can be changed independently."""

@@ -80,7 +80,7 @@ class Words:
         base, bracket, index = name.partition("[")
         if bracket:
             self.state.arrays.setdefault(base, {})[self._index(base, index.rstrip("]"))] = value
-        else:
+        elif base not in self.state.fixed or not marks.is_unknown(value):
             self.state.variables[base] = self.budget.made(value)
 
     def _index(self, name: str, raw: str) -> str:

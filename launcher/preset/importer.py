@@ -101,6 +101,8 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
         entry = re.sub(r"\A(?:\./)?verl/trainer/main_ppo\.py\Z", script.PPO, found.entry)
         if entry != script.PPO:
             _program(draft, "entry_point", entry)
+    if folder != source.folder and not folder.is_dir():
+        draft.notes.append(f"the script changes to {folder}, which does not exist here; its paths are meant from there")
     own = (folder / "verl" / "__init__.py").is_file()
     if own or ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
         _program(draft, "folder", str(folder))
