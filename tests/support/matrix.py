@@ -180,13 +180,15 @@ def text() -> str:
         ),
         estimators=_algorithms(by_kind["estimator"], ESTIMATORS),
         losses=_algorithms(by_kind["loss"], LOSSES),
-        trainers=_table(
-            ("trainer", "meaning", "settings", "on the CPU"),
-            [
-                (f"`{cell.name}`", TRAINERS[cell.name][1], _settings(cell.settings), _said(row))
-                for cell, row in by_kind["trainer"]
-            ],
-        ),
+        trainers=_modes("trainer", TRAINERS, by_kind["trainer"]),
+        rollouts=_modes("rollout", ROLLOUTS, by_kind["rollout"]),
+    )
+
+
+def _modes(kind: str, known: dict[str, tuple[tuple[str, ...], str]], rows: Sequence[tuple[Cell, Any]]) -> str:
+    return _table(
+        (kind, "meaning", "settings", "on the CPU"),
+        [(f"`{cell.name}`", known[cell.name][1], _settings(cell.settings), _said(row)) for cell, row in rows],
     )
 
 
@@ -258,6 +260,13 @@ folder `recipes` of your presets.
 ## Trainers
 
 {trainers}
+
+## Rollouts
+
+With PPO. The tool is ppo-tui's own (`launcher/data/tools/toy_check.py`), called by veRL's `tool_agent`; the toy model
+can write nothing but an answer, so the file also has the parser that reads one as a call.
+
+{rollouts}
 """
 
 
