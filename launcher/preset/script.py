@@ -11,6 +11,7 @@ from launcher.bash import marks, reader, recording
 from launcher.bash.builtins import unwrapped
 from launcher.bash.state import Started
 from launcher.errors import UserError
+from launcher.preset.program import MAIN
 
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
 _PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)
@@ -20,8 +21,6 @@ _OF_PPO = re.compile(r"[+~]{0,2}(?:actor_rollout_ref|algorithm|critic)\.")
 _EDITORS = ("sed", "awk", "grep", "perl")  # whose expressions look like settings: s/weight=1/weight=2/
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 _ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "TMPDIR")
-
-PPO = "verl.trainer.main_ppo"
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Script:
     `losses` are what is not certain and changes the training, `notes` the rest.
     """
 
-    entry: str = PPO
+    entry: str = MAIN
     overrides: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     folder: str = ""
