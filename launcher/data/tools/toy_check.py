@@ -1,7 +1,7 @@
 """A tool for the toy task, whose model can write nothing but `#### 7`: each such answer asks whether it is meant.
 
-    ppo-tui run toy-cpu rollout.agent_loop=tool_agent rollout.function_tool_path='$PPO_TUI_TOOLS/toy_check.py' \
-        rollout.tool_format=toy rollout.max_assistant_turns=2 data.max_response_length=48
+    ppo-tui run toy-cpu rollout.agent_loop=tool_agent 'rollout.function_tool_path=$PPO_TUI_TOOLS/toy_check.py' \
+        rollout.tool_format=toy rollout.max_assistant_turns=2 data.max_response_length=32
 """
 
 import json
