@@ -123,7 +123,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     if preset.own_verl:
         notes.append(f"veRL is the one in {preset.own_verl}, which Python takes before the installed one")
     elif clone := _clone(source):
-        notes.append(f"the script lies in a veRL, {clone}; import it from that folder to run that veRL")
+        notes.append(f"the folder {clone} has a veRL of its own; import the script from there to run that one")
     if not preset.is_foreign:
         notes += _fill_in(layer, given)
     notes = list(dict.fromkeys([*notes, *of_env]))

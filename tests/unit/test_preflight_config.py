@@ -164,7 +164,7 @@ def test_a_verl_beside_the_script_is_the_one_whose_keys_count(tmp_path: Path):
     assert launch.cwd == str(tmp_path) and {"env.name=alfworld", "env.nmae=x"} <= set(launch.argv)
     elsewhere = from_script(Source(script.read_text(), Path("/data"), script), "mine")
     assert [
-        note for note in elsewhere.notes if "import it from that folder" in note
+        note for note in elsewhere.notes if "import the script from there" in note
     ] and "folder:" not in elsewhere.text
 
 
