@@ -77,10 +77,6 @@ WEIGHED = ("rollout.calculate_log_probs=true", "correction.rollout_is=token", "c
 ROLLOUTS = {
     "several turns with a tool": (TOOLS, "each answer calls a tool, whose result the model answers again"),
     "weighed": (WEIGHED, "truncated importance weights for the difference between engine and trainer"),
-    "rejecting": (
-        (*WEIGHED, "correction.rollout_rs=token_k1", "correction.rollout_rs_threshold=0.5_2.0"),
-        "responses that engine and trainer see too differently are left out",
-    ),
 }
 
 
