@@ -46,10 +46,10 @@ class RunState(Record):
     `phase` is what goes on since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
     first. The scores are those of `run.reading.scores.Scores`. `heartbeat` is the last sign of the supervisor, at
-    `beat` of `launcher.clock`. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a reader and never written: veRL
-    trains on in a lost run, the supervisor lives but has not written for so many minutes, an ended run took so many
-    seconds; what of its files is damaged, file and field; that a later ppo-tui wrote it, so that it can only be
-    looked at.
+    `beat` of `launcher.clock`. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields
+    are derived by a reader and never written: veRL trains on in a lost run, the supervisor lives but has not
+    written for so many minutes, an ended run took so many seconds; what of its files is damaged, file and field;
+    that a later ppo-tui wrote it, so that it can only be looked at.
     """
 
     state: str

@@ -17,7 +17,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import DiskSink, Monitor
 from launcher.run.reading.recorded import LogClock, read_attempt, settings_of
-from launcher.run.reading.scores import best_and_last
+from launcher.run.reading.scores import Scores
 from launcher.run.reading.source import LogFile, chunks, log_file
 from launcher.run.reading.steps import earlier_steps, steps
 
@@ -113,8 +113,6 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
             error = found.title if found.failed else None
             state = dataclasses.replace(state, outcome=outcome, cause=found.cause, error=error)
         state = dataclasses.replace(monitor.state(state, clock.now), eta=None, stalled=False, stall=None)
-    best, last = best_and_last(run, state)
-    state = dataclasses.replace(state, best_score=best, last_score=last)
     sources = [str(path.absolute()) for source in group for path in (source.console, source.metrics) if path]
     consoles = [source.console for source in reversed(group) if source.console]
     settings = next((found for found in map(settings_of, consoles) if found.preset), Resolved())
@@ -122,7 +120,7 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
     )
     info.write(run.run_yaml)
-    StateFile(run).write(state)
+    StateFile(run).write(Scores(run).told(state))
 
 
 def _copy(source: Path, target: Path) -> None:

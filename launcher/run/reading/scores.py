@@ -1,5 +1,6 @@
 """The scores of a run: of its steps alone, for a list of hundreds of runs, and of its validations."""
 
+import dataclasses
 import re
 import statistics
 from itertools import chain
@@ -43,6 +44,11 @@ class Scores:
                 self._validated = float(validated[1])
         return found
 
+    def told(self, state: RunState) -> RunState:
+        """`state` with the best and the last score, as far as steps are on disk."""
+        self.poll()
+        return dataclasses.replace(state, best_score=self.best, last_score=self.series.last)
+
     @property
     def best(self) -> float | None:
         """The highest finite score; None without one."""
@@ -55,11 +61,9 @@ class Scores:
 
 def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | None]:
     """The best and the last score: as state.json has them, or read from the steps of a run of an earlier ppo-tui."""
-    if state.best_score is not None and state.last_score is not None:
-        return state.best_score, state.last_score
-    scores = Scores(run)
-    scores.poll()
-    return scores.best, scores.series.last
+    if state.best_score is None or state.last_score is None:
+        state = Scores(run).told(state)
+    return state.best_score, state.last_score
 
 
 def validation(store: SeriesStore) -> Series | None:

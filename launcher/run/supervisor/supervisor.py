@@ -384,7 +384,6 @@ class Supervisor:
         if self.before and self._catching_up and self.exit is None:  # figures that are behind are not shown
             self.state_file.write(replace(self.before, state=self.state, supervisor=_ME, driver=known))
             return
-        self.scores.poll()
         state = RunState(
             outcome.state,
             attempt=self.attempt.number,
@@ -395,10 +394,8 @@ class Supervisor:
             exit=self.exit,
             error=outcome.error,
             cause=outcome.cause,
-            best_score=self.scores.best,
-            last_score=self.scores.series.last,
         )
-        self.state_file.write(self.monitor.state(state, clock.now()))
+        self.state_file.write(self.scores.told(self.monitor.state(state, clock.now())))
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())
