@@ -170,7 +170,6 @@ FIXES: dict[str, Sequence[Fix]] = {
     "CRIT-1": (
         _lower("critic.optim.lr", fits="critic"),
         _raise("trainer.critic_warmup", "10–20 steps", fits="critic"),
-        _lower("algorithm.gamma", "to 1.0", "critic"),
         _lower("critic.cliprange_value", fits="critic"),
         _say("check the scale of the reward"),
     ),

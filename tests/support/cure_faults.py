@@ -35,7 +35,8 @@ class Fault(NamedTuple):
     why: str = ""
 
 
-_ONE = ("actor.ppo_mini_batch_size=1", *(f"{part}_micro_batch_size_per_gpu=1" for part in ("actor.ppo", "critic.ppo")))
+_MICRO = ("actor.ppo", "critic.ppo", "ref.log_prob", "rollout.log_prob")
+_ONE = ("actor.ppo_mini_batch_size=1", *(f"{part}_micro_batch_size_per_gpu=1" for part in _MICRO))
 _CODE = "the reward function is wrong, which is code and no setting"
 FAULTS = (
     Fault("actor learning rate x300", (("actor.lr=9e-2",),), ("actor.lr",)),
@@ -62,7 +63,7 @@ FAULTS = (
         ("actor.clip_ratio", "actor.ppo_epochs"),
     ),
     Fault("temperature 3", (("rollout.temperature=3",),), ("rollout.temperature",)),
-    Fault("wrong gamma", (("advantage.gamma=0.1",), ("advantage.gamma=2",)), ("advantage.gamma",)),
+    Fault("wrong gamma", (("advantage.gamma=0.1",), ("advantage.gamma=0.01",)), ("advantage.gamma",)),
     Fault("reward with the wrong sign", (_reward("negative"),), why=_CODE),
     Fault("constant reward", (_reward("zero"),), why=_CODE),
     Fault("response limit too short", (("data.max_response_length=4",),), ("data.max_response_length",)),

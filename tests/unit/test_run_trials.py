@@ -26,7 +26,7 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.run.actions.fork import fork_step
 from launcher.run.actions.relaunch import origin
-from launcher.run.actions.trials import carry_out, plan
+from launcher.run.actions.trials import Plan, carry_out, plan
 from launcher.run.reading import trials
 from launcher.run.reading.checkpoints import checkpoint_steps
 from launcher.run.reading.onset import first_onset
@@ -91,13 +91,13 @@ def parent() -> RunDir:
 
 
 def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..., RunDir]:
-    """Starts a trial as `fork` does, with made-up steps."""
+    """Starts a trial at once, with made-up steps."""
 
-    def begin(parent: RunDir, settings: Sequence[str], _: object, *, step: int, force: bool, trial: str) -> RunDir:
-        preset = restore("toy", parent.read_info().preset or {}, settings).snapshot()
-        last = preset["trainer"]["steps"]
-        after = origin(parent, preset, step, trial)
-        return played(list(settings), make(settings, step + 1, last), after)
+    def begin(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+        settings = [*changes, f"trainer.steps={planned.until}"]
+        preset = restore("toy", planned.run.read_info().preset or {}, settings).snapshot()
+        after = origin(planned.run, preset, planned.step, planned.onset.rule)
+        return played(settings, make(settings, planned.step + 1, planned.until), after)
 
     return begin
 
@@ -122,8 +122,8 @@ def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
 
     changes = [["actor.lr=1e-5"], ["actor.clip_ratio=0.05"], ["kl.loss_coef=0.002"]]
     planned = plan(parent, None, changes)
-    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 18, 0, 0)
-    assert planned.seconds and planned.arms[0] == ()
+    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 20, 0, 0)
+    assert planned.seconds and planned.wall == 4 * planned.seconds and planned.arms[0] == ()
     runs = carry_out(planned, begin=beginning(make), poll=0.05)
     assert len(runs) == 4
     for run in runs:
@@ -204,10 +204,12 @@ def test_only_what_ends_well_beside_a_sick_twin_is_healed(
 
 
 def test_equal_rewards_are_not_worse_and_a_lasting_gap_is() -> None:
-    twin = [0.1, 0.2, 0.15, 0.3, 0.2, 0.25]
+    twin = [0.1, 0.2, 0.15, 0.3, 0.2, 0.25] * 3
     assert worse_reward(series(twin), series(twin)) == (False, 0.0)
-    worse, gap = worse_reward(series([x - 0.1 for x in twin]), series(twin))
-    assert worse and gap == pytest.approx(-0.1)
+    lower = [x - 0.1 - 0.02 * (place % 2) for place, x in enumerate(twin)]
+    worse, gap = worse_reward(series(lower), series(twin))
+    assert worse and gap == pytest.approx(-0.11)
+    assert not worse_reward(series(lower[:11]), series(twin))[0], "as many steps as compare asks for"
     assert not worse_reward(series([x + 0.1 for x in twin]), series(twin))[0]
     assert worse_reward(series([0.1, float("nan")]), series(twin))[0]
 
