@@ -9,6 +9,7 @@ control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
 checkpoints/ samples/
 protected/          the checkpoint before a flag, which veRL's retention must not remove
+best/               checkpoints of the best validations, which it must not remove either
 .lock .supervisor   who may change an ended run; who supervises it
 .room               disk space for the record of the end
 """
@@ -46,6 +47,7 @@ class AttemptDir:
         self.exit = path / "exit.json"
         self.hydra = path / "hydra"
         self.ray = path / "ray.json"
+        self.save_now = path / "save-now"  # as launcher.verl_plugin.saving looks for it
 
     def logs(self) -> tuple[Path | None, Path | None]:
         """The console and the metrics of veRL's file logger, each None where there is none."""
@@ -77,6 +79,7 @@ class RunDir:
         self.attempts = path / "attempts"
         self.checkpoints = path / "checkpoints"
         self.protected = path / "protected"
+        self.best = path / "best"
         self.rollouts = path / "samples" / "rollout"
         self.validations = path / "samples" / "validation"
         self.supervisor_log = path / "supervisor.log"

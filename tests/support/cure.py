@@ -25,7 +25,7 @@ from cure_faults import BASES, FAULTS, FORK, HEALTHY, MOST, RESULTS, STEPS, Faul
 from cure_page import PAGE, text
 
 from launcher import paths
-from launcher.record.layout import RunDir
+from launcher.record.layout import RunDir, all_runs
 from launcher.record.levels import Level
 from launcher.record.state import current
 from launcher.run.actions.stop import stop
@@ -34,6 +34,7 @@ from launcher.run.reading.onset import Onset, first_onset
 from launcher.run.reading.trials import alarms, trials_of
 
 PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tui")
+ATTEMPTS = 2
 QUICK = ("trainer.validate_first=false", "trainer.validate_every=-1", "cluster.cpus=6")
 
 
@@ -113,7 +114,9 @@ def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> Non
 
 
 def _parent(base: str) -> RunDir:
-    run = ended(begun("run", "toy-cpu", *QUICK, f"trainer.steps={FORK}", f"trainer.save_every={FORK}", *BASES[base]))
+    settings = (*QUICK, f"trainer.steps={FORK}", f"trainer.save_every={FORK}", *BASES[base])
+    there = (run for run in all_runs() if run.read_info().overrides == settings and current(run).state == "finished")
+    run = next(there, None) or ended(begun("run", "toy-cpu", *settings))
     flags = sorted(alarms(run))
     print(f"{time.strftime('%T')} {base}: {current(run).state}, flags: {' '.join(flags) or 'none'}", flush=True)
     return run
@@ -121,7 +124,11 @@ def _parent(base: str) -> RunDir:
 
 def _planted(parent: RunDir, strength: Sequence[str]) -> RunDir:
     plan = (f"trainer.steps={FORK + STEPS}", "trainer.save_every=-1")
-    return ended(begun("fork", parent.id, "--at", str(FORK), "--force", *plan, *strength))
+    for _ in range(ATTEMPTS):
+        run = ended(begun("fork", parent.id, "--at", str(FORK), "--force", *plan, *strength))
+        if current(run).step is not None:  # else the machine was too busy to start it
+            break
+    return run
 
 
 def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> dict[str, Any]:

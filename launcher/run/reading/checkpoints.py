@@ -1,6 +1,6 @@
 """veRL's checkpoints: `global_step_<k>` folders and a tracker file that is written last.
 
-One that the supervisor protects from veRL's retention lies in the folder `protected` of the run.
+Those that the supervisor protects from veRL's retention lie in the folders `protected` and `best` of the run.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def checkpoint(run: RunDir, step: int | None, option: str = "--step") -> tuple[i
 def checkpoint_steps(run: RunDir) -> list[int]:
     """The steps of a run's complete checkpoints, oldest first."""
     newest = latest_checkpoint(run)
-    folders = [path for place in (run.checkpoints, run.protected) for path in place.glob("global_step_*/actor")]
+    folders = [path for place in _folders(run) for path in place.glob("global_step_*/actor")]
     names = {path.parent.name.removeprefix("global_step_") for path in folders}
     return sorted(step for step in map(int, filter(str.isdecimal, names)) if newest and step <= newest[0])
 
@@ -68,4 +68,8 @@ def beginning(run: RunDir) -> tuple[int, Path] | None:
 
 
 def _places(run: RunDir, step: int) -> list[Path]:
-    return [place / f"global_step_{step}" for place in (run.checkpoints, run.protected)]
+    return [place / f"global_step_{step}" for place in _folders(run)]
+
+
+def _folders(run: RunDir) -> tuple[Path, ...]:
+    return run.checkpoints, run.protected, run.best

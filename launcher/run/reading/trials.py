@@ -150,7 +150,9 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         done = facts.last >= facts.planned
         return (DIFFERENT, "the flag did not rise again: nothing can be told") if done else (UNFINISHED, "")
     if ended and facts.state.failed:
-        return BROKE, f"the run failed: {facts.state.error or facts.state.state}"
+        reason = facts.state.error or facts.state.state
+        started = len(facts.scores.steps) > 0
+        return (BROKE, f"the run failed: {reason}") if started else (UNFINISHED, f"the run did not start: {reason}")
     if again and (ended or settled(facts)):
         return NOTHING, f"the flag is up ({facts.level.words})"
     if not ended:

@@ -32,7 +32,7 @@ from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.disk import MachineLog, Reserve
 from launcher.run.supervisor.job import JobDriver
-from launcher.run.supervisor.protection import protect
+from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
 from launcher.tail import LineTail, Tail
@@ -57,6 +57,7 @@ class Supervisor:
         self.id = info.id or run.id  # as `RunDir.read_id`
         alerts = AlertSettings.read(info.health)
         self.name, self.retries = info.name, alerts.retry
+        self.keeper = Keeper(run, attempt, info)
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
@@ -174,7 +175,9 @@ class Supervisor:
 
     def _recall(self, _: float) -> None:
         """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
-        self.monitor.history(earlier_steps(self.run, self.attempt.number, self.launch.resume_step))
+        earlier = earlier_steps(self.run, self.attempt.number, self.launch.resume_step)
+        self.keeper.took(earlier)
+        self.monitor.history(earlier)
         for event in read_events(self.run.events):  # what the user muted
             if isinstance(event.what, Action):
                 self._mute(event.what.verb, event.what.rule)
@@ -251,11 +254,12 @@ class Supervisor:
             if chunk:
                 self.monitor.feed_console(chunk, now)
             self.monitor.feed_file(lines, now)
-            for record in self.monitor.collect(now):
+            for record in (records := self.monitor.collect(now)):
                 levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
                 reason = self.stop_rule.due(levels, record.step)
                 if reason and self.stop(reason):
                     self.events.add(Action("stop", reason, step=record.step), now)
+            self.keeper.took(records)
             if not self.behind:
                 break
         if self.past and self._catching_up and not self.behind:
@@ -268,9 +272,8 @@ class Supervisor:
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:
-        step = protect(self.run, change, self.monitor.checklist.checks())
-        if step is not None:
-            self.events.add(Note(f"the checkpoint of step {step}, from before {change.rule}, is kept for a fork"))
+        if (told := self.keeper.rose(change, self.monitor.checklist.checks())) is not None:
+            self.events.add(Note(told))
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
