@@ -114,7 +114,7 @@ def test_a_fork_is_forked_from_where_it_began(run: RunDir) -> None:
     preset, after = planned_fork(run, ["actor.lr=0.03"], step=20)
     child = create("toy-cpu")
     RunInfo(child.id, "toy-cpu", preset=preset.snapshot(), after=after).write(child.run_yaml)
-    rise(child, 23, "KL-1")
+    rise(child, 22, "KL-1")  # the first of its window of three steps is the last one of its parent
     assert (fork_steps(child), fork_step(child)) == ([20], 20)
     again, origin_ = planned_fork(child, ["actor.lr=1e-4"])
     assert fork_folder(origin_) == run.checkpoints / "global_step_20"
