@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,8 @@ def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> Non
             for place, strength in enumerate(fault.strengths)
         }
         well = pool.submit(_planted, parents["toy"], ()) if healthy else None
-        planted = {key: each.result() for key, each in forks.items()}
-        sound = well.result() if well else None
+        planted = {key: run for key, each in forks.items() if (run := _without_error(each, key[0])) is not None}
+        sound = well and _without_error(well, HEALTHY)
     print(f"{time.strftime('%T')} planted after {time.monotonic() - begin:.0f} s", flush=True)
     tasks: list[Callable[[], None]] = [
         lambda fault=fault: study.keep(fault.name, _tried(fault, planted, most))  # type: ignore[misc]
@@ -109,14 +109,27 @@ def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> Non
         tasks.append(lambda: study.keep(HEALTHY, _nothing_to_cure(sound, jobs)))
     with ThreadPoolExecutor(len(tasks)) as pool:  # the queue decides how many runs there are at a time
         for each in [pool.submit(task) for task in tasks]:
-            each.result()
+            _without_error(each, "")
     print(f"{time.strftime('%T')} all after {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def _without_error(task: Future[Any], name: str) -> Any:
+    """What a task returns; one that fails must not end the others."""
+    try:
+        return task.result()
+    except Exception as error:
+        print(f"{time.strftime('%T')} {name}: {error!r}", flush=True)
+        return None
 
 
 def _parent(base: str) -> RunDir:
     settings = (*QUICK, f"trainer.steps={FORK}", f"trainer.save_every={FORK}", *BASES[base])
-    there = (run for run in all_runs() if run.read_info().overrides == settings and current(run).state == "finished")
-    run = next(there, None) or ended(begun("run", "toy-cpu", *settings))
+    for _ in range(ATTEMPTS):
+        whole = (each for each in all_runs() if each.read_info().overrides == settings)
+        run = next((each for each in whole if current(each).state == "finished"), None)
+        if run is not None:
+            break
+        run = ended(begun("run", "toy-cpu", *settings))
     flags = sorted(alarms(run))
     print(f"{time.strftime('%T')} {base}: {current(run).state}, flags: {' '.join(flags) or 'none'}", flush=True)
     return run
@@ -133,12 +146,13 @@ def _planted(parent: RunDir, strength: Sequence[str]) -> RunDir:
 
 def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> dict[str, Any]:
     """The row of a fault: its strengths with their flags, and the trials of the first that was flagged."""
-    runs = [planted[fault.name, place] for place in range(len(fault.strengths))]
+    runs = [planted.get((fault.name, place)) for place in range(len(fault.strengths))]
     strengths = [
         {"settings": _shown(settings), "run": run.id, "state": current(run).state, **_flag(run), "score": _scores(run)}
         for settings, run in zip(fault.strengths, runs, strict=True)
+        if run is not None
     ]
-    flagged = next((run for run, each in zip(runs, strengths, strict=True) if each.get("rule")), None)
+    flagged = next((_run(each["run"]) for each in strengths if each.get("rule")), None)
     row: dict[str, Any] = {"strengths": strengths}
     if flagged is None:
         return row
@@ -157,7 +171,9 @@ def _nothing_to_cure(run: RunDir, jobs: int) -> dict[str, Any]:
     except RuntimeError as error:
         row["refused"] = str(error)
     arms = ((), ("actor.lr=6e-5",), ("kl.loss_coef=0.005",))
-    carry_out(Plan(run, Onset("KL-1", FORK + 1, FORK + 1, Level.WARN), FORK, FORK + STEPS, arms, None, 0, jobs))
+    carry_out(
+        Plan(run, Onset("KL-1", FORK + 1, FORK + 1, Level.WARN), FORK, FORK + STEPS, arms, None, 0, jobs), force=True
+    )
     return row | {"trials": _arms(run)}
 
 

@@ -68,7 +68,8 @@ def _line(fault: Fault, row: dict[str, Any] | None) -> list[str]:
         return [fault.name, "", "not run", "", "", ""]
     tested = _tested(row)
     if tested is None:
-        return [fault.name, _code(row["strengths"][-1]["settings"]), "none", "", "", ""]
+        planted = "<br>".join(_code(each["settings"]) for each in row["strengths"])
+        return [fault.name, planted, "none", "", "", ""]
     flag = f"{tested['rule']} {tested['level']}, step {tested['rose']}"
     healed = "<br>".join(f"`{each}`" for each in _healed(row)) or "nothing"
     place = str(_place(fault, row) or "–") if fault.undo else "none can"
