@@ -16,6 +16,7 @@ _OPTIONS = (
     "on_alert",
     "stop_on",
     "stop_at",
+    "stop_behind",
     "checkpoint_on",
     "grace_steps",
     "retry",

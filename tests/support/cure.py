@@ -156,10 +156,15 @@ def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> d
     row: dict[str, Any] = {"strengths": strengths}
     if flagged is None:
         return row
-    try:
-        ppo_tui("try", flagged.id, "--yes", "--force", "--most", str(most), "--json")
-    except RuntimeError as error:
-        row["refused"] = str(error)
+    for _ in range(ATTEMPTS):
+        row.pop("refused", None)
+        try:
+            ppo_tui("try", flagged.id, "--yes", "--force", "--most", str(most), "--json")
+            break
+        except RuntimeError as error:
+            row["refused"] = str(error)
+            if "did not start" not in str(error):
+                break
     return row | {"trials": _arms(flagged)}
 
 

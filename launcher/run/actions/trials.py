@@ -163,9 +163,11 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
             raise UserError(f"the untouched twin cannot start: {reason}")
         narrate(f"left out {' '.join(changes)}: {reason}")
         return True
-    if not current(run, checks=False).going:
+    state, facts = current(run, checks=False), facts_of(run)
+    if not state.going:
+        if not changes and state.failed and facts is not None and not facts.scores.steps:
+            raise UserError(f"the untouched twin {run.id} did not start: {state.error or state.state}; try again")
         return True
-    facts = facts_of(run)
     if facts is None or not settled(facts):
         return False
     narrate(f"the verdict on {run.id} is clear at step {facts.last}")

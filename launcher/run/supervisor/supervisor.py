@@ -30,6 +30,7 @@ from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
+from launcher.run.supervisor.behind import Behind
 from launcher.run.supervisor.disk import MachineLog, Reserve
 from launcher.run.supervisor.job import JobDriver
 from launcher.run.supervisor.protection import Keeper
@@ -78,7 +79,8 @@ class Supervisor:
             file_logger="file" in str(keys.get("trainer.logger", "")),
             clock=self.past.date if self.past else None,
         )
-        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
+        behind = Behind(run, self.id, alerts.stop_behind)
+        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"), behind.reason)
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.driver: driver.Driver | JobDriver | None = None
         self.state = before.state if before else "queued"
