@@ -168,7 +168,8 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
     if twin is None:
         return UNTOLD, "there is no twin"
     if max(twin.level, twin.worst) < Level.WARN:
-        return UNTOLD, "the flag did not rise in the twin either"
+        whole = twin.last >= twin.planned
+        return UNTOLD, "the flag did not rise in the twin either" if whole else "the twin did not come to its end"
     shared = len(set(facts.scores.steps) & set(twin.scores.steps))
     few = f"{shared} steps are too few to compare the reward with the twin's"
     return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than that of the twin'}"
