@@ -2,6 +2,7 @@
 
 from cure_faults import FAULTS, HEALTHY, read
 from cure_page import PAGE, text
+
 from launcher.preset.files import load
 
 
