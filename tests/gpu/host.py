@@ -4,10 +4,12 @@ Everything goes through the command `ppo-tui`, as a user's would; the host is on
 cannot know: which processes and how much GPU memory are there before and after.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,23 +23,28 @@ ENDED = ("stopped", "finished", "failed", "lost")
 
 @dataclass(frozen=True)
 class Lane:
-    """GPUs that belong to one run at a time; none on a CPU."""
+    """GPUs that runs are started on; none on a CPU. `more` are variables of the shell they are started from."""
 
     gpus: tuple[int, ...] = ()
+    more: tuple[tuple[str, str], ...] = ()
 
     def env(self) -> dict[str, str]:
         """The environment of what is run here."""
         own = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, self.gpus))} if self.gpus else {}
-        return {**os.environ, **own}
+        return {**os.environ, **own, **dict(self.more)}
 
-    def memory(self) -> list[int]:
-        """MiB in use on each of the lane's GPUs, as nvidia-smi tells it."""
+    def memory(self, run: str | None = None) -> list[int]:
+        """MiB in use on each of the lane's GPUs, without what processes hold that do not belong to this run."""
         if not self.gpus:
             return []
-        asked = ["nvidia-smi", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits"]
-        lines = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
-        used = {int(index): int(mib) for index, mib in (line.split(",") for line in lines)}
-        return [used[gpu] for gpu in self.gpus]
+        used = {int(gpu): int(mib) for gpu, mib in _smi("--query-gpu=index,memory.used")}
+        others = dict.fromkeys(used, 0)
+        if run is not None:
+            at = {uuid: int(gpu) for gpu, uuid in _smi("--query-gpu=index,uuid")}
+            for pid, uuid, mib in _smi("--query-compute-apps=pid,gpu_uuid,used_memory"):
+                if mib.isdecimal() and not belongs(Path(f"/proc/{pid}"), run):
+                    others[at[uuid]] += int(mib)
+        return [used[gpu] - others[gpu] for gpu in self.gpus]
 
 
 def ppo_tui(lane: Lane, *words: str, patience: float = 120) -> "subprocess.CompletedProcess[str]":
@@ -62,15 +69,17 @@ def status(lane: Lane, run: str) -> dict[str, Any]:
     return found
 
 
-def wait(lane: Lane, run: str, step: int | None, seconds: float) -> dict[str, Any]:
-    """Waits for a step (None: the end) or an end before it, but not for ever."""
+def wait(
+    lane: Lane, run: str, step: int | None, seconds: float, enough: Callable[[dict[str, Any]], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Waits for a step (None: the end), an end before it, or for what is `enough`, but not for ever."""
     deadline = time.monotonic() + seconds
     while True:
         state = status(lane, run)
         done = state.get("state") in ENDED or (step is not None and (state.get("step") or 0) >= step)
-        if done or time.monotonic() > deadline:
+        if done or enough(state) or time.monotonic() > deadline:
             return state
-        time.sleep(2)
+        time.sleep(3)
 
 
 def look(lane: Lane, run: str, name: str, folder: Path, key: str = "") -> None:
@@ -88,38 +97,51 @@ def look(lane: Lane, run: str, name: str, folder: Path, key: str = "") -> None:
             terminal.close()
 
 
-def processes(run: str) -> list[str]:
-    """Names of the processes that carry the run's id in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"PPO_TUI_RUN={run}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append((folder / "comm").read_text().strip())
-        except OSError:
-            continue
+def _smi(*words: str) -> list[list[str]]:
+    """The rows that nvidia-smi prints."""
+    asked = ["nvidia-smi", *words, "--format=csv,noheader,nounits"]
+    lines = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
+
+
+def belongs(process: Path, run: str) -> bool:
+    """Whether a process, as /proc/PID, carries the run's id in its environment."""
+    try:
+        return f"PPO_TUI_RUN={run}".encode() in (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def members(run: str) -> dict[int, str]:
+    """The processes of a run: ids and command lines."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        if belongs(process, run):
+            with contextlib.suppress(OSError):
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found[int(process.name)] = command.strip()
     return found
+
+
+def processes(run: str) -> list[str]:
+    """Their names."""
+    return [command.split(" ")[0].rpartition("/")[2] for command in members(run).values()]
 
 
 def stacks(run: str, folder: Path) -> None:
     """Where each Python process of a run stands: what a start that hangs waits for."""
     folder.mkdir(parents=True, exist_ok=True)
     spy = Path(PPO_TUI).with_name("py-spy")
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            ours = f"PPO_TUI_RUN={run}".encode() in (process / "environ").read_bytes().split(b"\0")
-            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if ours and spy.exists():
-            dump = subprocess.run([spy, "dump", "--pid", process.name], capture_output=True, text=True, check=False)
-            (folder / f"{process.name}.txt").write_text(f"{command[:300]}\n{dump.stdout}{dump.stderr}")
+    for pid, command in members(run).items() if spy.exists() else ():
+        dump = subprocess.run([spy, "dump", "--pid", str(pid)], capture_output=True, text=True, check=False)
+        (folder / f"{pid}.txt").write_text(f"{command[:300]}\n{dump.stdout}{dump.stderr}")
 
 
-def memory_free(lane: Lane, seconds: float = 15) -> list[int]:
-    """MiB in use once the lane's GPUs are free again (below 1 GiB), or when the time is up."""
+def memory_free(lane: Lane, run: str, seconds: float = 15) -> list[int]:
+    """MiB in use once the run has given the lane's GPUs back (below 1.5 GiB), or when the time is up."""
     deadline = time.monotonic() + seconds
-    found = lane.memory()
-    while any(used > 1024 for used in found) and time.monotonic() < deadline:
-        time.sleep(0.3)
-        found = lane.memory()
+    found = lane.memory(run)
+    while any(used > 1536 for used in found) and time.monotonic() < deadline:
+        time.sleep(0.5)
+        found = lane.memory(run)
     return found

@@ -101,4 +101,5 @@ def figures(run: Path, attempt: int = 1) -> dict[str, Any]:
         "verl_peaks": {name: round(max(values), 2) for name, values in kinds.items() if values},
         "peaks": peaks(run),
         "flags": flags,
+        "phases": list(dict.fromkeys(event["phase"] for event in events if event.get("kind") == "phase")),
     }

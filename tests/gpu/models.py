@@ -1,18 +1,19 @@
 """Models of the presets' sizes with random weights, for their memory, and data for steps of equal work.
 
-    PYTHONPATH=$KIT/site python3 models.py $KIT
+    PYTHONPATH=$KIT/site python3 models.py $KIT          the models
+    python3 models.py $KIT sums                          the sums alone
 
 Makes $KIT/qwen-0.5b and $KIT/qwen-1.5b, the shapes of Qwen2.5-0.5B and 1.5B with the tokenizer of $KIT/model.
 A random model never ends an answer, so each has the full length: the worst case for the memory. In
-$KIT/one-question.parquet is the first row of train.parquet again and again.
+$KIT/one-question.parquet is the first row of train.parquet again and again; sums-train.parquet and sums-test.parquet
+are what a model of 135M can learn within minutes.
 """
 
+import random
 import sys
 from pathlib import Path
 
 import pandas
-import torch
-from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 SHAPES = {
     "qwen-0.5b": {
@@ -31,8 +32,31 @@ SHAPES = {
     },
 }
 
+ASKED = 'Write the sum on one line and then the number after "####".'
+
+
+def sums(kit: Path) -> None:
+    """Sums of two numbers below 50, in veRL's schema: 2,048 rows to train on and 128 others."""
+    pairs = [(a, b) for a in range(2, 50) for b in range(2, 50)]
+    random.Random(0).shuffle(pairs)
+    for split, chosen in (("train", pairs[:2048]), ("test", pairs[-128:])):
+        rows = [
+            {
+                "data_source": "sums",
+                "prompt": [{"role": "user", "content": f"What is {a} + {b}? {ASKED}"}],
+                "ability": "math",
+                "reward_model": {"style": "rule", "ground_truth": str(a + b)},
+                "extra_info": {"split": split, "index": at},
+            }
+            for at, (a, b) in enumerate(chosen)
+        ]
+        pandas.DataFrame(rows).to_parquet(kit / f"sums-{split}.parquet")
+
 
 def main(kit: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+
     tokenizer = AutoTokenizer.from_pretrained(kit / "model")
     for name, shape in SHAPES.items():
         config = Qwen2Config(
@@ -55,4 +79,7 @@ def main(kit: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if "sums" in sys.argv[2:]:  # needs no GPU and no model
+        sums(Path(sys.argv[1]))
+    else:
+        main(Path(sys.argv[1]))

@@ -8,13 +8,15 @@ import random
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+from campaign import GROUPS, SHIPPED, SHORT
 from experiments import HOST
 
 GIB = 2**30
+COMMON = {*HOST, *SHORT, *SHIPPED, *GROUPS}
 WATCHING = (
     "steps of",
     "watched",
@@ -26,6 +28,8 @@ WATCHING = (
     "95 % interval",
     "a core's CPU: supervisor, screen",
 )
+
+KILLED = ("run", "killed", "at step", "failed after", "cause", "adopted or retried", "GPU MiB, processes left")
 
 
 def main(folder: Path) -> None:
@@ -47,6 +51,14 @@ def main(folder: Path) -> None:
     print("\n## What watching costs\n")
     measured = [each for each in results if "watching" in each and all(each["watching"]["rates"].values())]
     table(WATCHING, map(watching, measured))
+    print("\n## Killed on purpose\n")
+    table(KILLED, (_killed(run) for run in runs if "killed" in run))
+    print("\n## Tried\n")
+    table(("run", "seconds", "what came of it"), (_tried(run) for run in runs if "try" in run))
+    print("\n## Queue\n")
+    queued = [run for run in runs if {"waited", "skipped", "not_reached"} & run.keys()]
+    table(("run", "GPUs", "begun", "ended", "skipped"), map(_queued, queued))
+    print("\n" + "; ".join(gaps(queued)))
     for run in runs:
         if "resume" in run:
             print(f"\n## Resume ({run['name']})\n\n{_resume(run['resume'])}")
@@ -62,7 +74,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def _run(run: dict[str, Any]) -> tuple[object, ...]:
     found, state = run.get("figures", {}), run.get("state", {})
-    own = ", ".join(setting for setting in run["settings"] if setting not in HOST and "/" not in setting)
+    own = ", ".join(setting for setting in run["settings"] if setting not in COMMON and "/" not in setting)
     end = state.get("state", f"exit {run.get('exit')}")
     first = found.get("first_step_seconds")
     return (
@@ -129,6 +141,48 @@ def interval(ours: Sequence[Sequence[float]], others: Sequence[Sequence[float]])
 
     ratios = sorted(mean(ours) / mean(others) for _ in range(4000))
     return 100 * (ratios[100] - 1), 100 * (ratios[3899] - 1)
+
+
+def _killed(run: dict[str, Any]) -> tuple[object, ...]:
+    """A row of KILLED."""
+    found = run["killed"]
+    retried = found.get("retried")
+    again = f"attempt {retried['attempt']}, step {retried['step']} after {retried['seconds']} s" if retried else None
+    if "adopted_after" in found:
+        again = f"adopted after {found['adopted_after']} s; every step once: {found.get('every_step_once')}"
+    failed = found.get("failed_after")
+    left = f"{found.get('memory_after')}, {len(found['processes_after'])}" if "processes_after" in found else None
+    return run["name"], found["what"], found["step"], failed and f"{failed} s", found.get("cause"), again, left
+
+
+def _tried(run: dict[str, Any]) -> tuple[object, ...]:
+    told = run["try"]["told"]
+    arms = [arm for each in (told if isinstance(told, list) else [told]) for arm in each.get("trials", [])]
+    words = [
+        f"{' '.join(arm['changes']) or 'untouched twin'}: {arm['verdict']} at {arm['step']}/{arm['planned']}"
+        for arm in arms
+    ]
+    return run["name"], run["try"]["seconds"], "; ".join(words)
+
+
+def _queued(run: dict[str, Any]) -> tuple[object, ...]:
+    begun = run["begun"] + run["waited"] if "waited" in run else None
+    skipped = run.get("skipped") or ("not reached" if "not_reached" in run else None)
+    return run["name"], ",".join(map(str, run["gpus"])), begun, run.get("ended"), skipped
+
+
+def gaps(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """For each GPU, the seconds between the end of a queued run and the start of the next one."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for run in runs:
+        for gpu in run["gpus"] if "waited" in run and "ended" in run else ():
+            spans.setdefault(gpu, []).append((run["begun"] + run["waited"], run["ended"]))
+    found = []
+    for gpu, each in sorted(spans.items()):
+        each.sort()
+        between = [begun - ended for (_, ended), (begun, _) in pairwise(each)]
+        found.append(f"GPU {gpu}: {len(each)} runs, seconds between them {between}")
+    return found
 
 
 def _resume(found: dict[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
     suite.py               all of them, on as many GPUs as there are
     suite.py NAME ...      these only
+    suite.py second        those of campaign.py: side by side, a cluster, and a queue
     suite.py rehearse      the same flow with toy-cpu
+    suite.py rehearse second
 
 Started by run.sh, which sets KIT, PPO_TUI and the rest.
 """
@@ -19,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import second
 from conduct import CAPTURES, KIT, RESULTS, Experiment, conduct, fixed_work, mark
 from experiments import ALONE, FIXED, QUEUES, REHEARSAL, SPARE, TOGETHER, Queue
 from host import PPO_TUI, Lane, told
@@ -26,7 +29,7 @@ from host import PPO_TUI, Lane, told
 
 def main(words: Sequence[str]) -> None:
     CAPTURES.mkdir(parents=True, exist_ok=True)
-    rehearse = list(words) == ["rehearse"]
+    rehearse = "rehearse" in words
     if rehearse:
         os.environ.setdefault("PPO_TUI_HOME", str(KIT / "home"))
         os.environ.setdefault("WATCHED_STEPS", "40")
@@ -35,6 +38,11 @@ def main(words: Sequence[str]) -> None:
     mark(f"suite: {len(lanes)} lanes")
     (RESULTS / "host.json").write_text(json.dumps(host, indent=1))
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
+    if "second" in words:
+        second.rehearse(words[2:]) if rehearse else second.conduct_all(len(lanes))
+        keep()
+        mark("suite: done")
+        return
     for kind in FIXED:  # first: with nothing beside it
         if rehearse or not words or f"fixed-{kind}" in words:
             fixed_work(kind, lanes[0])

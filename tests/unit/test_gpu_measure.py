@@ -89,3 +89,13 @@ def test_a_difference_that_is_there_is_seen(report: ModuleType) -> None:
     watched = [[rate * 0.98 for rate in block] for block in alone]
     low, high = report.interval(watched, alone)
     assert low < -2 < high < 0
+
+
+def test_a_gpu_that_stands_idle_between_two_queued_runs_is_seen(report: ModuleType) -> None:
+    spans = [((0,), 10, 100), ((1,), 12, 90), ((0, 1), 130, 200), ((0,), 205, 260)]
+    runs = [{"gpus": list(gpus), "begun": 5, "waited": begun - 5, "ended": ended} for gpus, begun, ended in spans]
+    skipped = {"gpus": [], "begun": 5, "skipped": "V1"}
+    assert report.gaps([*runs[::-1], skipped]) == [
+        "GPU 0: 3 runs, seconds between them [30, 5]",
+        "GPU 1: 2 runs, seconds between them [40]",
+    ]

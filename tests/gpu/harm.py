@@ -1,0 +1,156 @@
+"""What is done to runs on purpose, and what the product makes of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from conduct import Hook, left
+from host import ENDED, PPO_TUI, Lane, members, memory_free, processes, status, told, wait
+from measure import lines
+
+PYTHON = os.environ.get("PPO_TUI_PYTHON", sys.executable)  # the one that has torch
+HOLD = Path(__file__).with_name("hold.py")
+_first = threading.Lock()
+
+
+def supervisor_killed(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """The next command adopts the run, and reads what was missed."""
+    before = status(lane, run)["supervisor"]["pid"]
+    os.kill(before, signal.SIGKILL)
+    time.sleep(15)  # nobody reads in the meantime
+    began, state = time.monotonic(), status(lane, run)
+    found = {"what": "supervisor", "step": state.get("step"), "state": state["state"]}
+    while state["supervisor"]["pid"] == before and time.monotonic() - began < 60:
+        time.sleep(0.5)
+        state = status(lane, run)
+    found["adopted_after"] = round(time.monotonic() - began, 1)
+    found["adopted"] = state["supervisor"]["pid"] != before
+    result["killed"] = found
+
+
+def every_step_once(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """After the end: whether steps.jsonl has each step, once and in order."""
+    numbers = [each["step"] for each in lines(Path(result["dir"]) / "attempts/1/steps.jsonl") if each["step"]]
+    result["killed"]["every_step_once"] = numbers == list(range(1, len(numbers) + 1))
+
+
+def killed(part: str, *, retried: bool = False) -> Hook:
+    """SIGKILL, as when the host has no memory left, to the last process with this in its command line."""
+
+    def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
+        found = {pid: command for pid, command in members(run).items() if part in command}
+        if not found:
+            return  # it did not come so far, as its state tells
+        pid, step = max(found), status(lane, run).get("step")
+        os.kill(pid, signal.SIGKILL)
+        result["killed"] = {"what": found[pid][:80], "of": len(found), "step": step}
+        _until_it_failed(lane, run, result["killed"])
+        if retried:
+            _until_it_is_retried(lane, run, result["killed"])
+
+    return act
+
+
+def _until_it_failed(lane: Lane, run: str, found: dict[str, Any], patience: float = 150) -> None:
+    began = time.monotonic()
+    state = wait(lane, run, None, min(patience, left()))
+    found["failed_after"] = round(time.monotonic() - began, 1)
+    found |= {"state": state["state"], "memory_after": memory_free(lane, run), "processes_after": processes(run)}
+    told_cause = told(lane, "diagnose", run)
+    found |= {name: told_cause.get(name) for name in ("cause", "title", "evidence")}
+
+
+def _until_it_is_retried(lane: Lane, run: str, found: dict[str, Any]) -> None:
+    began, step = time.monotonic(), found["step"]
+    while left() > 0 and time.monotonic() - began < 330:
+        state = status(lane, run)
+        if state.get("attempt") == 2 and (state["state"] in ENDED or (state.get("step") or 0) > step):
+            break
+        time.sleep(3)
+    found["retried"] = {key: state.get(key) for key in ("attempt", "state", "step", "cause")}
+    found["retried"]["seconds"] = round(time.monotonic() - began, 1)
+
+
+def memory_taken(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """Another process takes all memory of the GPU that is free, and what becomes free."""
+    result["killed"] = {"what": "GPU memory", "step": status(lane, run).get("step")}
+    with holding(64, on=True)(lane):
+        _until_it_failed(lane, run, result["killed"])
+    result["killed"]["memory_after"] = memory_free(lane, run)
+
+
+def holding(leave: int, *, on: bool = False) -> Callable[[Lane], AbstractContextManager[object]]:
+    """Another process that holds all but so many MiB of the lane's GPU."""
+
+    @contextmanager
+    def beside(lane: Lane) -> Iterator[None]:
+        if not lane.gpus:
+            yield
+            return
+        words = [PYTHON, str(HOLD), str(lane.gpus[0]), str(leave), *(["--on"] if on else [])]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+            try:
+                assert holder.stdout is not None
+                holder.stdout.readline()
+                yield
+            finally:
+                holder.kill()
+
+    return beside
+
+
+def disk_full(size: str) -> Hook:
+    """The folder of the checkpoints is a file system of this size from now on."""
+
+    def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
+        folder = Path(result["dir"]) / "checkpoints"
+        folder.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
+        result["killed"] = {"what": f"disk of {size}", "step": status(lane, run).get("step")}
+        _until_it_failed(lane, run, result["killed"], 120)
+
+    return act
+
+
+def unmounted(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    subprocess.run(["umount", "-l", str(Path(result["dir"]) / "checkpoints")], check=False)
+
+
+def tried(*, patience: float = 420, settings: tuple[str, ...] = ("--most", "1", "--steps", "7")) -> Hook:
+    """`try` of the first CRITICAL of all runs: a twin and the fix that is advised first."""
+
+    def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
+        levels = {flag["to"] for flag in result["figures"]["flags"]}
+        if "CRITICAL" not in levels or not _first.acquire(blocking=False):
+            return
+        began, said = time.monotonic(), ""
+        told_of: list[Any] = []
+        for start in ((), ("--at", "0")):  # a flag may be up before there is a checkpoint
+            if not told_of and (not start or "no checkpoint" in said):
+                told_of, more = _trial(lane, ["try", run, "--yes", *settings, *start, "--json"], patience)
+                said += more
+        seconds = round(time.monotonic() - began)
+        result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "trials", run)}
+
+    return act
+
+
+def _trial(lane: Lane, words: list[str], patience: float) -> tuple[list[Any], str]:
+    """What `try` prints, and what it says meanwhile; interrupted when the time is up."""
+    with subprocess.Popen(
+        [PPO_TUI, *words], env=lane.env(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as trial:
+        try:
+            out, said = trial.communicate(timeout=max(5.0, min(patience, left())))
+        except subprocess.TimeoutExpired:
+            trial.send_signal(signal.SIGINT)  # stops the trial that goes on
+            out, said = trial.communicate(timeout=60)
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")], said

@@ -1,0 +1,19 @@
+#!/bin/bash
+# home.sh [SECONDS]: waits so long at most for the end of the suite, then copies what there is into $OUT: the results,
+# and the run directories without checkpoints and samples (they hold GSM8K's text), in pieces that come back.
+export KIT=${KIT:-$HOME/kit}
+for _ in $(seq $((${1:-0} / 5))); do
+    [ -e "$KIT/done" ] && break
+    sleep 5
+done
+cp "$KIT/log" "$OUT/log.txt"
+cd "$KIT" && tar -cz --exclude=runs.tgz results 2> /dev/null | split -b 15000000 - "$OUT/results.tgz."
+cd "$KIT/home" && find runs queue -type f -size -8M \
+    -not -path '*/checkpoints/*' -not -path '*/samples/*' -not -path '*/protected/*' -not -path '*/hydra/*' -print0 |
+    tar -cz --null -T - 2> /dev/null | split -b 15000000 - "$OUT/runs.tgz."
+ls -la "$OUT"
+grep '^==' "$KIT/log" | tail -60
+uptime
+nvidia-smi --query-gpu=memory.used,utilization.gpu --format=csv,noheader
+awk '/MemTotal|MemAvailable/' /proc/meminfo
+df -h "$KIT" | tail -1
