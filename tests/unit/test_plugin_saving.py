@@ -1,5 +1,6 @@
 """A checkpoint on request, by trainers that save as veRL's do."""
 
+import importlib.util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -60,3 +61,15 @@ def test_the_old_trainer_saves_as_before_its_machine_goes(attempt: AttemptDir) -
     attempt.save_now.touch()
     assert module.should_save_ckpt_esi(max_steps_duration=1.0)
     assert not module.should_save_ckpt_esi(max_steps_duration=1.0), "once"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
+def test_the_installed_verl_has_what_is_changed() -> None:
+    spec = importlib.util.find_spec("verl")
+    assert spec is not None and spec.submodule_search_locations is not None
+    trainers = Path(spec.submodule_search_locations[0]) / "trainer" / "ppo"
+    v1, old = ((trainers / name).read_text() for name in ("v1/trainer_base.py", "ray_trainer.py"))
+    loop = v1.index("self._stop_profiling()\n")
+    assert loop < v1.index("self.config.trainer.save_freq", loop) < v1.index("self._save_checkpoint()", loop)
+    assert "def _stop_profiling(self) -> None:" in v1 and "def _save_checkpoint(self):" in v1
+    assert "import find_latest_ckpt_path, should_save_ckpt_esi" in old and "or esi_close_to_expiration" in old
