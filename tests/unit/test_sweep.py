@@ -101,8 +101,12 @@ def test_a_preset_names_its_values_and_the_command_wins(tmp_path: Path) -> None:
     found = [[each for each in run if "health" not in each] for run in arms(str(preset), ["actor.lr=2e-6"])]
     assert found == [["actor.lr=2e-6", "kl.loss_coef=0.001"], ["actor.lr=2e-6", "kl.loss_coef=0.01"]]
     assert load(str(preset), ["actor.lr=2e-6"]).preset.actor.lr == 2e-6, "others pass over it"
-    for wrong, words in (("[1e-6, 1e-6]", "twice"), ("[]", "empty")):
-        preset.write_text(f"extends: toy-cpu\nsweep: {{actor.lr: {wrong}}}\n")
+    for wrong, words in (
+        ("actor.lr: [1e-6, 1e-6]", "twice"),
+        ("actor.lr: []", "empty"),
+        ("actor.lrr: [1]", "the 'sweep:' block of preset .*mine.yaml: unknown key 'actor.lrr' .*actor.lr"),
+    ):
+        preset.write_text(f"extends: toy-cpu\nsweep: {{{wrong}}}\n")
         with pytest.raises(UserError, match=words):
             arms(str(preset))
 

@@ -27,7 +27,13 @@ def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1, *, behind: st
     stops = [] if "stop_on" in loaded.health else [f"health.stop_on=[{', '.join(STOPPERS)}]"]
     if behind is not None:
         stops.append(f"health.stop_behind={behind}")
-    choices = _block(loaded.sweep) | {change.partition("=")[0].strip(): _choices(change) for change in changes}
+    named = _block(loaded.sweep)
+    for values in named.values():
+        try:
+            load(preset, values[:1])
+        except UserError as wrong:
+            raise UserError(f"the 'sweep:' block of preset {preset}: {wrong}") from None
+    choices = named | {change.partition("=")[0].strip(): _choices(change) for change in changes}
     if not choices:
         raise UserError(f"preset {preset} has no 'sweep:' block; give KEY=VALUE,VALUE")
     seeded = [[f"data.seed={number}"] for number in range(1, seeds + 1)] if seeds > 1 else [[]]
