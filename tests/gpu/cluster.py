@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from conduct import KIT, RESULTS, Experiment, conduct, left, mark
@@ -50,7 +51,7 @@ def _head(lane: Lane, cpus: int) -> Iterator[None]:
         "dashboard-port": DASHBOARD,
         "dashboard-agent-listen-port": AGENT,
         "dashboard-host": "127.0.0.1",
-        "num-gpus": len(lane.gpus),
+        "num-gpus": max(1, len(lane.gpus)),  # of the CPU toy Ray wants one that it can count
         "num-cpus": cpus,
         "temp-dir": home,
     }
@@ -66,9 +67,13 @@ def _head(lane: Lane, cpus: int) -> Iterator[None]:
             raise RuntimeError(f"the head ended with {head.poll()}; its log is cluster.log")
         yield
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(head.pid, signal.SIGTERM)
-        head.wait(30)
+        head.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            head.wait(15)
+        for process in Path("/proc").glob("[0-9]*"):  # its workers end with it
+            with suppress(OSError):
+                if home.encode() in (process / "cmdline").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
 
 
 def _answers(lane: Lane) -> bool:
