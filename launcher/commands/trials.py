@@ -42,7 +42,10 @@ def try_(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Try the fixes of a flag from the checkpoint before it, next to an untouched twin, one after another."""
+    """Try the fixes of a flag from the checkpoint before it, next to an untouched twin.
+
+    The trials are runs of the queue: side by side on free GPUs, else one after another.
+    """
     from launcher.run.actions.trials import carry_out, plan
     from launcher.run.reading.trials import trials_of
 
@@ -52,9 +55,11 @@ def try_(
     say(f"{onset.rule} rose at step {onset.rose}; trials from {place} to step {planned.until}:")
     for arm in planned.arms:
         say(f"  {' '.join(arm) or 'untouched twin'}")
-    cost = "unknown" if planned.seconds is None else f"about {duration(planned.seconds)}"
+    cost = "unknown" if planned.wall is None else f"about {duration(planned.wall)}"
+    how = f"{planned.side} at a time" if planned.side > 1 else "one after another"
     gpu_minutes = planned.gpu_minutes
-    say(f"cost: {cost}" + (f", {gpu_minutes:.0f} GPU minutes" if gpu_minutes else "" if planned.gpus else ", no GPU"))
+    used = f", {gpu_minutes:.0f} GPU minutes" if gpu_minutes else "" if planned.gpus else ", no GPU"
+    say(f"cost: {cost}, {how}{used}")
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"trials of run {parent.id} without a terminal require --yes")

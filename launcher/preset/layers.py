@@ -18,7 +18,7 @@ from launcher.preset.fields import Spec
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
 from launcher.text import did_you_mean
 
-FREE = ("health", "env")  # mappings without fields of their own
+FREE = ("health", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
 ROOTS = (
     "actor_rollout_ref",

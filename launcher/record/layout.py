@@ -9,6 +9,7 @@ control/            requests to the supervisor
 attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
 checkpoints/ samples/
 protected/          the checkpoint before a flag, which veRL's retention must not remove
+best/               checkpoints of the best validations, which it must not remove either
 .lock .supervisor   who may change an ended run; who supervises it
 .room               disk space for the record of the end
 """
@@ -58,6 +59,7 @@ class AttemptDir:
     exit = _In("exit.json")
     hydra = _In("hydra")
     ray = _In("ray.json")
+    save_now = _In("save-now")  # as launcher.verl_plugin.saving looks for it
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -89,6 +91,7 @@ class RunDir:
     attempts = _In("attempts")
     checkpoints = _In("checkpoints")
     protected = _In("protected")
+    best = _In("best")
     rollouts = _In("samples/rollout")
     validations = _In("samples/validation")
     supervisor_log = _In("supervisor.log")

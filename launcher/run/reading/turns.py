@@ -71,6 +71,11 @@ def turns() -> list[Turn]:
     return found
 
 
+def free_gpus(devices: Sequence[str] | None) -> list[str]:
+    """The GPUs of this machine that nobody uses, of `devices` as CUDA_VISIBLE_DEVICES names them."""
+    return [gpu for gpu, user in _sampled(devices).items() if user is None]
+
+
 def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
     """What stands in the way of an entry that waits for another run; None when that has finished."""
     if entry.after is None or entry.now:

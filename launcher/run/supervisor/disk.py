@@ -7,6 +7,7 @@ the run starts and given back for that record.
 """
 
 import contextlib
+import errno
 import math
 import os
 import time
@@ -24,6 +25,24 @@ _FULL_RATE = 3600.0  # seconds of one sample a second
 _MOST = 4 << 20  # bytes; then every second sample of the older half is dropped
 _ROOM = 1 << 17  # bytes; exit.json and state.json take a tenth of it
 _PAUSE = 1.0  # seconds between two tries
+_GONE = 6  # looks in a row without the run's folder, after which it was removed
+
+
+class OwnFolder:
+    """The folder in which the supervisor stands: the run's, whatever it is called now and whatever is left in it."""
+
+    def __init__(self) -> None:
+        self._missed = 0  # looks in a row that did not find it
+
+    def gone(self) -> bool:
+        """Whether it was removed: then nothing could watch or stop the run."""
+        try:
+            Path.cwd().stat()
+            self._missed = 0
+        except OSError as error:
+            # others are those of a network disk that is away for a while
+            self._missed += error.errno in (errno.ENOENT, errno.ESTALE)
+        return self._missed > _GONE
 
 
 class MachineLog:

@@ -5,7 +5,6 @@ and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 """
 
 import contextlib
-import errno
 import os
 import time
 import traceback
@@ -32,16 +31,16 @@ from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
-from launcher.run.supervisor.disk import ConsoleLimit, MachineLog, Reserve
+from launcher.run.supervisor.behind import Behind
+from launcher.run.supervisor.disk import ConsoleLimit, MachineLog, OwnFolder, Reserve
 from launcher.run.supervisor.job import JobDriver
-from launcher.run.supervisor.protection import protect
+from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
 _AT_ONCE = 16  # MiB that are read between two looks for a stop
-_GONE = 6  # looks in a row without the run's folder, after which it was removed
 
 
 class Supervisor:
@@ -59,6 +58,7 @@ class Supervisor:
         self.id = info.id or run.id  # as `RunDir.read_id`
         alerts = AlertSettings.read(info.health)
         self.name, self.retries = info.name, alerts.retry
+        self.keeper = Keeper(run, attempt, info)
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
@@ -66,6 +66,7 @@ class Supervisor:
         if self.launch.job is None:
             devices = visible({**os.environ, **self.launch.env})
             self.sampling = Sampling(MachineLog(run.machine), attempt.ray, devices, self._guard)
+        self._gone = OwnFolder().gone
         self.reserve = Reserve(run.path / ".room", self._gone)
         keys = self.launch.keys
         # a replayed log tells of another machine's memory
@@ -80,7 +81,8 @@ class Supervisor:
             clock=self.past.date if self.past else None,
         )
         self.scores = Scores(run)
-        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
+        behind = Behind(run, self.id, alerts.stop_behind)
+        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"), behind.reason)
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
         self.console_limit = ConsoleLimit(attempt.console, lambda text: self.events.add(Note(text)))
         self.driver: driver.Driver | JobDriver | None = None
@@ -90,7 +92,6 @@ class Supervisor:
         self.stopping_since: float | None = None  # by a clock that nobody sets
         self.terminated = False  # by SIGTERM
         self.behind = False  # more was printed than is read at once
-        self.missed = 0  # looks in a row that did not find the run's folder
         self.hung = False  # that sampling hangs was told
         self.retried = False
         self.late = False  # the driver had ended before this supervisor came
@@ -178,7 +179,9 @@ class Supervisor:
 
     def _recall(self, _: float) -> None:
         """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
-        self.monitor.history(earlier_steps(self.run, self.attempt.number, self.launch.resume_step))
+        earlier = earlier_steps(self.run, self.attempt.number, self.launch.resume_step)
+        self.keeper.took(earlier)
+        self.monitor.history(earlier)
         for event in read_events(self.run.events):  # what the user muted
             if isinstance(event.what, Action):
                 self._mute(event.what.verb, event.what.rule)
@@ -207,19 +210,6 @@ class Supervisor:
                 self.stop(request.by)
             else:
                 self._mute(request.verb, request.rule)
-
-    def _gone(self) -> bool:
-        """Whether the run's folder was removed: then nobody could watch or stop it any more.
-
-        Asked is the folder in which we stand, whatever it is called now and whatever is left in it.
-        """
-        try:
-            Path.cwd().stat()
-            self.missed = 0
-        except OSError as error:
-            # others are those of a network disk that is away for a while
-            self.missed += error.errno in (errno.ENOENT, errno.ESTALE)
-        return self.missed > _GONE
 
     def _mute(self, verb: str, rule: str | None) -> None:
         if verb in ("mute", "unmute"):
@@ -258,11 +248,12 @@ class Supervisor:
             if chunk:
                 self.monitor.feed_console(chunk, now, self.console.passed)
             self.monitor.feed_file(lines, now)
-            for record in self.monitor.collect(now):
+            for record in (records := self.monitor.collect(now)):
                 levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
                 reason = self.stop_rule.due(levels, record.step)
                 if reason and self.stop(reason):
                     self.events.add(Action("stop", reason, step=record.step), now)
+            self.keeper.took(records)
             if not self.behind:
                 break
         if self.past and self._catching_up and not self.behind:
@@ -277,9 +268,8 @@ class Supervisor:
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:
-        step = protect(self.run, change, self.monitor.checklist.checks())
-        if step is not None:
-            self.events.add(Note(f"the checkpoint of step {step}, from before {change.rule}, is kept for a fork"))
+        if (told := self.keeper.rose(change, self.monitor.checklist.checks())) is not None:
+            self.events.add(Note(told))
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
