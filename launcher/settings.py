@@ -20,6 +20,10 @@ and the machines that `ppo-tui hosts` asks over ssh, each with its ppo-tui where
     hosts:
       me@gpu-box:
       gpu-box-2: /opt/ppo-tui/.venv/bin/ppo-tui
+
+and the dashboards of Ray clusters whose jobs are listed beside them:
+
+    clusters: [head:8265]
 """
 
 import os
@@ -38,7 +42,7 @@ from launcher.text import clean, did_you_mean
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep", "hosts")
+_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep", "hosts", "clusters")
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _ENVIRONMENT = {
@@ -132,6 +136,14 @@ def read_hosts() -> dict[str, str | None]:
     if not isinstance(value, Mapping) and value is not None:
         raise UserError(f"{place}: not a mapping of hosts to the ppo-tui there")
     return {str(host): None if command is None else str(command) for host, command in (value or {}).items()}
+
+
+def read_clusters() -> list[str]:
+    """The addresses of Ray dashboards in config.yaml. Raises UserError."""
+    value, place = _file(settings_file()).get("clusters", (None, ""))
+    if not isinstance(value, list) and value is not None:
+        raise UserError(f"{place}: not a list of Ray dashboards, such as [head:8265]")
+    return [str(each) for each in value or ()]
 
 
 def keep_theme(name: str) -> None:
