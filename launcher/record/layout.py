@@ -6,7 +6,7 @@ events.jsonl        phase changes, health rises and releases, user actions, exit
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
-attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json; ray_token while it runs
 checkpoints/ samples/
 protected/          the checkpoint before a flag, which veRL's retention must not remove
 .lock .supervisor   who may change an ended run; who supervises it
@@ -46,6 +46,7 @@ class AttemptDir:
         self.exit = path / "exit.json"
         self.hydra = path / "hydra"
         self.ray = path / "ray.json"
+        self.ray_token = path / "ray_token"
 
     def logs(self) -> tuple[Path | None, Path | None]:
         """The console and the metrics of veRL's file logger, each None where there is none."""
