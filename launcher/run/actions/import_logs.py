@@ -120,7 +120,7 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
     )
     info.write(run.run_yaml)
-    StateFile(run).write(Scores(run).told(state))
+    StateFile(run).write(Scores(run).put_into(state))
 
 
 def _copy(source: Path, target: Path) -> None:

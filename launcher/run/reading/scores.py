@@ -29,6 +29,13 @@ class Scores:
         self._validated: float | None = None
         self._tail = StepTail(run)
 
+    @classmethod
+    def elsewhere(cls, run: RunDir, best: float | None) -> "Scores":
+        """Of a run of another machine, which tells its best score alone."""
+        found = cls(run)
+        found._validated = best
+        return found
+
     def poll(self) -> bool:
         """Reads what is new; whether a score was."""
         found = False
@@ -44,7 +51,7 @@ class Scores:
                 self._validated = float(validated[1])
         return found
 
-    def told(self, state: RunState) -> RunState:
+    def put_into(self, state: RunState) -> RunState:
         """`state` with the best and the last score, as far as steps are on disk."""
         self.poll()
         return dataclasses.replace(state, best_score=self.best, last_score=self.series.last)
@@ -62,7 +69,7 @@ class Scores:
 def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | None]:
     """The best and the last score: as state.json has them, or read from the steps of a run of an earlier ppo-tui."""
     if state.best_score is None or state.last_score is None:
-        state = Scores(run).told(state)
+        state = Scores(run).put_into(state)
     return state.best_score, state.last_score
 
 
