@@ -96,6 +96,7 @@ class RunDir:
     rollouts = _In("samples/rollout")
     validations = _In("samples/validation")
     supervisor_log = _In("supervisor.log")
+    trials_log = _In("trials.log")
 
     def __init__(self, path: Path, id: str | None = None) -> None:
         """`id` is the name of the folder; a supervisor, which stands in it, calls its path `.`."""

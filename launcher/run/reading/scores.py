@@ -52,8 +52,7 @@ class Scores:
         return found
 
     def put_into(self, state: RunState) -> RunState:
-        """`state` with the best and the last score, as far as steps are on disk."""
-        self.poll()
+        """`state` with the best and the last score, as far as steps were read."""
         return dataclasses.replace(state, best_score=self.best, last_score=self.series.last)
 
     @property
@@ -66,10 +65,17 @@ class Scores:
         return span.high if span else None
 
 
+def scored(run: RunDir, state: RunState) -> RunState:
+    """`state` with the best and the last score of the steps on disk."""
+    scores = Scores(run)
+    scores.poll()
+    return scores.put_into(state)
+
+
 def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | None]:
     """The best and the last score: as state.json has them, or read from the steps of a run of an earlier ppo-tui."""
     if state.best_score is None or state.last_score is None:
-        state = Scores(run).put_into(state)
+        state = scored(run, state)
     return state.best_score, state.last_score
 
 

@@ -264,6 +264,7 @@ class Supervisor:
                 break
         if self.past and self._catching_up and not self.behind:
             self.past.until = clock.now()
+        self.scores.poll()
         if not self._catching_up:
             self.console_limit.apply()
 
@@ -305,6 +306,7 @@ class Supervisor:
             self._write()
             self._guard(self._read)
         self._guard(self.monitor.close)
+        self._guard(lambda _: self.scores.poll())
         self.sampling.close()
         while self.told:
             self.events.add(Note(self.told.popleft()))
