@@ -152,14 +152,14 @@ class RunsScreen(Screen[None]):
 
     async def _read_scores(self) -> None:
         unread = True
-        while unread and self.query(RunTable):
+        while unread and self._whole:
             shown = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
             unread = await asyncio.to_thread(self.list.read_scores, shown)
-            if self.is_active and self.query(RunTable):  # below another screen it would repaint that one
+            if self.is_active and self._whole:  # below another screen it would repaint that one
                 self.table.redraw()
         if self.lines.order == "best score first":
             self._fill()
-        elif self.is_active and self.query(RunTable):
+        elif self.is_active and self._whole:
             self._show_more()
 
     def on_resize(self) -> None:
@@ -331,8 +331,13 @@ class RunsScreen(Screen[None]):
         key = self.table.cursor or ""
         return key.removeprefix(PRESET) if key.startswith(PRESET) else None
 
+    @property
+    def _whole(self) -> bool:
+        """False while the screen closes, which files that were read meanwhile may meet: its widgets go one by one."""
+        return all(self.query(each) for each in (RunTable, "#preview", "#about"))
+
     def _fill(self) -> None:
-        if self.query(RunTable):  # the screen may have closed while files were read
+        if self._whole:
             self.table.show(self.lines.keys())
             self._show_more()
 
