@@ -43,6 +43,7 @@ class TrialsScreen(Screen[None]):
         parent = reader.info.parent
         self.trials_of = parent.run if parent is not None and parent.trial else reader.id
         self._found: list[Trials] | None = None
+        self._reading = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine()
@@ -61,10 +62,13 @@ class TrialsScreen(Screen[None]):
         self._show()
 
     def _poll(self) -> None:
-        self.run_worker(self._read(), exclusive=True, group="trials")
+        if not self._reading:  # a busy machine takes longer than POLL
+            self._reading = True
+            self.run_worker(self._read(), group="trials")
 
     async def _read(self) -> None:
         self._found, said = await asyncio.to_thread(lambda: (trials_of(self.trials_of), _said(self._tried)))
+        self._reading = False
         self.query_one("#said", Static).update(Content(f" {clean(said)}" if said else ""))
         self._show()
 
@@ -82,6 +86,7 @@ class TrialsScreen(Screen[None]):
         if self.read_only:
             self.notify("Read-only: use `ppo-tui attach` to start trials", severity="warning")
         else:
+            self.query_one("#said", Static).update(" reading the run and its checkpoints …")
             self.run_worker(begin_trials(self.app, self._tried), exclusive=True, group="start")
 
     def action_edit(self) -> None:
