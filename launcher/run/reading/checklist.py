@@ -15,6 +15,7 @@ from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
 from launcher.run.reading.monitor import Monitor, Sink
 from launcher.run.reading.recorded import LogClock, read_attempt
+from launcher.run.reading.response_figures import ToldByResponses
 from launcher.run.reading.source import LogFile, records
 from launcher.run.reading.steps import earlier_steps
 from launcher.verl_config import MODEL_PATH
@@ -102,7 +103,8 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, 
         attempt = source.attempt(number)
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
-        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned)
+        told = ToldByResponses(source, attempt, live=False)
+        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=told.add)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))

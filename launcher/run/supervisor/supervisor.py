@@ -26,6 +26,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.response_figures import ToldByResponses
 from launcher.run.reading.scores import Scores
 from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
@@ -73,12 +74,14 @@ class Supervisor:
         sizes = {} if info.replay_of or self.sampling is None else self.sampling.sizes()
         self.past = CatchingUp(run, attempt, self.events, self._alert) if before else None
         self.sink = self.past or DiskSink(attempt, self.events, self._alert, patient=True)
+        told = ToldByResponses(run, attempt)
         self.monitor = Monitor(
             self.sink,
             checklist_maker(info, sizes, clock=True),
             keys,
             file_logger="file" in str(keys.get("trainer.logger", "")),
             clock=self.past.date if self.past else None,
+            tell=lambda record: self._guard(lambda _: told.add(record)),
         )
         self.scores = Scores(run)
         behind = Behind(run, self.id, alerts.stop_behind)
