@@ -105,14 +105,14 @@ def test_figures_are_added_to_a_step_and_kept(tmp_path: Path, monkeypatch: pytes
     (run.rollouts / "2.jsonl").write_bytes((DATA / "rollout" / "1.jsonl").read_bytes() + b'{"output": "cut of')
     (run.rollouts / "3.jsonl").mkdir()
     steps = [StepRecord(n, 0.0, None, {"actor/pg_loss": 0.1}) for n in (1, 2, 3)]
-    told = ToldByResponses(run, attempt)
+    told = ToldByResponses(run, attempt, lambda count: count(0.0))
     for record in steps:
         told.add(record)
     assert [len(record.data) > 1 for record in steps] == [False, True, False]
     attempt.steps.write_bytes(steps[1].to_line())
     (run.rollouts / "2.jsonl").unlink()
     later = StepRecord(2, 0.0, None, {"actor/pg_loss": 0.1})
-    ToldByResponses(run, attempt, live=False).add(later)
+    ToldByResponses(run, attempt).add(later)
     assert later.data == steps[1].data
     (run.rollouts / "4.jsonl").write_text(json.dumps(said("a", "x")[0]))
     monkeypatch.setattr("launcher.run.reading.response_figures._AHEAD", -1.0)

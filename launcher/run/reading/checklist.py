@@ -129,7 +129,7 @@ def _judge(
         attempt = source.attempt(number)
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
-        told = ToldByResponses(source, attempt, live=False)
+        told = ToldByResponses(source, attempt)
         monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=told.add)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:

@@ -79,14 +79,13 @@ class Supervisor:
         sizes = {} if info.replay_of else self.sampling.sizes()
         self.past = CatchingUp(run, attempt, self.events, self._alert) if before else None
         self.sink = self.past or DiskSink(attempt, self.events, self._alert, patient=True)
-        told = ToldByResponses(run, attempt)
         self.monitor = Monitor(
             self.sink,
             checklist_maker(info, sizes, clock=True),
             keys,
             file_logger="file" in str(keys.get("trainer.logger", "")),
             clock=self.past.date if self.past else None,
-            tell=lambda record: self._guard(lambda _: told.add(record)),
+            tell=ToldByResponses(run, attempt, self._guard).add,
         )
         self.scores = Scores(run)
         behind = Behind(run, self.id, alerts.stop_behind)
