@@ -24,10 +24,19 @@ if TYPE_CHECKING:
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help="A run, a console log, or a metrics.jsonl.")]
 
+Config = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        metavar="KEY=VALUE",
+        help="Configuration that a log lacks; can be repeated: veRL keys, gpu_total_gb, host_total_gb.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module."""
-    for command in (runs, hosts, status, metrics, health, diagnose):
+    for command in (runs, hosts, status, metrics, health, selftest, diagnose):
         app.command()(command)
 
 
@@ -200,18 +209,7 @@ def _shown(data: Mapping[str, float]) -> list[str]:
     return [*filter(None, found), *sorted(filter(is_validation_score, data))]
 
 
-def health(
-    source: Source,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            metavar="KEY=VALUE",
-            help="Configuration that a log lacks; can be repeated: veRL keys, gpu_total_gb, host_total_gb.",
-        ),
-    ] = None,
-    json: Json = False,
-) -> None:
+def health(source: Source, config: Config = None, json: Json = False) -> None:
     """Check the health of a run or a log. Prints every change of a rule, then the verdict."""
     from launcher.run.reading.checklist import judged
 
@@ -240,6 +238,36 @@ def _check_rows(check: Check) -> list[tuple[str, str, str]]:
         limits = ", ".join(f"{bound_words(bound)}{' (crossed)' if bound.crossed else ''}" for bound in bounds)
         rows.append(("", "", f"limits now: {f'{figure}: ' if figure else ''}{limits}"))
     return rows
+
+
+def selftest(
+    source: Source,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="STEP", help="The last step without a fault; 35 or half of the run.")
+    ] = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    """Put faults into the figures of a run and print which health rule would have told them, and when."""
+    from launcher.record.levels import Level
+    from launcher.run.reading.selftest import selftest as put_to_the_test
+
+    levels = (Level.NOTICE, Level.WARN, Level.CRITICAL)
+    step, after, results = put_to_the_test(_resolve(source), at, config or [])
+    rows, tried, told = [(*map(str, levels), "FAULT")], 0, 0
+    for each in results:
+        tried, told = tried + (not each.skipped), told + (Level.WARN in each.alarms)
+        found = {str(level).lower(): each.alarms[level]._asdict() for level in levels if level in each.alarms}
+        if json:
+            put_json({"fault": each.fault, "at": step, "steps": after, "skipped": each.skipped or None, **found})
+        elif each.skipped:
+            rows.append(("", "", "", f"{each.fault} (not tried: {each.skipped})"))
+        else:
+            cells = (each.alarms.get(level) for level in levels)
+            rows.append((*(f"+{alarm.after} {alarm.rule}" if alarm else "–" for alarm in cells), each.fault))
+    if not json:
+        put_table(rows)
+        put(f"{told} of {tried} faults told at WARN or worse; each begins after step {step}, +0 is its first step")
 
 
 def diagnose(source: Source, json: Json = False) -> None:

@@ -194,10 +194,31 @@ FIXES: dict[str, Sequence[Fix]] = {
         _set("algorithm.rollout_correction.rollout_is", "token"),
         _lower("trainer.v1.separate_async.parameter_sync_step"),
     ),
+    "MIS-2": (
+        _set("algorithm.rollout_correction.rollout_is", "token"),
+        _LOWER_LR,
+        _say("check LEN-1: if length grows without reward, limit it first"),
+    ),
+    "RATIO-1": (
+        _say("look for dropout in the model's configuration, which must be 0"),
+        Fix(f"{_ACTOR}.fsdp_config.mixed_precision", "check", "must be the same with and without gradients"),
+        _say("for a mixture of experts: the router must choose the same experts in both passes (router replay)"),
+    ),
     "STALE-1": (
         _lower("trainer.v1.sampler.max_off_policy_threshold"),
         _lower("trainer.v1.separate_async.parameter_sync_step"),
         _set("algorithm.rollout_correction.rollout_is", "token"),
+    ),
+    "GROUP-1": (
+        _say("all right: use harder data; all wrong: use easier data, or check the answer parser on samples"),
+        _raise(f"{_ROLLOUT}.n", "more responses differ more often", fits="groups"),
+        _set("algorithm.filter_groups.enable", "True", fits="groups"),
+    ),
+    "TEXT-1": (
+        _READ_SAMPLES,
+        _say("make the reward function give nothing for what is repeated, copied, or has no answer"),
+        _raise(f"{_ROLLOUT}.temperature", "up to 1.2"),
+        *_STRONGER_KL,
     ),
     "EVICT-1": (
         _say("equal rewards: use data of another difficulty; check the reward on samples"),

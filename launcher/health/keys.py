@@ -36,6 +36,7 @@ GPU_MEMORY = (  # each row: the larger of its keys
 HOST_MEMORY = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
 PROBS_VALID = ("training/rollout_probs_diff_valid",)
 PROBS_DIFF = ("training/rollout_probs_diff_mean",)
+PROBS_DIFF_MAX = ("training/rollout_probs_diff_max",)
 PROBS_CORRELATION = ("training/rollout_actor_probs_pearson_corr",)
 ROLLOUT_KL = ("rollout_corr/kl",)
 WEIGHT_MEAN = ("rollout_corr/rollout_is_mean",)
@@ -52,6 +53,16 @@ ROLLOUT_IDLE = ("fully_async/rollouter/idle_ratio", "timing_s/fully_async/rollou
 SEPARATE = ("separate_async/", "fully_async/")  # how keys of runs start whose rollout has GPUs of its own
 TURNS = ("num_turns/max", "training/num_turns/max")
 TOOL_CALLS = ("tool_call_counts/max",)
+# Of launcher.metrics.responses.
+UNVARIED = ("responses/unvaried_groups",)
+ALL_RIGHT = ("responses/all_right_groups",)
+ALL_WRONG = ("responses/all_wrong_groups",)
+NEAR_EQUAL = ("responses/near_equal",)
+EQUAL_TRUTHS = ("responses/equal_truths",)
+COPIED = ("responses/prompt_copied",)
+REPEATED = ("responses/repetition",)
+FORMAT_ONLY = ("responses/format_only",)
+DEPENDENCE = ("responses/prompt_dependence",)
 
 _SCALE = {"actor/lr(1e-4)": 1e-4}
 VALIDATION = ("val", "test_score/")  # how their keys start

@@ -189,9 +189,17 @@ TABLE: dict[str, RuleLimits] = {
         weight_low=fixed(warn=0.5, lower=True),
         weight_high=fixed(warn=2),
     ),
+    "MIS-2": rule(
+        highest=excess(notice=2), floor=fixed(notice=0.3), mean=excess(notice=1.5), length=excess(notice=1.5)
+    ),
+    "RATIO-1": rule(drift=fixed(notice=0.003), clipped=fixed(notice=0.01)),
     "STALE-1": rule(versions=times(notice=4, warn=8, critical=16)),
     "EVICT-1": rule(
         unvaried=fixed(notice=0.75), stale=fixed(notice=0.2), failed=fixed(notice=0.05), surplus=fixed(notice=0.5)
+    ),
+    "GROUP-1": rule(share=fixed(notice=0.75)),
+    "TEXT-1": rule(
+        alike=fixed(notice=0.5), copied=fixed(notice=0.3), repeated=fixed(notice=0.5), format=fixed(notice=0.3)
     ),
     "WAIT-1": rule(trainer=fixed(notice=0.5), rollout=fixed(notice=0.5)),
     "TURN-1": rule(raised=AT_ONCE, release=1, steps=fixed(notice=5)),

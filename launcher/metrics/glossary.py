@@ -84,6 +84,22 @@ prompt_length | tok | length of a prompt
 *num_turns | turns | messages in a chat; 2 is one prompt and one response
 tool_call_counts | calls | tool calls in a chat
 
+# what the responses tell: ppo-tui's own figures, from the dump of the step
+responses/unvaried_groups | share | prompts whose responses all score the same: they teach nothing to GRPO and its kin
+responses/all_right_groups | share | prompts whose responses are all right
+responses/all_wrong_groups | share | prompts whose responses are all wrong
+responses/near_equal | share | responses that are nearly the same text, whatever the prompt: the largest set of them
+responses/equal_truths | share | prompts with the most frequent expected answer
+responses/repetition | share | runs of four words in a response that stood in it before
+responses/format_only | share | responses that mark the place of an answer and give none
+responses/prompt_copied | share | responses that mostly repeat their prompt
+responses/prompt_dependence |  | 1: responses to one prompt are alike, others differ; 0: they do not depend on it
+responses/length_right | chars | mean length of a right response
+responses/length_wrong | chars | mean length of a wrong response
+responses/never_solved | share | of the prompts seen more than once: never a right response
+responses/always_solved | share | of the prompts seen more than once: a right response each time
+responses/forgotten | share | of the prompts of this step seen before: solved the last time, not now
+
 # rollout engine
 rollout/spec_accept_rate | share | draft tokens of speculative decoding that the model accepted
 rollout/spec_accept_length | tok | tokens that one pass of speculative decoding yielded; 1 is no gain

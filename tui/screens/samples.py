@@ -12,7 +12,17 @@ from textual.widgets import Input
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.responses import Dump, Sample, dumps, read, stamp
 from launcher.text import clean
-from tui.content.samples import ORDERS, about, matching, ordered, sample_heading, sample_page, sample_row, score_row
+from tui.content.samples import (
+    ORDERS,
+    about,
+    figures_row,
+    matching,
+    ordered,
+    sample_heading,
+    sample_page,
+    sample_row,
+    score_row,
+)
 from tui.drawing.rows import Row
 from tui.keys import KEYS
 from tui.widgets.fields import open_field
@@ -171,4 +181,7 @@ class SamplesScreen(Screen[None]):
             row.append((f" · {self.order}", "live"))
         if self.word:
             row.append((f" · /{clean(self.word)}", "live"))
-        self.query_one("#samples-state", Lines).show([row, score_row(self.samples, self.size.width), sample_heading()])
+        rows = [row, score_row(self.samples, self.size.width)]
+        if self.kind == "rollout" and (told := figures_row(self.reader.series, self.dump.step)):
+            rows.append(told)
+        self.query_one("#samples-state", Lines).show([*rows, sample_heading()])

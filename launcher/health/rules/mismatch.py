@@ -1,15 +1,21 @@
-"""MIS-1 and STALE-1: whether the samples come from the policy that is trained."""
+"""MIS-1, MIS-2, RATIO-1 and STALE-1: whether the samples come from the policy that is trained."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from launcher.format import number
 from launcher.health import keys
-from launcher.health.clauses import Clause, Rung, ladder
+from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule
+from launcher.health.rules.base import Rule, Setup, warming
+from launcher.health.series import Baseline
 from launcher.health.state import Reading
+from launcher.record.levels import Level
+from launcher.verl_config import ACTOR, BATCH, CORRECTION, MINI
+
+_WARM_UP = 8  # steps
 
 
 class _Figure(NamedTuple):
@@ -67,6 +73,96 @@ class Mismatch(Rule):
             if clause.level == reading.raw
         ]
         return replace(reading, message=", ".join(said))
+
+
+class GrowingMismatch(Rule):
+    """The largest probability difference against its usual, and the mean one that grows together with the length.
+
+    Length and mismatch that surge together come before a collapse (arXiv 2602.01826). Not calibrated: NOTICE only.
+    """
+
+    id = "MIS-2"
+    name = "Growing mismatch"
+    family = "mismatch"
+    needs = (keys.PROBS_DIFF, keys.PROBS_DIFF_MAX)
+    also = (keys.LENGTH,)
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._mean, self._highest, self._length = Baseline(20), Baseline(20), Baseline(20)
+
+    def judge(self, frame: Frame) -> Reading | None:
+        mean, highest, length = (frame.get(key) for key in (keys.PROBS_DIFF, keys.PROBS_DIFF_MAX, keys.LENGTH))
+        if mean is None or highest is None or frame.get(keys.PROBS_VALID) == 0:
+            return None
+        usual = self._mean.median, self._highest.median, self._length.median
+        known, reading = len(self._mean), None
+        if known >= _WARM_UP:
+            message = f"probability difference {number(mean)} (usual {number(usual[0])}), highest {number(highest)}"
+            longer = length / usual[2] if length is not None and usual[2] > 0 else 1.0
+            if longer >= self.limits.raising["notice.length"]:
+                message += f", responses {number(longer)} times as long"
+            reading = self.compare(message, lambda limits: self._clauses(limits, mean, highest, longer, usual))
+        refused = reading is not None and reading.raw > Level.OK
+        for series, x in ((self._mean, mean), (self._highest, highest), (self._length, length)):
+            if x is not None:
+                series.add(x, refused=refused)
+        return reading or warming(_WARM_UP - known)
+
+    @staticmethod
+    def _clauses(
+        limits: Mapping[str, float], mean: float, highest: float, longer: float, usual: tuple[float, float, float]
+    ) -> Sequence[Clause]:
+        top = max(limits["notice.highest"] * usual[1], limits["notice.floor"])
+        together = mean if longer >= limits["notice.length"] else math.nan
+        grown = Rung(Level.NOTICE, ">", limits["notice.mean"] * usual[0])
+        return [
+            Clause(highest, [Rung(Level.NOTICE, ">", top)], metric=keys.PROBS_DIFF_MAX, span=SHARE),
+            Clause(together, [grown], "difference while responses grow", keys.PROBS_DIFF, SHARE),
+        ]
+
+
+class FirstUpdate(Rule):
+    """With one update per batch, policy and old policy are the same: their ratio is 1, no token is clipped.
+
+    If not, the two forward passes differ: dropout, another dtype or attention, an adapter that one of them lacks.
+    """
+
+    id = "RATIO-1"
+    name = "First update"
+    family = "mismatch"
+    needs = (keys.PPO_KL,)
+    also = (keys.CLIPPED,)
+
+    def not_applicable(self) -> str | None:
+        batch, mini, epochs = (self.config.number(key) for key in (BATCH, MINI, f"{ACTOR}.ppo_epochs"))
+        if batch is None or mini is None:
+            return f"{BATCH} or {MINI} is unknown"
+        if mini < batch or (epochs or 1) > 1:
+            return "several updates per batch"
+        if self.config.flag(f"{CORRECTION}.bypass_mode"):
+            return "the old policy is the rollout's (bypass_mode)"
+        return None
+
+    def judge(self, frame: Frame) -> Reading | None:
+        drift, clipped = frame.get(keys.PPO_KL), frame.get(keys.CLIPPED)
+        if drift is None:
+            return None
+        shown = f", {number(100 * clipped)} % of tokens clipped" if clipped is not None else ""
+        return self.compare(
+            f"drift {number(abs(drift))} within the only update{shown}",
+            lambda limits: [
+                Clause(abs(drift), ladder(limits, "drift", ">"), "size of ppo_kl", keys.PPO_KL, POSITIVE, fixed=True),
+                Clause(
+                    math.nan if clipped is None else clipped,
+                    ladder(limits, "clipped", ">"),
+                    "clipped share",
+                    keys.CLIPPED,
+                    SHARE,
+                    fixed=True,
+                ),
+            ],
+        )
 
 
 class StaleSamples(Rule):

@@ -8,6 +8,7 @@ from launcher.files import read_json
 from launcher.format import GIB
 from launcher.gpu import Sampler, host_memory
 from launcher.health.checklist import Checklist
+from launcher.metrics.records import StepRecord
 from launcher.preflight.models import folder_of
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
@@ -15,6 +16,7 @@ from launcher.record.layout import RunDir
 from launcher.record.machine import MachineSample
 from launcher.run.reading.monitor import Monitor, Sink
 from launcher.run.reading.recorded import LogClock, read_attempt
+from launcher.run.reading.response_figures import ToldByResponses
 from launcher.run.reading.source import LogFile, records
 from launcher.run.reading.steps import earlier_steps
 from launcher.verl_config import MODEL_PATH
@@ -70,10 +72,14 @@ def recorded_sizes(run: RunDir) -> dict[str, float]:
 
 
 class _Collector(Sink):
-    """A sink that keeps the changes of health rules."""
+    """A sink that keeps the changes of health rules, and the steps."""
 
     def __init__(self) -> None:
         self.changes: list[LevelChange] = []
+        self.records: dict[int, StepRecord] = {}
+
+    def steps(self, records: list[StepRecord]) -> None:
+        self.records |= {record.step: record for record in records}
 
     def health(self, changes: Iterable[LevelChange], t: float) -> None:
         self.changes.extend(changes)
@@ -85,31 +91,53 @@ def judged(source: RunDir | LogFile, config: Sequence[str]) -> tuple[Checklist, 
     `config` holds KEY=VALUE settings that beat the console's own dump of the configuration, and memory sizes
     that beat those of the run's machine.
     """
+    sink = _Collector()
+    checklist, _ = _judge(source, config, sink)
+    return checklist, sink.changes
+
+
+def steps_to_judge(
+    source: RunDir | LogFile, config: Sequence[str]
+) -> tuple[list[StepRecord], Callable[[], Checklist], Mapping[str, Any]]:
+    """The steps of a source, as the last attempt that has them, what makes a new checklist for them, and the veRL keys.
+
+    `config`: as for `judged`.
+    """
+    sink = _Collector()
+    _, (make, keys) = _judge(source, config, sink)
+    return [sink.records[step] for step in sorted(sink.records)], lambda: make(keys), keys
+
+
+def _judge(
+    source: RunDir | LogFile, config: Sequence[str], sink: Sink
+) -> tuple[Checklist, tuple[Callable[[Mapping[str, Any]], Checklist], Mapping[str, Any]]]:
+    """The checklist after the last step; what made it, and of which veRL keys."""
     pinned = dict(_setting(text) for text in config)
     sizes = {name: _size(name, pinned.pop(name)) for name in _MEMORY_SIZES if name in pinned}
-    sink = _Collector()
     if isinstance(source, LogFile):
         console, metrics = (None, source.path) if source.file_logger else (source.path, None)
         clock = LogClock(console, metrics)
-        monitor = Monitor(sink, checklist_maker(RunInfo(), sizes), {}, file_logger=False, pinned=pinned, clock=clock)
+        make = checklist_maker(RunInfo(), sizes)
+        monitor = Monitor(sink, make, {}, file_logger=False, pinned=pinned, clock=clock)
         read_attempt(monitor, console, metrics, clock)
-        return monitor.checklist, sink.changes
+        return monitor.checklist, (make, monitor.keys)
     info = source.read_info()
     recorded = {} if info.replay_of else recorded_sizes(source)  # the log tells of another machine's memory
     make = checklist_maker(info, recorded | sizes)
-    checklist = make(pinned)
+    checklist, keys = make(pinned), pinned
     for number in source.attempt_numbers():
         attempt = source.attempt(number)
         launch = attempt.read_launch()
         console, metrics = attempt.logs()
-        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned)
+        told = ToldByResponses(source, attempt)
+        monitor = Monitor(sink, make, launch.keys, file_logger=metrics is not None, pinned=pinned, tell=told.add)
         monitor.history(earlier_steps(source, number, launch.resume_step))
         if console or metrics:
             read_attempt(monitor, console, metrics, LogClock(console, metrics))
-        checklist = monitor.checklist
+        checklist, keys = monitor.checklist, monitor.keys
         if ended := attempt.read_exit():
             checklist.ended(ended.code)
-    return checklist, sink.changes
+    return checklist, (make, keys)
 
 
 def _setting(text: str) -> tuple[str, Any]:

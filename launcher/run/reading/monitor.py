@@ -89,7 +89,8 @@ class Monitor:
 
     `keys` are the veRL keys known so far; the console's own dump of the resolved configuration completes
     them, so the checklist is made anew when it comes (before the first step). `pinned` keys beat the dump.
-    `clock` dates the steps of a log that is not live.
+    `clock` dates the steps of a log that is not live; `tell` adds to a step what neither the console nor veRL's file
+    tells.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Monitor:
         file_logger: bool,
         pinned: Mapping[str, Any] | None = None,
         clock: Callable[[StepRecord], float] | None = None,
+        tell: Callable[[StepRecord], None] | None = None,
     ) -> None:
         self.phase = "config"
         self.phase_since: float | None = None
@@ -108,7 +110,7 @@ class Monitor:
         self.total: int | None = None
         self.rollout: Rollout | None = None
         self.last_output: float | None = None
-        self._clock = clock
+        self._clock, self._tell = clock, tell
         self.pinned = dict(pinned or {})
         self.keys = {**keys, **self.pinned}
         self.checklist = make_checklist(self.keys)
@@ -282,6 +284,9 @@ class Monitor:
         if self._clock is not None:
             for record in records:
                 record.t = self._clock(record)
+        if self._tell is not None:
+            for record in records:
+                self._tell(record)
         if records:
             self._history = []  # the checklist is not made anew any more
             self._sink.steps(records)

@@ -86,10 +86,15 @@ def responses_to(prompt: bytes, dump: Dump) -> list[Sample]:
     return [_sample(row) for _, row in _rows(lines)]
 
 
-def _lines(dump: Dump) -> tuple[list[bytes], bool]:
+def rows(dump: Dump, most: int) -> list[dict[str, Any]]:
+    """The samples in the first `most` bytes of a dump, as veRL wrote them. Raises OSError."""
+    return [row for _, row in _rows(_lines(dump, most)[0])]
+
+
+def _lines(dump: Dump, most: int = LARGEST) -> tuple[list[bytes], bool]:
     with dump.path.open("rb") as file:
-        data = file.read(LARGEST + 1)
-    cut = len(data) > LARGEST
+        data = file.read(most + 1)
+    cut = len(data) > most
     return data[: data.rfind(b"\n") + 1 if cut else None].splitlines(), cut
 
 

@@ -26,6 +26,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.response_figures import ToldByResponses
 from launcher.run.reading.scores import Scores
 from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
@@ -84,6 +85,7 @@ class Supervisor:
             keys,
             file_logger="file" in str(keys.get("trainer.logger", "")),
             clock=self.past.date if self.past else None,
+            tell=ToldByResponses(run, attempt, self._guard).add,
         )
         self.scores = Scores(run)
         behind = Behind(run, self.id, alerts.stop_behind)

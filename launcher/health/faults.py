@@ -1,4 +1,7 @@
-"""Faults for the evaluation of the health rules: changes of a healthy run's figures from a given step on."""
+"""Faults: changes of a healthy run's figures from a given step on, which the health rules should tell.
+
+They are for `ppo-tui selftest` and for the evaluation of the rules (`bench/health.py`).
+"""
 
 import math
 from collections.abc import Callable

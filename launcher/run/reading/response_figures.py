@@ -1,0 +1,58 @@
+"""What the responses of a step tell, added to its figures."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import cached_property
+
+from launcher.errors import UserError
+from launcher.metrics.records import StepRecord
+from launcher.metrics.responses import PREFIX, ResponseFigures
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.run.reading.responses import Dump, rows
+from launcher.run.reading.source import records
+
+Counting = Callable[[float], object]
+
+_MOST = 1 << 23  # bytes read of one dump
+_SHARE = 0.01  # of one core
+_AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a burst
+
+
+class ToldByResponses:
+    """Adds `responses/...` to the steps of an attempt, in their order, within 1 % of one core.
+
+    Figures that are in its steps.jsonl are taken from there. A step has none whose dump cannot be read, or that
+    comes when the time is spent; of a dump that is still being written, those of its whole lines.
+    """
+
+    def __init__(self, run: RunDir, attempt: AttemptDir, guard: Callable[[Counting], None] | None = None) -> None:
+        """`guard` runs the counting, as `Supervisor._guard`; without it no dump is read."""
+        self._run, self._attempt, self._guard = run, attempt, guard
+        self._figures = ResponseFigures()
+        self._since, self._spent = time.monotonic(), 0.0
+
+    def add(self, record: StepRecord) -> None:
+        """Adds the figures of one step."""
+        if (known := self._recorded.get(record.step)) is not None:
+            record.data |= known
+        elif self._guard is not None and self._spent <= _SHARE * (time.monotonic() - self._since) + _AHEAD:
+            before = time.thread_time()
+            self._guard(lambda _: self._count(record))
+            self._spent += time.thread_time() - before
+
+    def _count(self, record: StepRecord) -> None:
+        dump = Dump("rollout", record.step, self._run.rollouts / f"{record.step}.jsonl")
+        with contextlib.suppress(OSError):
+            if dump.path.is_file():
+                record.data |= self._figures.of(rows(dump, _MOST))
+
+    @cached_property
+    def _recorded(self) -> dict[int, dict[str, float]]:
+        """What is on disk: a supervisor that takes over reads the steps again, and need not count again."""
+        found: dict[int, dict[str, float]] = {}
+        with contextlib.suppress(UserError):  # a file that cannot be read
+            for line in records(self._attempt.steps):
+                if PREFIX.encode() in line and (record := StepRecord.from_line(line)) is not None:
+                    found[record.step] = {key: value for key, value in record.data.items() if key.startswith(PREFIX)}
+        return found
