@@ -220,7 +220,7 @@ def test_health_judges_it_as_version_0_1_did(
     loud = ("NOTICE", "WARN", "CRITICAL")
     high = [(change["rule"], change["step"], change["to"]) for change in changes if change["to"] in loud]
     assert high == flags
-    assert last["verdict"] == stored(find(name).state)["verdict"] and len(last["rules"]) == 34
+    assert last["verdict"] == stored(find(name).state)["verdict"] and len(last["rules"]) == 38
 
 
 @each_run
