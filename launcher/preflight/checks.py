@@ -5,7 +5,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import cluster, config, data, fitting, hardware, login, machine, memory, model, reward, software
+from launcher.preflight import (
+    cluster,
+    config,
+    data,
+    fitting,
+    hardware,
+    loading,
+    login,
+    machine,
+    memory,
+    model,
+    reward,
+    software,
+)
 from launcher.preflight.changes import tested
 from launcher.preflight.finding import Finding, in_order, of_config, of_software
 from launcher.preflight.subject import Subject, subject
@@ -29,6 +42,7 @@ SLOW: tuple[tuple[str, Check], ...] = (
     ("cluster", cluster.checks),
     ("login", login.checks),
     ("model", model.checks),
+    ("names", loading.checks),
     ("data files", data.checks),
     ("reward function", reward.checks),
 )

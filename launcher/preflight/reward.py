@@ -111,9 +111,11 @@ def try_out(
     timeout: float = TIMEOUT,
 ) -> Trial:
     """Calls the function as veRL does, with a right, a wrong and an empty response to each row."""
-    if Path(file).is_dir():
+    file = file.removeprefix("file://")
+    named = file.startswith("pkg://")
+    if not named and Path(file).is_dir():
         return _failed(f"{file} is a folder", "use the Python file with the function")
-    if not Path(file).is_file():
+    if not named and not Path(file).is_file():
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
         message = f"file not found: {file}{hint}: veRL would fail in the first step"
