@@ -59,6 +59,7 @@ class AttemptDir:
     exit = _In("exit.json")
     hydra = _In("hydra")
     ray = _In("ray.json")
+    stall = _In("stall.txt")
     save_now = _In("save-now")  # as launcher.verl_plugin.saving looks for it
 
     def __init__(self, path: Path) -> None:

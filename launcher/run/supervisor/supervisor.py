@@ -37,6 +37,7 @@ from launcher.run.supervisor.job import JobDriver
 from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
+from launcher.run.supervisor.stalled import StallReport
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
@@ -61,6 +62,7 @@ class Supervisor:
         self.keeper = Keeper(run, attempt, info)
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
+        self.stalled = StallReport(run, attempt, self.id, lambda text: self.told.append(text))
         self.faulty = False
         self.sampling: Sampling | None = None  # a job runs on other machines
         if self.launch.job is None:
@@ -265,6 +267,7 @@ class Supervisor:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
         if change.alarming and change.rule not in self.monitor.checklist.muted:
             self._guard(lambda _: self._protect(change))
+            self.stalled.rose(change.rule, self.driver.id if self.driver else None)
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:
