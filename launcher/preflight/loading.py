@@ -67,14 +67,16 @@ def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
     seen = set()
     for key, block in ((MODEL_PATH, MODEL), (CRITIC_PATH, f"{CRITIC}.model")):
         name = str(subject.get(key) or "")
-        if (block != MODEL and not subject.has_critic) or models.is_toy(name):
+        changed = subject.get(f"{block}.override_config") or {}
+        below = f"{block}.override_config."
+        changed = {**changed, **{each[len(below) :]: s.value for each, s in subject.settings.items() if below in each}}
+        override = {name: each for name, each in changed.items() if name != "attn_implementation"}
+        if (block != MODEL and not subject.has_critic) or (models.is_toy(name) and not override):
             continue
         folder, trust = models.folder_of(name, subject.env), bool(subject.get(f"{block}.trust_remote_code"))
         if folder is None or folder in seen:
             continue
         seen.add(folder)
-        changed = subject.get(f"{block}.override_config")
-        override = {name: each for name, each in changed.items() if name != "attn_implementation"} if changed else {}
         yield key, {"model": str(folder), "trust": trust, "override": override.get("model_config", override)}
         tokens = models.folder_of(str(subject.get(f"{block}.tokenizer_path") or name), subject.env)
         if tokens is not None:

@@ -66,7 +66,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     for file in data.files(subject, data.FILES["train"])[:1]:
         if Path(file).is_file():
             rows = data.look(subject, file, measured=True).get("examples", [])
-    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), subject.get(KWARGS, {}) or {}
+    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), dict(subject.get(KWARGS, {}) or {})
+    below = f"{KWARGS}."
+    kwargs |= {key[len(below) :]: subject.get(key) for key in subject.settings if key.startswith(below)}
     env = subject.loaded.preset.env
     trial = try_out(subject.python, str(path), name, rows or MADE_UP, kwargs=kwargs, env=env)
     yield from trial.findings
