@@ -70,7 +70,6 @@ def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):
         settings = [f"reward.path={tmp_path / 'score.py'}", f"{key}.{name}=0.5"]
         what = subject(load("toy-cpu", settings), on=machine("1x24"))
         assert any("wieght" in each.message for each in reward.checks(what)) == wrong
-    assert any("wieght" in each.message for each in reward.checks(what)) == wrong
     assert (
         "argument" in reward.try_out(sys.executable, "pkg://shutil", "which", reward.MADE_UP).findings[0].message
     )  # a module by its name
