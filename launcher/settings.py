@@ -21,6 +21,10 @@ and the machines that `ppo-tui hosts` asks over ssh, each with its ppo-tui where
     hosts:
       me@gpu-box:
       gpu-box-2: /opt/ppo-tui/.venv/bin/ppo-tui
+
+and the dashboards of Ray clusters whose jobs are listed beside them:
+
+    clusters: [head:8265]
 """
 
 import os
@@ -40,7 +44,7 @@ CONSOLE_SIZE = 1 << 30  # bytes, where config.yaml names no other
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "console_size", "keys", "keep", "hosts")
+_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "console_size", "keys", "keep", "hosts", "clusters")
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -145,6 +149,14 @@ def read_hosts() -> dict[str, str | None]:
     if not isinstance(value, Mapping) and value is not None:
         raise UserError(f"{place}: not a mapping of hosts to the ppo-tui there")
     return {str(host): None if command is None else str(command) for host, command in (value or {}).items()}
+
+
+def read_clusters() -> list[str]:
+    """The addresses of Ray dashboards in config.yaml. Raises UserError."""
+    value, place = _file(settings_file()).get("clusters", (None, ""))
+    if not isinstance(value, list) and value is not None:
+        raise UserError(f"{place}: not a list of Ray dashboards, such as [head:8265]")
+    return [str(each) for each in value or ()]
 
 
 def keep_theme(name: str) -> None:

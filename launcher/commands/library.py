@@ -141,14 +141,17 @@ def export(
         bool, typer.Option("--slurm", help="Write an sbatch script that starts Ray on its nodes.")
     ] = False,
     ray_job: Annotated[bool, typer.Option("--ray-job", help="Write the 'ray job submit' command.")] = False,
+    sky: Annotated[bool, typer.Option("--sky", help="Write a SkyPilot task, for 'sky launch'.")] = False,
 ) -> None:
     """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
     from launcher.preset import schedulers, shell
 
-    if slurm and ray_job:
-        raise UserError("--slurm and --ray-job exclude each other")
-    write = schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
-    text = write(preset, verl, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
+    if slurm + ray_job + sky > 1:
+        raise UserError("--slurm, --ray-job and --sky exclude each other")
+    write = schedulers.sky if sky else schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
+    # nothing of this machine's folders is on those of a cloud
+    below = (Path("/tmp") if sky else Path.cwd()) / "outputs" / Path(preset).name.removesuffix(".yaml")
+    text = write(preset, verl, below)
     if to is None:
         put(text.rstrip("\n"))
         return

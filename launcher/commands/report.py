@@ -1,6 +1,7 @@
 """Commands that tell about runs and logs."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -70,11 +71,13 @@ def runs(json: Json = False) -> None:
 
 
 def hosts(json: Json = False) -> None:
-    """List the runs of the machines in config.yaml (hosts:), which are asked through ssh."""
+    """List the runs of the machines in config.yaml (hosts:), asked through ssh, and jobs of its Ray clusters."""
     from launcher.hosts import runs_elsewhere
+    from launcher.run.actions.attach_job import jobs_of
+    from launcher.settings import read_clusters
 
     rows = [("HOST", "RUN", "STATE", "VERDICT", "STEP")]
-    for host in runs_elsewhere():
+    for host in chain(runs_elsewhere(), map(jobs_of, read_clusters())):
         if json:
             put_json({"host": host.host, "away": host.away, "runs": list(host.runs)})
         elif host.away is not None:
@@ -87,7 +90,7 @@ def hosts(json: Json = False) -> None:
             word, verdict = (str(run.get(name) or "–") for name in ("state", "verdict"))
             rows.append((host.host, str(run.get("run")), word, verdict, "–" if step is None else str(step)))
     if not json and len(rows) == 1:
-        say("no hosts: name them under 'hosts:' in config.yaml")
+        say("no hosts: name them under 'hosts:' or 'clusters:' in config.yaml")
     elif not json:
         put_table(rows)
 

@@ -9,7 +9,7 @@ import typer
 from launcher.commands.launch import Force, Run, refusals
 from launcher.commands.output import Json, put, put_json, put_table, say
 from launcher.errors import UserError
-from launcher.format import duration, number
+from launcher.format import number
 from launcher.record.layout import find
 
 if TYPE_CHECKING:
@@ -51,15 +51,10 @@ def try_(
 
     parent = find(run)
     planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
-    onset, place = planned.onset, f"step {planned.step}" if planned.step else "the start"
-    say(f"{onset.rule} rose at step {onset.rose}; trials from {place} to step {planned.until}:")
+    say(f"{planned.name}:")
     for arm in planned.arms:
         say(f"  {' '.join(arm) or 'untouched twin'}")
-    cost = "unknown" if planned.wall is None else f"about {duration(planned.wall)}"
-    how = f"{planned.side} at a time" if planned.side > 1 else "one after another"
-    gpu_minutes = planned.gpu_minutes
-    used = f", {gpu_minutes:.0f} GPU minutes" if gpu_minutes else "" if planned.gpus else ", no GPU"
-    say(f"cost: {cost}, {how}{used}")
+    say(f"cost: {planned.cost}")
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"trials of run {parent.id} without a terminal require --yes")

@@ -6,7 +6,7 @@ events.jsonl        phase changes, health rises and releases, user actions, exit
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
-attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json; ray_token while it runs
 checkpoints/ samples/
 protected/          the checkpoint before a flag, which veRL's retention must not remove
 best/               checkpoints of the best validations, which it must not remove either
@@ -60,6 +60,7 @@ class AttemptDir:
     hydra = _In("hydra")
     ray = _In("ray.json")
     stall = _In("stall.txt")
+    ray_token = _In("ray_token")
     save_now = _In("save-now")  # as launcher.verl_plugin.saving looks for it
 
     def __init__(self, path: Path) -> None:
@@ -96,6 +97,7 @@ class RunDir:
     rollouts = _In("samples/rollout")
     validations = _In("samples/validation")
     supervisor_log = _In("supervisor.log")
+    trials_log = _In("trials.log")
 
     def __init__(self, path: Path, id: str | None = None) -> None:
         """`id` is the name of the folder; a supervisor, which stands in it, calls its path `.`."""

@@ -50,6 +50,7 @@ FAILURES = [
     ("real-legacy-raise", "reward-raises", 1143, "integer modulo by zero"),
     ("real-no-template", "chat-template", 1221, "tokenizer.chat_template is not set"),
     ("real-save-proc", "checkpoint-not-writable", 1085, "/proc/ppo"),
+    ("real-ray-token", "ray-unauthenticated", 2, "InvalidAuthToken"),
     ("real-source", "unknown-data-source", 1087, "data_source=np.str_('my/sums')"),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.run.reading.stall import stall_report
+from launcher.run.supervisor.driver import Driver
 from launcher.run.supervisor.stalled import StallReport
 
 SECRET = "abcdef0123456789abcdef0123456789abcdef01"
@@ -31,9 +32,10 @@ def test_a_stall_is_written_down_once_with_the_last_lines_and_the_processes(tmp_
         done.set()
 
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as hung:
+        driver = Driver(ProcessId.of(hung.pid) or ProcessId(hung.pid), "run")
         reports = StallReport(run, attempt, "run", note)
-        reports.rose("KL-1", ProcessId.of(hung.pid))
-        reports.rose("STALL-1", ProcessId.of(hung.pid))
+        reports.rose("KL-1", driver)
+        reports.rose("STALL-1", driver)
         assert done.wait(300)
         hung.kill()
     found = stall_report(run)

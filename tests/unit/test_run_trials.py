@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import wait_for
+from waiting import wait_for, wait_until
 
 from launcher.errors import UserError
 from launcher.health.fixes import FIXES
@@ -22,16 +22,16 @@ from launcher.record import queue
 from launcher.record.check import Suggestion
 from launcher.record.events import read_events
 from launcher.record.info import Origin, RunInfo
-from launcher.record.layout import RunDir, appearing
+from launcher.record.layout import RunDir, appearing, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.run.actions import queue as going
 from launcher.run.actions.fork import fork_step
 from launcher.run.actions.relaunch import origin
-from launcher.run.actions.trials import Plan, carry_out, enqueue, plan
+from launcher.run.actions.trials import Plan, carry_out, enqueue, plan, start_apart
 from launcher.run.reading import trials
 from launcher.run.reading.checkpoints import checkpoint_steps
-from launcher.run.reading.onset import first_onset
+from launcher.run.reading.onset import Onset, first_onset
 from launcher.run.reading.source import LogFile
 from launcher.run.reading.steps import earlier_steps, steps
 from launcher.run.reading.trials import Facts, judge, trials_of, worse_reward
@@ -260,3 +260,12 @@ def test_a_step_of_a_damaged_parent_ends_nothing() -> None:
         attempt.steps.write_bytes(StepRecord(1, 0.0, None, {"a": 1.0}).to_line())
     assert [record.step for record in earlier_steps(run, 1, 3)] == []
     assert [record.step for record in earlier_steps(run, 2, 3)] == [1]
+
+
+@pytest.mark.slow
+def test_trials_apart_from_the_screen_tell_what_they_do_in_a_file() -> None:
+    run = create("quiet")
+    RunInfo(run.id, "quiet", time.time(), preset=load("toy-cpu").snapshot(), on_cpu=True).write(run.run_yaml)
+    RunState("finished", attempt=1).write(run.state)
+    start_apart(Plan(run, Onset("KL-1", 8, 6, Level.CRITICAL), 4, 20, ((),), None, 0, 1))
+    wait_until(lambda: "KL-1 never rose" in run.trials_log.read_text())

@@ -3,12 +3,15 @@
 import math
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from launcher import settings
 from launcher.errors import UserError
+from launcher.format import duration
 from launcher.gpu import visible
 from launcher.health.values import tried_values
 from launcher.metrics.timing import seconds_of
@@ -56,6 +59,20 @@ class Plan:
         return None if self.seconds is None else self.seconds * math.ceil(len(self.arms) / self.side)
 
     @property
+    def name(self) -> str:
+        """The flag and where its trials begin and end."""
+        place = f"step {self.step}" if self.step else "the start"
+        return f"{self.onset.rule} rose at step {self.onset.rose}; trials from {place} to step {self.until}"
+
+    @property
+    def cost(self) -> str:
+        """What the trials take, as words."""
+        time_ = "unknown" if self.wall is None else f"about {duration(self.wall)}"
+        how = f"{self.side} at a time" if self.side > 1 else "one after another"
+        used = f", {self.gpu_minutes:.0f} GPU minutes" if self.gpu_minutes else "" if self.gpus else ", no GPU"
+        return f"{time_}, {how}{used}"
+
+    @property
     def gpu_minutes(self) -> float | None:
         """What it costs."""
         return None if self.seconds is None else self.seconds * len(self.arms) * self.gpus / 60
@@ -97,6 +114,22 @@ def plan(
     side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
     arms = ((), *map(tuple, changes))
     return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1))
+
+
+def start_apart(planned: Plan) -> None:
+    """Carries the trials out in a process of its own, `ppo-tui try`, which tells its progress in trials.log of the run.
+
+    Raises OSError.
+    """
+    words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
+    with planned.run.trials_log.open("wb") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "launcher.cli", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
 
 def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:

@@ -29,6 +29,13 @@ class Scores:
         self._validated: float | None = None
         self._tail = StepTail(run)
 
+    @classmethod
+    def elsewhere(cls, run: RunDir, best: float | None) -> "Scores":
+        """Of a run of another machine, which tells its best score alone."""
+        found = cls(run)
+        found._validated = best
+        return found
+
     def poll(self) -> bool:
         """Reads what is new; whether a score was."""
         found = False
@@ -44,9 +51,8 @@ class Scores:
                 self._validated = float(validated[1])
         return found
 
-    def told(self, state: RunState) -> RunState:
-        """`state` with the best and the last score, as far as steps are on disk."""
-        self.poll()
+    def put_into(self, state: RunState) -> RunState:
+        """`state` with the best and the last score, as far as steps were read."""
         return dataclasses.replace(state, best_score=self.best, last_score=self.series.last)
 
     @property
@@ -59,10 +65,17 @@ class Scores:
         return span.high if span else None
 
 
+def scored(run: RunDir, state: RunState) -> RunState:
+    """`state` with the best and the last score of the steps on disk."""
+    scores = Scores(run)
+    scores.poll()
+    return scores.put_into(state)
+
+
 def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | None]:
     """The best and the last score: as state.json has them, or read from the steps of a run of an earlier ppo-tui."""
     if state.best_score is None or state.last_score is None:
-        state = Scores(run).told(state)
+        state = scored(run, state)
     return state.best_score, state.last_score
 
 

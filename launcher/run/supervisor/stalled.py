@@ -22,6 +22,8 @@ from launcher.files import write_atomic
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId, run_members
 from launcher.record.ray_session import RaySession
+from launcher.run.supervisor.driver import Driver
+from launcher.run.supervisor.job import JobDriver
 from launcher.secrets import redact
 from launcher.text import clean
 
@@ -41,10 +43,10 @@ class StallReport:
         """`note` is told where the report is, from that thread."""
         self._run, self._attempt, self._id, self._note = run, attempt, id, note
 
-    def rose(self, rule: str, driver: ProcessId | None) -> None:
+    def rose(self, rule: str, driver: Driver | JobDriver | None) -> None:
         """A flag rose; returns at once."""
         if rule == RULE and not self._attempt.stall.exists():
-            threading.Thread(target=self._write, args=(driver,), name="stalled", daemon=True).start()
+            threading.Thread(target=self._write, args=(driver and driver.id,), name="stalled", daemon=True).start()
 
     def _write(self, driver: ProcessId | None) -> None:
         with contextlib.suppress(OSError):

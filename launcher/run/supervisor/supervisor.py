@@ -34,7 +34,9 @@ from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.behind import Behind
 from launcher.run.supervisor.disk import ConsoleLimit, MachineLog, OwnFolder, Reserve
 from launcher.run.supervisor.job import JobDriver
+from launcher.run.supervisor.nodes import NodeSampling
 from launcher.run.supervisor.protection import Keeper
+from launcher.run.supervisor.ray_token import ray_authentication
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
 from launcher.run.supervisor.stalled import StallReport
@@ -62,17 +64,19 @@ class Supervisor:
         self.keeper = Keeper(run, attempt, info)
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
-        self.stalled = StallReport(run, attempt, self.id, lambda text: self.told.append(text))
         self.faulty = False
-        self.sampling: Sampling | None = None  # a job runs on other machines
-        if self.launch.job is None:
-            devices = visible({**os.environ, **self.launch.env})
-            self.sampling = Sampling(MachineLog(run.machine), attempt.ray, devices, self._guard)
+        samples, job = MachineLog(run.machine), self.launch.job
+        devices = visible({**os.environ, **self.launch.env})
+        self.sampling: Sampling | NodeSampling
+        if job is None:
+            self.sampling = Sampling(samples, attempt.ray, devices, self._guard)
+        else:  # on other machines
+            self.sampling = NodeSampling(samples, job.address)
         self._gone = OwnFolder().gone
         self.reserve = Reserve(run.path / ".room", self._gone)
         keys = self.launch.keys
         # a replayed log tells of another machine's memory
-        sizes = {} if info.replay_of or self.sampling is None else self.sampling.sizes()
+        sizes = {} if info.replay_of else self.sampling.sizes()
         self.past = CatchingUp(run, attempt, self.events, self._alert) if before else None
         self.sink = self.past or DiskSink(attempt, self.events, self._alert, patient=True)
         self.monitor = Monitor(
@@ -126,7 +130,8 @@ class Supervisor:
         self._enter("starting")
         if self.launch.job is not None:
             return self._follow_job()
-        env = {**os.environ, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
+        tokens = ray_authentication(self.attempt.ray_token, self.launch.keys)
+        env = {**os.environ, **tokens, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
         for name in self.launch.unset:
             env.pop(name, None)
         try:
@@ -175,7 +180,7 @@ class Supervisor:
 
     def _follow(self, found: driver.Driver | JobDriver) -> None:
         self.driver = found
-        if self.sampling is not None and found.id is not None:
+        if isinstance(self.sampling, Sampling) and found.id is not None:
             self.sampling.watch(found.id, self.id)
         self._write()
 
@@ -260,6 +265,7 @@ class Supervisor:
                 break
         if self.past and self._catching_up and not self.behind:
             self.past.until = clock.now()
+        self.scores.poll()
         if not self._catching_up:
             self.console_limit.apply()
 
@@ -267,7 +273,7 @@ class Supervisor:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
         if change.alarming and change.rule not in self.monitor.checklist.muted:
             self._guard(lambda _: self._protect(change))
-            self.stalled.rose(change.rule, self.driver.id if self.driver else None)
+            StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:
@@ -279,8 +285,6 @@ class Supervisor:
             self.alert_command.send({"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event})
 
     def _judge_machine(self, now: float) -> None:
-        if self.sampling is None:
-            return
         if self.sampling.hangs and not self.hung:
             self.hung = True
             self.events.add(Note("no samples of the machine for a minute: NVML or the disk does not answer"), now)
@@ -304,14 +308,16 @@ class Supervisor:
             self._write()
             self._guard(self._read)
         self._guard(self.monitor.close)
-        if self.sampling is not None:
-            self.sampling.close()
+        self._guard(lambda _: self.scores.poll())
+        self.sampling.close()
         while self.told:
             self.events.add(Note(self.told.popleft()))
         trouble = self.driver.trouble
         self._end(*status, Outcome("failed", None, trouble) if trouble else None)
 
     def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
+        with contextlib.suppress(OSError):
+            self.attempt.ray_token.unlink()
         record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
         self.exit = record
         self.reserve.retry(lambda: self._record(record))
@@ -388,7 +394,7 @@ class Supervisor:
             error=outcome.error,
             cause=outcome.cause,
         )
-        self.state_file.write(self.scores.told(self.monitor.state(state, clock.now())))
+        self.state_file.write(self.scores.put_into(self.monitor.state(state, clock.now())))
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())
