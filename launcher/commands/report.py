@@ -273,11 +273,13 @@ def selftest(
 def diagnose(source: Source, json: Json = False) -> None:
     """Show why a run ended and how to fix it."""
     from launcher.run.reading.diagnosis import diagnosis
+    from launcher.run.reading.stall import stall_report
 
     found = _resolve(source)
     result = diagnosis(found)
+    stalled = stall_report(found) if isinstance(found, RunDir) else None
     if json:
-        put_json(result.to_json())
+        put_json({**result.to_json(), "stall_report": str(stalled[0]) if stalled else None})
         return
     put(f"{result.cause}: {result.title}")
     put(f"  {result.meaning}")
@@ -287,3 +289,7 @@ def diagnose(source: Source, json: Json = False) -> None:
         put(f"  fix: {fix}")
     if isinstance(found, RunDir) and (last := found.last_attempt()):
         put(f"  log: {last.console}")
+    if stalled:
+        put(f"  when it stalled: {stalled[0]}")
+        for line in stalled[1]:
+            put(f"    {line}")

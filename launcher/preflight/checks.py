@@ -1,17 +1,32 @@
 """The checks, and what runs them. A check is a plain function: what is checked in, findings out."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from launcher.errors import UserError
-from launcher.preflight import cluster, config, data, fitting, hardware, login, machine, memory, model, reward, software
+from launcher.preflight import (
+    cluster,
+    config,
+    data,
+    fitting,
+    hardware,
+    loading,
+    login,
+    machine,
+    memory,
+    model,
+    reward,
+    software,
+)
 from launcher.preflight.changes import tested
 from launcher.preflight.finding import Finding, in_order, of_config, of_software
 from launcher.preflight.subject import Subject, subject
 from launcher.preflight.suggestion import suggested_value
 from launcher.preset import hydra
 from launcher.preset.draft import Draft
+from launcher.preset.fields import Spec
 from launcher.preset.files import LoadedPreset, WrongValue, find, load
 from launcher.preset.layers import ROOTS
 from launcher.preset.schema import FIELDS
@@ -29,6 +44,7 @@ SLOW: tuple[tuple[str, Check], ...] = (
     ("cluster", cluster.checks),
     ("login", login.checks),
     ("model", model.checks),
+    ("names", loading.checks),
     ("data files", data.checks),
     ("reward function", reward.checks),
 )
@@ -95,17 +111,23 @@ def report(
         loaded = load(preset, settings)
     except UserError as wrong:
         broken = _wrong_without(preset)
-        return Report([refused(broken or wrong, None if broken else _wrong_setting(preset, settings))], {})
+        if broken:
+            return Report([refused(broken)], {})
+        key = _wrong_setting(preset, settings)
+        return Report([refused(wrong, key, lambda spec, value: _works(preset, settings, spec, value))], {})
     return check(loaded, assume=assume, progress=progress)
 
 
-def refused(wrong: UserError, key: str | None = None) -> Finding:
-    """A preset, or the setting of a key, that could not be read or launched at all."""
-    fix = "remove it, or set it to an allowed value"
+def refused(
+    wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
+) -> Finding:
+    """A preset, or the setting of a key, that could not be read or launched at all; only what `works` is offered."""
+    reserved = "is set by ppo-tui" in str(wrong)
+    fix = "remove it" if reserved else "remove it, or set it to an allowed value"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
-        value = suggested_value(spec, wrong.value)
+        value = suggested_value(spec, wrong.value, functools.partial(works, spec))
         if value is not None:
             fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
     return of_config.error("PRESET", str(wrong), fix, (key,) if key else ())
@@ -143,6 +165,18 @@ def _wrong_without(preset: str) -> UserError | None:
     except UserError as wrong:
         return wrong
     return None
+
+
+def _works(preset: str, settings: Sequence[str], spec: Spec, value: Any) -> bool:
+    """Whether a field may have a value in this preset: no rule has anything against it."""
+    names = (spec.name, spec.key)
+    others = [text for text in settings if hydra.split(text)[1] not in names]
+    try:
+        what = subject(load(preset, [*others, f"{spec.name}={hydra.quote(value)}"]))
+        before = {(each.id, each.keys) for each in quick(subject(load(preset, others)))}
+    except UserError:
+        return False
+    return all(each.level == "info" or (each.id, each.keys) in before for each in quick(what))
 
 
 def _wrong_setting(preset: str, settings: Sequence[str]) -> str:

@@ -36,7 +36,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
             found = look(subject, file, measured=split == "train" or drops)
             yield from _content(subject, key, file, found)
             if found.get("rows"):
-                rows[split].append(found)
+                rows[split].append({**found, "file": file})
+        yield from row_rules.alike(key, rows[split])
     yield from row_rules.sources(subject, rows["train"], rows["val"])
     if rows["train"]:
         yield from row_rules.agents(subject, rows["train"])
@@ -67,6 +68,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
         tokenizer = None  # what is missing there is reported with the model
     request = {
+        "with": "types",
         "file": file,
         "prompt_key": subject.get("data.prompt_key", "prompt"),
         "tokenizer": str(tokenizer) if tokenizer else None,

@@ -1,7 +1,7 @@
 """Looks into data files; a script for the interpreter that has pyarrow and transformers.
 
 Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust"} on stdin. Answers
-{"rows", "columns", "sources", "measured", "unshaped", "untrue", "null", "unlike", "examples", "lengths"}, or
+{"rows", "columns", "types", "sources", "measured", "unshaped", "untrue", "null", "unlike", "examples", "lengths"}, or
 {"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE rows one in so many is looked
 at: `untrue` rows have no ground truth, `null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's
 scorer never finds in an answer. `lengths` is {tokens: rows}.
@@ -51,12 +51,14 @@ def one_line(error: Exception) -> str:
 def look(request: dict[str, Any]) -> dict[str, Any]:
     path, key = request["file"], request["prompt_key"]
     count, columns, rows, sources = table(path, key)
+    types = leaves(path) if path.endswith(".parquet") else {}
     step = max(1, len(rows) // SAMPLE)
     sample = rows[::step]
     shaped = [row[key] for row in sample if is_chat(row.get(key))]
     answer = {
         "rows": count,
         "columns": columns,
+        "types": types,
         "sources": sources,
         "measured": len(sample),
         "unshaped": len(sample) - len(shaped),
@@ -99,6 +101,24 @@ def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]
         if len(rows) >= WHOLE:
             break
     return file.metadata.num_rows, columns, rows, sources
+
+
+def leaves(path: str) -> dict[str, str]:
+    """The types of a parquet file's columns, of structures those of their fields: `reward_model.ground_truth`."""
+    import pyarrow.parquet as parquet
+
+    found: dict[str, str] = {}
+
+    def walk(name: str, kind: Any) -> None:
+        if hasattr(kind, "num_fields") and str(kind).startswith("struct<"):
+            for index in range(kind.num_fields):
+                walk(f"{name}.{kind.field(index).name}", kind.field(index).type)
+        elif str(kind) != "null":
+            found[name] = str(kind)
+
+    for field in parquet.read_schema(path):
+        walk(field.name, field.type)
+    return found
 
 
 def json_rows(text: str) -> list[dict[str, Any]]:

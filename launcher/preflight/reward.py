@@ -66,7 +66,9 @@ def checks(subject: Subject) -> Iterable[Finding]:
     for file in data.files(subject, data.FILES["train"])[:1]:
         if Path(file).is_file():
             rows = data.look(subject, file, measured=True).get("examples", [])
-    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), subject.get(KWARGS, {}) or {}
+    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), dict(subject.get(KWARGS, {}) or {})
+    below = f"{KWARGS}."
+    kwargs |= {key[len(below) :]: subject.get(key) for key in subject.settings if key.startswith(below)}
     env = subject.loaded.preset.env
     trial = try_out(subject.python, str(path), name, rows or MADE_UP, kwargs=kwargs, env=env)
     yield from trial.findings
@@ -111,9 +113,11 @@ def try_out(
     timeout: float = TIMEOUT,
 ) -> Trial:
     """Calls the function as veRL does, with a right, a wrong and an empty response to each row."""
-    if Path(file).is_dir():
+    file = file.removeprefix("file://")
+    named = file.startswith("pkg://")
+    if not named and Path(file).is_dir():
         return _failed(f"{file} is a folder", "use the Python file with the function")
-    if not Path(file).is_file():
+    if not named and not Path(file).is_file():
         folder = Path(file).parent
         hint = did_you_mean(Path(file).name, [each.name for each in folder.glob("*.py")])
         message = f"file not found: {file}{hint}: veRL would fail in the first step"

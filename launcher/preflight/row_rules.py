@@ -83,6 +83,21 @@ def sources(subject: Subject, train: Found, val: Found) -> Iterator[Finding]:
     yield finding("P31", message, fix, (REWARD,))
 
 
+def alike(key: str, found: Found) -> Iterator[Finding]:
+    """DATA-4: the files of a list have columns of the same types; datasets joins them otherwise not at all."""
+    first: dict[str, tuple[str, str]] = {}
+    for each in found:
+        for name, kind in each.get("types", {}).items():
+            known, file = first.setdefault(name, (kind, each["file"]))
+            if known != kind:
+                message = (
+                    f"{each['file']} has {clean(name)} as {clean(kind)}, and {file} as {clean(known)}: veRL cannot "
+                    "join them"
+                )
+                yield of_data.error("DATA-4", message, "write both with the same type", (key,))
+                return
+
+
 def agents(subject: Subject, train: Found) -> Iterator[Finding]:
     """AGENT-5: tools are only called where a column of the data, or the default, names the agent loop for it."""
     given = [key for key in (*TOOLS, ENABLED) if subject.get(key)]

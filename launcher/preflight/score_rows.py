@@ -76,7 +76,12 @@ async def scored(function: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(path: str) -> ModuleType:
-    """As veRL does: by its path, so relative imports do not work."""
+    """As veRL does: by its path, so relative imports do not work, or a module by its name (`pkg://`).
+
+    veRL: `verl/utils/import_utils.py: load_module`.
+    """
+    if path.startswith("pkg://"):
+        return importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
     spec = importlib.util.spec_from_file_location("custom_module", path)
     if spec is None or spec.loader is None:
         raise ImportError("not a Python file")

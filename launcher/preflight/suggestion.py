@@ -1,7 +1,7 @@
 """The value to suggest in the place of one that is refused."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, get_origin
 
 from launcher.preset import yaml_text
@@ -14,9 +14,12 @@ _SWITCHES = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n":
 _LIMIT = re.compile(r"\b(?:at least|at most) (-?[\d.e-]+)")
 
 
-def suggested_value(spec: Spec, value: Any) -> Any:
-    """`1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit; None when nothing is near."""
-    return next((each for each in _candidates(spec, value) if _allowed(spec, each)), None)
+def suggested_value(spec: Spec, value: Any, works: Callable[[Any], bool] = lambda _: True) -> Any:
+    """The nearest value that is allowed and `works`; None when there is none.
+
+    `1e-6` for the text '1e-6', 64 for 64.0, 0.9 for 90 where 1 is the limit.
+    """
+    return next((each for each in _candidates(spec, value) if _allowed(spec, each) and works(each)), None)
 
 
 def _candidates(spec: Spec, value: Any) -> Iterator[Any]:

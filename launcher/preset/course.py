@@ -39,10 +39,10 @@ class Trainer(Group, title="Trainer"):
     critic_warmup: int | None = verl("Initial steps that train only the critic.", unit="steps", ge=0)
     balance_batch: bool | None = verl("Balance tokens across GPUs.")
     max_actor_ckpt_to_keep: int | None = verl(
-        "Actor checkpoints to keep; null: all (12 bytes per parameter each).", default=3, unit="checkpoints", ge=1
+        "Actor checkpoints to keep; null or 0: all (12 bytes per parameter each).", default=3, unit="checkpoints", ge=0
     )
     max_critic_ckpt_to_keep: int | None = verl(
-        "Critic checkpoints to keep; null: all.", default=3, unit="checkpoints", ge=1
+        "Critic checkpoints to keep; null or 0: all.", default=3, unit="checkpoints", ge=0
     )
     keep_best: int | None = verl(
         "Also keep the checkpoints of this many best validations; null: none.", key="", unit="checkpoints", ge=1

@@ -146,6 +146,12 @@ def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
     return look_up(name, resolve(_literal(otherwise), key, look_up))
 
 
+def referred(value: str) -> str | None:
+    """The key that a text refers to as a whole and without an alternative: `${data.train_batch_size}`."""
+    match = _REFERENCE.fullmatch(value)
+    return match[1] if match and match[2] is None and "oc.select" not in value else None
+
+
 def number(version: str) -> tuple[int, ...]:
     """`0.10.dev1` as (0, 10, 1): good enough to compare releases."""
     found = [int(part) for part in re.findall(r"\d+", version)[:3]]

@@ -243,9 +243,16 @@ class EffectiveConfig(VerlConfig):
             return versions.at(key, self.version)
         return None
 
+    def _refer(self, name: str, default: Any) -> Any:
+        """As `_look_up`, for what a setting refers to; the text of one that refers to itself in a circle."""
+        try:
+            return self._look_up(name, default)
+        except RecursionError:
+            return default
+
     def _look_up(self, name: str, default: Any) -> Any:
         if name in self.settings:
-            return self.settings[name].value
+            return defaults.resolve(self.settings[name].value, name, self._refer)
         parent, _, last = name.rpartition(".")
         if parent in self.settings and isinstance(block := self.settings[parent].value, Mapping):
             return block.get(last, default)  # a whole block was given

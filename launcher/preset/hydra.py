@@ -40,6 +40,11 @@ def is_group(key: str) -> bool:
     return key == "model_engine" or "@" in key or "/" in key
 
 
+def refers(value: str) -> bool:
+    """Whether a text has an interpolation, which OmegaConf replaces: `${data.train_batch_size}`."""
+    return "${" in value
+
+
 def split(text: str) -> tuple[str, str, str]:
     """`++a.b=1` as ("++", "a.b", "1"). Raises UserError for anything that is not KEY=VALUE."""
     key, equals, value = text.partition("=")

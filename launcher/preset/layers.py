@@ -136,10 +136,12 @@ def from_override(text: str, folder: Path) -> Layer:
 
 def over(top: Layer, base: Layer) -> Layer:
     """`top` laid over `base`. A value replaces a mapping that stood in its place, and a mapping a value."""
+    covered = {("overrides", FIELDS[".".join(path)].key) for path in top if ".".join(path) in FIELDS}
     kept = {
         path: entry
         for path, entry in base.items()
         if path not in top
+        and path not in covered
         and not any(path[: len(new)] == new or new[: len(path)] == path for new in top if new[0] in FREE)
     }
     return {**kept, **top}
@@ -162,7 +164,12 @@ def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -
         raise UserError(f"{source}: unknown field {name!r}{_hint(name)}")
     if isinstance(value, str) and str not in spec.types and any(get_origin(kind) is list for kind in spec.types):
         value = [value]  # `loggers: wandb`
+    if isinstance(value, float) and value.is_integer() and int in spec.types and float not in spec.types:
+        value = int(value)  # `1e1`
     environment.check_setting(name, value, source)
+    if spec.key and isinstance(value, str) and hydra.refers(value) and str not in spec.types:
+        layer["overrides", spec.key] = Entry(value, source, spec.plus + spec.key)  # veRL fills it in
+        return
     if spec.kind and value is not None:
         value = _located(value, spec.kind == "path or name", folder, f"{source}: {name}")
     layer[spec.path] = Entry(value, source, spec.path[-1])

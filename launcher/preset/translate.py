@@ -11,7 +11,7 @@ from typing import Any
 from launcher.errors import UserError
 from launcher.preset import environment, hydra, versions
 from launcher.preset.defaults import NEWEST
-from launcher.preset.effective import BUILT_IN_REWARDS, Setting, Settings, for_version, of_fields, of_overrides
+from launcher.preset.effective import Setting, Settings, for_version, of_fields, of_overrides
 from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.verl_config import RAY
@@ -120,11 +120,6 @@ def settings(
     if missing and preset.program.config is not None:
         raise UserError(
             f"preset {loaded.name} does not set {' or '.join(missing)}; set it in the preset or as KEY=VALUE"
-        )
-    if preset.reward.path is None and preset.reward.function not in (None, *BUILT_IN_REWARDS):
-        raise UserError(
-            f"reward.function is {preset.reward.function!r}, but without reward.path it must be a veRL function: "
-            + " or ".join(BUILT_IN_REWARDS)
         )
     ours = _folders(folders, resume_from)
     values = loaded.values()

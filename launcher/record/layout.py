@@ -59,6 +59,7 @@ class AttemptDir:
     exit = _In("exit.json")
     hydra = _In("hydra")
     ray = _In("ray.json")
+    stall = _In("stall.txt")
     ray_token = _In("ray_token")
     save_now = _In("save-now")  # as launcher.verl_plugin.saving looks for it
 

@@ -120,11 +120,6 @@ def test_a_reward_function_by_version(version, path, name):
     assert name not in left_over  # the preset's gsm8k is veRL's own, not a function in that file
 
 
-def test_a_reward_function_needs_its_file():
-    with pytest.raises(UserError, match=r"reward\.function is 'score'.*gsm8k or math"):
-        launch("gsm8k-0.5b-24gb", "reward.function=score")
-
-
 def test_null_is_verls_default_and_keeps_all_checkpoints():
     assert "trainer.max_actor_ckpt_to_keep" not in launch("gsm8k-0.5b-24gb", "trainer.max_actor_ckpt_to_keep=null").keys
     assert "actor_rollout_ref.actor.clip_ratio" not in launch("gsm8k-0.5b-24gb", "actor.clip_ratio=null").keys

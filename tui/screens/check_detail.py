@@ -12,6 +12,7 @@ from launcher.errors import UserError
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.run.reading.reader import ERRORS, RunReader
+from launcher.run.reading.stall import stall_report
 from tui.actions.editing import edit_run, field_of
 from tui.charts.check import check_plot
 from tui.keys import KEYS
@@ -20,11 +21,12 @@ from tui.widgets.header_line import HeaderLine
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
-from tui.words.check import head, page
+from tui.words.check import head, page, stalled
 from tui.words.diagnosis import explained
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 CHARTS = 4
+STALL = "STALL-1"
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (18, "-home"), (36, "-tall")]
 
@@ -88,6 +90,8 @@ class CheckDetailScreen(Screen[None]):
         rows = page(check, changes, editable, columns - 1)
         if self.rule == ERRORS and (found := reader.explanation) is not None:
             rows = [*explained(found, columns - 1), [], *rows]
+        if self.rule == STALL and (report := stall_report(reader.dir)) is not None:
+            rows = [*rows, [], *stalled(report, columns - 1)]
         self.query_one("#page", Lines).show(rows)
         keys = check.keys[:CHARTS]
         self.query_one("#check-charts").set_class(not keys, HIDDEN)

@@ -1,6 +1,7 @@
 """One health check in words: a line of the list, the head of its page, what it means and what to try."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import wrap
 
 from launcher.health.families import FAMILIES
@@ -14,6 +15,7 @@ from tui.words.run import level_sign
 
 INDENT = 14  # cells before a name, and before the texts of a page
 _MOST_HISTORY = 6
+_MOST_STALLED = 200  # lines of the report of a stall; the file has all
 
 
 def level_words(check: Check) -> Row:
@@ -53,6 +55,16 @@ def head(check: Check, place: str, columns: int) -> list[Row]:
         message = f"{when.removesuffix(' · ')}: {message}"
     lines = wrap(message, max(columns - INDENT - 1, 16), max_lines=3, placeholder=" …")
     return [spread(left, right, columns), *([(" " * INDENT + line, "text")] for line in lines)]
+
+
+def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
+    """What was collected when the run stalled, and the file that has it."""
+    file, lines = report
+    rows: list[Row] = [[(f" collected     {clean(str(file))}", "dim")]]
+    for line in lines[:_MOST_STALLED]:
+        for part in wrap(line, max(columns - 2, 16)) or [""]:
+            rows.append([(f" {part}", "dim" if line.startswith("    ") else "text")])
+    return rows
 
 
 def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | None, columns: int) -> list[Row]:

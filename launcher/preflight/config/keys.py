@@ -27,6 +27,7 @@ KWARGS = "reward.reward_kwargs."
 DEMANDED = ("critic.ppo_micro_batch_size_per_gpu",)
 """Not used, but a run does not start without."""
 
+SAMPLER = "trainer.v1.sampler.custom_sampler"
 CLASS, MULTI_TURN, MANAGER = f"{DATA}.custom_cls", f"{ROLLOUT}.multi_turn", "reward.reward_manager"
 
 
@@ -35,6 +36,7 @@ def named_files(subject: Subject) -> Findings:
     loops = subject.at_least("0.7.0")  # read whether it is enabled or not
     used = {
         f"{CLASS}.path": True,
+        f"{SAMPLER}.path": bool(subject.get(f"{SAMPLER}.name")),
         f"{ROLLOUT}.agent.agent_loop_config_path": loops,
         f"{MULTI_TURN}.function_tool_path": loops,
         f"{MULTI_TURN}.tool_config_path": loops or subject.get(f"{MULTI_TURN}.enable") is True,
@@ -43,10 +45,14 @@ def named_files(subject: Subject) -> Findings:
     }
     for key, needed in used.items():
         path = subject.get(key)
+        path = path.removeprefix("file://") if isinstance(path, str) else path
         if not needed or not isinstance(path, str) or "://" in path or Path(path).is_file():
             continue
         message = f"{key}: file not found: {path}{did_you_mean(Path(path).name, beside(Path(path)))}"
         yield error("FILE-1", message, f"correct {key}, or remove it", [key])
+    if subject.get(f"{MANAGER}.source") == "importlib" and not subject.get(f"{MANAGER}.module.path"):
+        fix = f"set {MANAGER}.module.path to the Python file with the class"
+        yield error("FILE-1", f"{MANAGER}.source is importlib, but no module is set", fix, [f"{MANAGER}.module.path"])
     if subject.get(f"{CLASS}.path") and not subject.get(f"{CLASS}.name"):
         message = f"{CLASS}.path is set, but {CLASS}.name is not"
         fix = f"set {CLASS}.name to the name of the class in that file"

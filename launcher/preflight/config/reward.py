@@ -5,10 +5,12 @@ veRL: `verl/experimental/reward_loop/reward_manager/registry.py: get_reward_mana
 
 import math
 
-from launcher.preflight.config.base import Findings, error, gpu_count, unknown_name
+from launcher.preflight.config.base import Findings, error, gpu_count, unknown_name, warning
 from launcher.preflight.subject import Subject
+from launcher.preset.effective import BUILT_IN_REWARDS
 from launcher.verl_config import GPUS, NODES, REWARD_MODEL
 
+PATH, FUNCTION = "reward.custom_reward_function.path", "reward.custom_reward_function.name"
 MANAGER, SOURCE = "reward.reward_manager.name", "reward.reward_manager.source"
 
 
@@ -23,6 +25,15 @@ def manager(subject: Subject) -> Findings:
             "a reward manager",
             "fails after loading the models",
         )
+
+
+def function(subject: Subject) -> Findings:
+    """REWARD-2: the name of a reward function counts next to a file only."""
+    name = subject.loaded.preset.reward.function
+    if subject.get(PATH) or name in (None, "compute_score", *BUILT_IN_REWARDS):
+        return
+    message = f"reward.function is '{name}', but no reward.path is set: veRL ignores it and scores by data_source"
+    yield warning("REWARD-2", message, "set reward.path to the file with the function", [FUNCTION, PATH])
 
 
 def model(subject: Subject) -> Findings:
@@ -52,4 +63,4 @@ def model(subject: Subject) -> Findings:
         yield error("REWARD-1", message, fix, [tensor, *keys], {"reward.model_nodes": 1} if none else None)
 
 
-RULES = (manager, model)
+RULES = (manager, function, model)

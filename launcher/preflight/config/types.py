@@ -7,7 +7,7 @@ from typing import Any
 
 from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
-from launcher.preset import defaults
+from launcher.preset import defaults, hydra
 
 NUMBERS = {
     "trainer.total_training_steps": int,
@@ -24,7 +24,9 @@ NUMBERS = {
 def types(subject: Subject) -> Findings:
     """P24: numbers are numbers, switches are true or false, blocks are blocks."""
     for key, setting in subject.settings.items():
-        value = setting.value
+        value = subject.get(key) if isinstance(setting.value, str) and hydra.refers(setting.value) else setting.value
+        if isinstance(value, str) and hydra.refers(value):
+            continue  # what OmegaConf computes is not known here
         if value is None or setting.source != "override" or not subject.knows_keys:
             continue  # a field's type was checked when the preset was read
         found, default = defaults.leaf(subject.defaults, key)

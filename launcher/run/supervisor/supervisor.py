@@ -40,6 +40,7 @@ from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.ray_token import ray_authentication
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
+from launcher.run.supervisor.stalled import StallReport
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
@@ -274,6 +275,7 @@ class Supervisor:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
         if change.alarming and change.rule not in self.monitor.checklist.muted:
             self._guard(lambda _: self._protect(change))
+            StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:

@@ -1,0 +1,95 @@
+"""Names within keys that veRL does not compare with anything: CKPT-1, PROF-1, RAY-1 and REF-1.
+
+veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `verl/utils/profiler/profile.py:
+DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
+"""
+
+from launcher.preflight.config.base import Findings, error, warning
+from launcher.preflight.subject import Subject
+from launcher.preset import defaults, hydra
+from launcher.text import did_you_mean
+from launcher.verl_config import ACTOR, CRITIC, RAY, TRAINER
+
+CONTENTS = ("model", "optimizer", "extra", "hf_model")
+WEIGHTS = {"model", "hf_model"}
+TOOLS = ("nsys", "npu", "torch", "torch_memory", "precision_debugger")
+RAY_ARGUMENTS = (
+    "address",
+    "allow_multiple",
+    "configure_logging",
+    "dashboard_host",
+    "dashboard_port",
+    "enable_resource_isolation",
+    "ignore_reinit_error",
+    "include_dashboard",
+    "job_config",
+    "labels",
+    "local_mode",
+    "log_to_driver",
+    "logging_config",
+    "logging_format",
+    "logging_level",
+    "namespace",
+    "num_cpus",
+    "num_gpus",
+    "object_store_memory",
+    "resources",
+    "runtime_env",
+    "system_reserved_cpu",
+    "system_reserved_memory",
+)
+"""Those of `ray.init`, beside its hidden ones, which begin with `_`."""
+
+
+def checkpoints(subject: Subject) -> Findings:
+    """CKPT-1: a checkpoint has known parts, the weights among them; veRL passes over any other name."""
+    saves = isinstance(every := subject.get(f"{TRAINER}.save_freq"), int) and every > 0
+    for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
+        for name in ("save_contents", "load_contents"):
+            key = f"{block}.checkpoint.{name}"
+            value = subject.get(key)
+            if not isinstance(value, list) or not subject.is_set(key):
+                continue
+            strange = [str(each) for each in value if each not in CONTENTS]
+            lost = name == "save_contents" and not WEIGHTS & {str(each) for each in value}
+            if not strange and not (lost and saves):
+                continue
+            what = f"has '{strange[0]}'{did_you_mean(strange[0], CONTENTS)}" if strange else f"is {value}"
+            then = "no weights are saved" if lost else f"veRL passes over {'it' if strange else 'the weights'}"
+            report = error if lost and saves else warning
+            yield report("CKPT-1", f"{key} {what}: {then}", f"set {key} to names of {', '.join(CONTENTS)}", [key])
+
+
+def profiler(subject: Subject) -> Findings:
+    """PROF-1: the profiler's tool is one that veRL knows; it profiles nothing with another one."""
+    for key in ("global_profiler.tool", *(each for each in subject.settings if each.endswith(".profiler.tool"))):
+        value = subject.text(key)
+        if value is not None and value not in TOOLS and subject.is_set(key):
+            message = f"{key}: veRL has no profiler '{value}'{did_you_mean(value, TOOLS)}: nothing is profiled"
+            yield warning("PROF-1", message, f"set {key} to one of {', '.join(TOOLS)}", [key])
+
+
+def ray_arguments(subject: Subject) -> Findings:
+    """RAY-1: what is added to `ray_init` is an argument of `ray.init`."""
+    for key, setting in subject.settings.items():
+        block, _, name = key.rpartition(".")
+        unknown = block == RAY and name not in RAY_ARGUMENTS and not name.startswith("_")
+        if unknown and setting.prefix and setting.source == "override":
+            message = f"ray.init has no argument '{name}'{did_you_mean(name, RAY_ARGUMENTS)}: veRL fails at its start"
+            yield error("RAY-1", message, f"remove +{key}", [key])
+
+
+def references(subject: Subject) -> Findings:
+    """REF-1: a value that refers to another key refers to one that exists."""
+    for key, setting in subject.settings.items():
+        name = defaults.referred(setting.value) if isinstance(setting.value, str) else None
+        if name is None or not hydra.refers(setting.value) or not subject.knows_keys:
+            continue
+        name = key.rpartition(".")[0] + name if name.startswith(".") else name
+        if name not in subject.settings and not defaults.leaf(subject.defaults, name)[0]:
+            near = did_you_mean(name, list(defaults.leaves(subject.defaults)))
+            message = f"{key} refers to {name}, which veRL {subject.version} does not have{near}"
+            yield error("REF-1", message, f"refer to a key that exists, or set {key} to a value", [key])
+
+
+RULES = (checkpoints, profiler, ray_arguments, references)

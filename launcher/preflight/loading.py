@@ -1,0 +1,114 @@
+"""What a run loads by its name is loaded once before, in veRL's interpreter: modules, classes, models, tokenizers.
+
+veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/import_utils.py`,
+`verl/workers/config/optimizer.py: build_optimizer`.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from launcher.preflight import models, worker
+from launcher.preflight.finding import Finding, of_config, of_model
+from launcher.preflight.subject import Subject
+from launcher.text import clean, did_you_mean
+from launcher.verl_config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH
+
+TIMEOUT = 120.0  # seconds for all of it
+CLASS, SAMPLER, MANAGER = "data.custom_cls", "trainer.v1.sampler.custom_sampler", "reward.reward_manager"
+
+Item = dict[str, Any]
+
+
+def checks(subject: Subject) -> Iterable[Finding]:
+    """LOAD-1 to LOAD-3: what is named can be loaded."""
+    items = [(key, item) for key, item in _items(subject) if _here(item)]
+    if not items or subject.machine.assumed:
+        return
+    folder = subject.loaded.preset.program.folder
+    path = [each for each in (folder, *subject.env.get("PYTHONPATH", "").split(os.pathsep)) if each]
+    request = {"items": [item for _, item in items], "path": path}
+    env = {**subject.loaded.preset.env, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    reply = worker.ask(subject.python, "load_names.py", request, timeout=TIMEOUT, env=env)
+    for (key, item), found in zip(items, reply.get("found", ()), strict=False):
+        if found["error"] is not None:
+            yield from _finding(key, item, clean(found["error"]), found["names"])
+
+
+def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """What is loaded, each with the key that names it."""
+    blocks = [MODEL, *([f"{CRITIC}.model"] if subject.has_critic else [])]
+    for block in blocks:
+        value = subject.get(key := f"{block}.external_lib")
+        for name in value if isinstance(value, list) else [value] if value else []:
+            yield key, {"module": str(name)}
+    yield from _class(subject, f"{CLASS}.path", f"{CLASS}.name", "torch.utils.data:Dataset")
+    yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins:object")
+    if subject.get(f"{MANAGER}.source") == "importlib":
+        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins:object")
+    for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
+        keys = subject.get(key := f"{block}.optim.override_optimizer_config")
+        below = [each.removeprefix(f"{key}.") for each in subject.settings if each.startswith(f"{key}.")]
+        if isinstance(keys, Mapping) or below:
+            given = [*(keys if isinstance(keys, Mapping) else ()), *below]
+            impl, name = subject.get(f"{block}.optim.optimizer_impl"), subject.get(f"{block}.optim.optimizer")
+            yield key, {"optimizer": name, "impl": impl, "keys": given}
+    yield from _models(subject)
+
+
+def _class(subject: Subject, path: str, name: str, base: str) -> Iterator[tuple[str, Item]]:
+    if subject.get(path) and subject.get(name):
+        yield name, {"file": str(subject.get(path)), "name": str(subject.get(name)), "base": base}
+
+
+def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """The models on this machine, but for the toy's own, with what the preset changes in their configurations."""
+    seen = set()
+    for key, block in ((MODEL_PATH, MODEL), (CRITIC_PATH, f"{CRITIC}.model")):
+        name = str(subject.get(key) or "")
+        changed = subject.get(f"{block}.override_config") or {}
+        below = f"{block}.override_config."
+        changed = {**changed, **{each[len(below) :]: s.value for each, s in subject.settings.items() if below in each}}
+        override = {name: each for name, each in changed.items() if name != "attn_implementation"}
+        if (block != MODEL and not subject.has_critic) or (models.is_toy(name) and not override):
+            continue
+        folder, trust = models.folder_of(name, subject.env), bool(subject.get(f"{block}.trust_remote_code"))
+        if folder is None or folder in seen:
+            continue
+        seen.add(folder)
+        yield key, {"model": str(folder), "trust": trust, "override": override.get("model_config", override)}
+        tokens = models.folder_of(str(subject.get(f"{block}.tokenizer_path") or name), subject.env)
+        if tokens is not None:
+            yield key, {"tokenizer": str(tokens), "trust": trust}
+
+
+def _here(item: Item) -> bool:
+    """Whether there is something to load: what is missing is reported elsewhere."""
+    if "file" in item:
+        return "://" in item["file"] or Path(item["file"]).is_file()
+    return (Path(item["model"]) / "config.json").is_file() if "model" in item else True
+
+
+def _finding(key: str, item: Item, error: str, names: list[str]) -> Iterator[Finding]:
+    if "module" in item:
+        message = f"{key}: {item['module']} cannot be imported: {error}"
+        fix = f"install it in veRL's environment, or set PYTHONPATH under env to its folder, or remove {key}"
+        yield of_config.error("LOAD-1", message, fix, (key,))
+    elif "file" in item:
+        file, name = item["file"].rpartition("/")[2], item["name"]
+        there = did_you_mean(name, names) or (f"; it defines {', '.join(names)}" if names else "")
+        message = f"{key}: {file} has no class '{name}'{there}" if not error else f"{key}: {name} of {file}: {error}"
+        yield of_config.error("LOAD-1", message, f"correct {key}, or the file", (key,))
+    elif "optimizer" in item:
+        if error in item["keys"]:
+            error = f"{item['optimizer']} takes no '{error}'{did_you_mean(error, names)}: veRL fails at model load"
+            yield of_config.error("LOAD-2", f"{key}: {error}", f"use names of {', '.join(names)}", (key,))
+    else:
+        what = "tokenizer" if "tokenizer" in item else "model"
+        report = of_model.warning if "missing" in names else of_model.error
+        message = f"the {what} in {item[what]} does not load: {error}"
+        if "missing" in names:
+            message = f"{item[what]}: {error}; they start at random"
+        fix = "download or copy it again, or use the configuration that belongs to it"
+        yield report("LOAD-3", message, fix, (key,))

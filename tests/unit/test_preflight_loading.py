@@ -1,0 +1,92 @@
+"""What a run loads by its name is loaded before."""
+
+import importlib.util
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import machine
+
+from launcher.preflight import loading, reward, row_rules, worker
+from launcher.preflight.checks import report
+from launcher.preflight.subject import subject
+from launcher.preset.files import load
+
+pytestmark = pytest.mark.slow
+
+
+def ask(*items: dict[str, Any]) -> list[str | None]:
+    request = {"items": items, "path": []}
+    reply = worker.ask(sys.executable, "load_names.py", request, timeout=300, env={"HF_HUB_OFFLINE": "1"})
+    return [found["error"] for found in reply["found"]]
+
+
+def changed(model: Path, to: Path, **config: Any) -> dict[str, Any]:
+    shutil.copytree(model, to)
+    file = to / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **config}))
+    return {"model": str(to), "trust": False, "override": {}}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs veRL's packages")
+def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Path, tmp_path: Path):
+    model = toy_build / "model"
+    half = tmp_path / "half"
+    shutil.copytree(model, half)
+    (half / "tokenizer.json").write_text((model / "tokenizer.json").read_text()[:2000])
+    good, unknown, wide, deep, cut = ask(
+        changed(model, tmp_path / "good"),
+        changed(model, tmp_path / "unknown", model_type="qwen99"),
+        changed(model, tmp_path / "wide", hidden_size=128),
+        changed(model, tmp_path / "deep", num_hidden_layers=9),
+        {"tokenizer": str(half), "trust": False},
+    )
+    assert good is None
+    assert "qwen99" in str(unknown) and "shape" in str(wide) and "missing" in str(deep) and "JSON" in str(cut)
+
+
+def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_path: Path):
+    (tmp_path / "rows.py").write_text("class Rows: ...\n")
+    settings = [
+        "actor_rollout_ref.model.external_lib=[json,nosuch_module]",
+        f"trainer.v1.sampler.custom_sampler.path={tmp_path / 'rows.py'}",
+        "trainer.v1.sampler.custom_sampler.name=Rowz",
+    ]
+    found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
+    assert [each.id for each in found] == ["LOAD-1", "LOAD-1"]
+    assert "nosuch_module" in found[0].message and "did you mean 'Rows'" in found[1].message
+
+
+def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):
+    (tmp_path / "score.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None, weight=1.0):\n"
+        "    return weight * (ground_truth in solution_str)\n"
+    )
+    key = "+reward.custom_reward_function.reward_kwargs"
+    for name, wrong in (("weight", False), ("wieght", True)):
+        settings = [f"reward.path={tmp_path / 'score.py'}", f"{key}.{name}=0.5"]
+        what = subject(load("toy-cpu", settings), on=machine("1x24"))
+        assert any("wieght" in each.message for each in reward.checks(what)) == wrong
+    assert (
+        "argument" in reward.try_out(sys.executable, "pkg://shutil", "which", reward.MADE_UP).findings[0].message
+    )  # a module by its name
+
+
+def test_files_whose_columns_differ_in_type_are_not_joined():
+    one = {"file": "a.parquet", "types": {"reward_model.ground_truth": "string", "extra_info.index": "int64"}}
+    two = {"file": "b.parquet", "types": {"reward_model.ground_truth": "int64"}}
+    more = {"file": "c.parquet", "types": {"extra_info.split": "string"}}
+    assert [each.id for each in row_rules.alike("data.train_files", [one, more, two])] == ["DATA-4"]
+    assert not list(row_rules.alike("data.train_files", [one, more]))
+
+
+@pytest.mark.parametrize(
+    ("setting", "never"),
+    [("actor.lr=-1", "to 0,"), ("data.train_batch_size=0", "to 1,"), ("trainer.resume_mode=auto", "set it")],
+)
+def test_no_value_is_offered_that_a_rule_refuses(setting: str, never: str):
+    (finding,) = report("toy-cpu", [setting]).findings
+    assert never not in finding.fix
