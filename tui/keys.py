@@ -256,9 +256,7 @@ KEYS: dict[str, list[Binding]] = {
     "items": [_shown("checks.explain", "enter", "choose", "open", "Open the check", "enter"), *_LIST],
     "diagnosis": [
         _back("diagnosis.back", also="diagnosis"),
-        _shown(
-            "diagnosis.edit", "edit", "edit", "edit", "Edit the run's settings as a new preset, with the fix applied"
-        ),
+        _shown("diagnosis.edit", "edit", "edit", "edit", "Edit the run's settings with the fix as a new preset"),
         _FORK,
         _shown("diagnosis.log", "log", "log", "log", "Console log"),
     ],

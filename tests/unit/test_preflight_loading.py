@@ -32,8 +32,8 @@ def changed(model: Path, to: Path, **config: Any) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs veRL's packages")
-def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Path, tmp_path: Path):
-    model = toy_build / "model"
+def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Any, tmp_path: Path):
+    model = toy_build.cache / "toy" / "model"
     half = tmp_path / "half"
     shutil.copytree(model, half)
     (half / "tokenizer.json").write_text((model / "tokenizer.json").read_text()[:2000])
@@ -45,13 +45,13 @@ def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Path, t
         {"tokenizer": str(half), "trust": False},
     )
     assert good is None
-    assert "qwen99" in str(unknown) and "shape" in str(wide) and "missing" in str(deep) and "JSON" in str(cut)
+    assert "qwen99" in str(unknown) and "shape" in str(wide) and "num_hidden_layers" in str(deep) and "JSON" in str(cut)
 
 
 def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_path: Path):
     (tmp_path / "rows.py").write_text("class Rows: ...\n")
     settings = [
-        "actor_rollout_ref.model.external_lib=[json,nosuch_module]",
+        "actor_rollout_ref.model.external_lib=nosuch_module",
         f"trainer.v1.sampler.custom_sampler.path={tmp_path / 'rows.py'}",
         "trainer.v1.sampler.custom_sampler.name=Rowz",
     ]

@@ -1,15 +1,31 @@
 """Samples of the nodes of a cluster, for a run that is a job of it: its dashboard tells them every few seconds."""
 
+import os
 import threading
+from collections.abc import Callable
 
 from launcher import clock
 from launcher.errors import UserError
+from launcher.gpu import visible
 from launcher.jobs import Cluster
+from launcher.record.attempt import LaunchRecord
+from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
 from launcher.run.supervisor.disk import MachineLog
+from launcher.run.supervisor.sampling import Sampling
 
 _EVERY = 10.0  # seconds; Ray's agents look every 5, and each answer has all processes of all nodes
 _A_GPU = 0.2  # seconds more rarely; so gpu.jsonl grows by less than 1 kB/s, whatever the size of the cluster
+
+
+def sampling(
+    run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Callable[[Callable[[float], object]], None]
+) -> "Sampling | NodeSampling":
+    """What samples the machines of a run: of a job those of its cluster, else this one. `guard` is that of `Sampling`."""
+    log = MachineLog(run.machine)
+    if launch.job is not None:
+        return NodeSampling(log, launch.job.address)
+    return Sampling(log, attempt.ray, visible({**os.environ, **launch.env}), guard)
 
 
 class NodeSampling:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from launcher import clock
 from launcher.errors import UserError
-from launcher.gpu import visible
 from launcher.health.alerting import AlertSettings
 from launcher.record import control
 from launcher.record.attempt import Exit
@@ -33,9 +32,9 @@ from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
 from launcher.run.supervisor.behind import Behind
-from launcher.run.supervisor.disk import ConsoleLimit, MachineLog, OwnFolder, Reserve
+from launcher.run.supervisor.disk import ConsoleLimit, OwnFolder, Reserve
 from launcher.run.supervisor.job import JobDriver
-from launcher.run.supervisor.nodes import NodeSampling
+from launcher.run.supervisor.nodes import sampling
 from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.ray_token import ray_authentication
 from launcher.run.supervisor.retry import retry, wait_before_retry
@@ -66,13 +65,7 @@ class Supervisor:
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
-        samples, job = MachineLog(run.machine), self.launch.job
-        devices = visible({**os.environ, **self.launch.env})
-        self.sampling: Sampling | NodeSampling
-        if job is None:
-            self.sampling = Sampling(samples, attempt.ray, devices, self._guard)
-        else:  # on other machines
-            self.sampling = NodeSampling(samples, job.address)
+        self.sampling = sampling(run, attempt, self.launch, self._guard)
         self._gone = OwnFolder().gone
         self.reserve = Reserve(run.path / ".room", self._gone)
         keys = self.launch.keys
