@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 
 from launcher.errors import UserError
-from launcher.gpu import visible
+from launcher.gpu import VISIBLE, visible
 from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.record import queue
@@ -22,7 +22,6 @@ from launcher.run.reading.turns import Turn, turns
 from launcher.run.supervisor.queue import wake
 
 POLL = 2.0  # seconds between two looks for what no supervisor tells
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def add(
@@ -37,9 +36,9 @@ def add(
     """Puts a run at the end of the queue: with the settings of now, whatever becomes of the preset's file.
 
     `note` becomes the note of the run, with its #tags.
-    `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. Raises UserError.
+    `after` is a run, or one of the queue; `gpus` as in CUDAVISIBLE_DEVICES. Raises UserError.
     """
-    loaded = with_settings(preset, [*settings, *([f"env.{_VISIBLE}={gpus}"] if gpus is not None else [])])
+    loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
     check_health(loaded.preset.health)
     trainer, named = loaded.preset.trainer, visible(loaded.preset.env) or []
     needs = 0 if trainer.device == "cpu" else trainer.gpus
@@ -126,7 +125,7 @@ def _start(turn: Turn) -> None:
     queue.change(entry, starter=ProcessId.of(os.getpid()))
     try:
         loaded = restore(entry.name, entry.preset)
-        chosen = [f"env.{_VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
+        chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
         start(loaded, chosen, _narrate, force=entry.force, id=entry.id)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
