@@ -23,7 +23,8 @@ from launcher.metrics.records import StepRecord, trains
 from launcher.record.layout import RunDir
 
 HALVES = ("calibration", "unseen")
-GPU, VOCABULARY, LEAST_STEPS = "gpu", 49152, 10
+STRENGTHS = ("actor.lr", "actor.entropy_coeff")
+GPU, VOCABULARY, LEAST_STEPS = "gpu", 49152, 5
 PPO = ()
 GROUP = ("data.train_batch_size=32", "actor.ppo_mini_batch_size=16", "rollout.n=4")
 ALGORITHMS: dict[str, tuple[str, ...]] = {
@@ -185,7 +186,7 @@ def pack(folder: Path, to: Path) -> None:
 
 
 def add(campaign: Path, to: Path) -> None:
-    """Adds the runs of a campaign that came to a tenth step: healthy ones, and the broken ones by their names.
+    """Adds the runs of a campaign that came to a fifth step: healthy ones, and the broken ones by their names.
 
     Their half is `gpu`, their model one of 135M with real weights.
     """
@@ -201,16 +202,20 @@ def add(campaign: Path, to: Path) -> None:
         if not isinstance(result, dict) or "killed" in result or "run" not in result:
             continue
         attempt = RunDir(campaign / "runs" / result["run"]).attempt(1)
+        if not attempt.steps.exists():
+            continue
         records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
         steps = [record for record in records if trains(record.data)]
         if len(steps) < LEAST_STEPS or not result["preset"].endswith("format-reward"):
             continue
-        name, config = f"gpu {result['name']}", attempt.read_launch().keys
+        what, config = result["name"].removesuffix("-again"), attempt.read_launch().keys
+        name = f"gpu {what}"
+        strength = {key: f"{key}={value}" for key, _, value in map(_parted, result["settings"]) if key in STRENGTHS}
         rows += [{"run": name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
         kept[name] = {
             "half": GPU,
-            "fault": result["name"].removeprefix("break-") if result["name"].startswith("break-") else "",
-            "strength": "",
+            "fault": what.removeprefix("break-") if what.startswith("break-") else "",
+            "strength": " ".join(strength.values()) if what.startswith("break-") else "",
             "steps": len(steps),
             "vocabulary": VOCABULARY,
             "settings": [word for word in result["settings"] if "/kit/" not in word],
@@ -218,6 +223,10 @@ def add(campaign: Path, to: Path) -> None:
             "alone": True,  # nothing of what the toy's runs have in common holds for it
         }
     _write({"config": manifest["config"], "runs": dict(sorted(kept.items()))}, rows, to)
+
+
+def _parted(setting: str) -> tuple[str, str, str]:
+    return setting.partition("=")
 
 
 def _write(manifest: Mapping[str, Any], rows: list[dict[str, Any]], to: Path) -> None:
