@@ -33,7 +33,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run check test lint types pytest matrix bench bench-health bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run check test lint types pytest cure matrix bench bench-health bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -84,6 +84,9 @@ types: setup
 
 pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # real runs first; the other tests run while these wait
+
+cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects
+	@$(PYTHON) tests/support/cure.py $(ARGS)
 
 matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
 	@$(PYTHON) tests/support/matrix.py $(ARGS)

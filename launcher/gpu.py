@@ -4,7 +4,6 @@ Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.missing` 
 """
 
 import contextlib
-import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from launcher import gpu_holders
+from launcher import clock, gpu_holders
 from launcher.gpu_holders import Owner
 from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
 
@@ -93,7 +92,7 @@ class Sampler:
         of a device also when they are others, or hold clearly more or less: an engine that falls asleep gives
         back most of a GPU within a second.
         """
-        now = time.time()
+        now = clock.now()
         detailed = now - self._detailed >= _DETAILS
         if detailed:
             self._detailed = now

@@ -22,7 +22,7 @@ _ANSWER = 60  # seconds for the list of runs
 
 @dataclass(frozen=True)
 class HostRuns:
-    """The runs of a machine, as its `runs --json`; or why it could not be asked."""
+    """The runs of a machine, as its `runs --json`, or jobs of a cluster; or why it could not be asked."""
 
     host: str
     runs: Sequence[Mapping[str, Any]] = ()
@@ -32,7 +32,7 @@ class HostRuns:
 def open_on(host: str, words: Sequence[str], *, terminal: bool) -> NoReturn:
     """Becomes the ppo-tui of another machine. Raises UserError for what is no host, and without ssh."""
     try:
-        os.execvp("ssh", _argv(host, words, ["-t"] if terminal else []))
+        os.execvp("ssh", there(host, words, ["-t"] if terminal else []))
     except OSError as error:
         raise UserError(f"cannot start ssh: {error.strerror}") from None
 
@@ -41,14 +41,15 @@ def runs_elsewhere() -> Iterator[HostRuns]:
     """The runs of the hosts in config.yaml, all asked at once; nobody is asked for a password."""
     hosts = list(read_hosts())
     with ThreadPoolExecutor(max_workers=16) as pool:
-        yield from pool.map(_runs_of, hosts)
+        yield from pool.map(runs_of, hosts)
 
 
-def _runs_of(host: str) -> HostRuns:
+def runs_of(host: str) -> HostRuns:
+    """The runs of one machine."""
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_PATIENCE}"]
     try:
         done = subprocess.run(
-            _argv(host, ["runs", "--json"], options), capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER
+            there(host, ["runs", "--json"], options), capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return HostRuns(host, away=getattr(error, "strerror", None) or f"no answer in {_ANSWER} s")
@@ -62,8 +63,8 @@ def _runs_of(host: str) -> HostRuns:
     return HostRuns(host, [run for run in found if isinstance(run, dict)])
 
 
-def _argv(host: str, words: Sequence[str], options: Sequence[str]) -> list[str]:
-    """ssh with one connection for all calls of the next minutes."""
+def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> list[str]:
+    """The ppo-tui of another machine as a command: ssh with one connection for all calls of the next minutes."""
     if not _HOST.fullmatch(host):
         raise UserError(f"'{host}' is not a host of ssh: use NAME or USER@NAME")
     sockets = cache_dir() / "ssh"

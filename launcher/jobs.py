@@ -100,6 +100,11 @@ def token() -> str | None:
     return None
 
 
+def authentication() -> dict[str, str]:
+    """What makes Ray use the token where an address is named: only a cluster that it finds itself switches that on."""
+    return {"RAY_AUTH_MODE": "token"} if token() and not os.environ.get("RAY_AUTH_MODE") else {}
+
+
 class Cluster:
     """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for what will not pass."""
 
@@ -124,11 +129,16 @@ class Cluster:
             found = found.get(name) if isinstance(found, dict) else None
         return {name: (float(used), float(total)) for name, (used, total) in (found or {}).items()}
 
+    def nodes(self) -> list[Any]:
+        """What the agents of the nodes measured last, as `MachineSample.of_cluster` reads it."""
+        found: Any = self._ask("GET", "/nodes?view=summary").json()
+        summary = found.get("data", {}).get("summary") if isinstance(found, dict) else None
+        return summary if isinstance(summary, list) else []
+
     def actors(self, name: str) -> list[str]:
         """Ids of the live actors of a class."""
-        query = f"filter_keys=class_name&filter_predicates=%3D&filter_values={name}&limit=1000"
-        answer = self._ask("GET", f"/api/v0/actors?{query}").json()
-        return [each["actor_id"] for each in answer["data"]["result"]["result"] if each.get("state") == "ALIVE"]
+        found = self._state("actors", f"filter_keys=class_name&filter_predicates=%3D&filter_values={name}")
+        return [each["actor_id"] for each in found if each.get("state") == "ALIVE"]
 
     def submit(self, id: str, entrypoint: str, env: Mapping[str, str], metadata: Mapping[str, str]) -> None:
         """Submits a job once: asked for again, it is the one that is there already."""
@@ -159,14 +169,32 @@ class Cluster:
         """Asks Ray for the end of a job; one that has ended stays as it is."""
         self._ask("POST", f"/api/jobs/{quote(id, safe='')}/stop", allowed=(404,))
 
+    def delete(self, id: str) -> None:
+        """Removes a job that has ended from the list."""
+        self._ask("DELETE", f"/api/jobs/{quote(id, safe='')}", allowed=(400, 404, 500))
+
+    def holders(self) -> dict[str, float]:
+        """Who has reserved GPUs, and how many: the submission id of a job, else the command of a driver."""
+        held: dict[str, float] = {}
+        for group in self._state("placement_groups", "filter_keys=state&filter_predicates=%3D&filter_values=CREATED"):
+            for bundle in group.get("bundles") or ():
+                _add(held, group.get("creator_job_id"), bundle.get("unit_resources"))
+        for actor in self._state("actors", "filter_keys=state&filter_predicates=%3D&filter_values=ALIVE"):
+            if not actor.get("placement_group_id"):
+                _add(held, actor.get("job_id"), actor.get("required_resources"))
+        names = {
+            each.get("job_id"): str(each.get("submission_id") or each.get("entrypoint") or each.get("job_id"))
+            for each in self._ask("GET", "/api/jobs/").json()
+        }
+        return {names.get(id, f"job {id}"): gpus for id, gpus in held.items()}
+
     def left(self, job: Job) -> list[str]:
         """Names of the live actors and placement groups of a job."""
         found = []
         if job.ray_id:
             for kind, owner, name in (("actors", "job_id", "class_name"), ("placement_groups", "creator_job_id", "")):
-                query = f"filter_keys={owner}&filter_predicates=%3D&filter_values={job.ray_id}&limit=1000&detail=1"
-                answer = self._ask("GET", f"/api/v0/{kind}?{query}").json()
-                for each in answer["data"]["result"]["result"]:
+                query = f"filter_keys={owner}&filter_predicates=%3D&filter_values={job.ray_id}"
+                for each in self._state(kind, query):
                     if each.get("state") not in ("DEAD", "REMOVED"):
                         found.append(str(each.get(name) or "a placement group"))
         return found
@@ -190,6 +218,12 @@ class Cluster:
                 yield from answer.iter_raw()
         except httpx.HTTPError as error:
             raise self._away(error) from None
+
+    def _state(self, kind: str, query: str) -> list[dict[str, Any]]:
+        """What the state API lists, at most 1,000."""
+        answer = self._ask("GET", f"/api/v0/{kind}?{query}&limit=1000&detail=1").json()
+        found: list[dict[str, Any]] = answer["data"]["result"]["result"]
+        return found
 
     def _ask(self, method: str, path: str, allowed: tuple[int, ...] = (), **more: Any) -> "httpx.Response":
         import httpx
@@ -217,6 +251,12 @@ class Cluster:
             case status:
                 said = answer.text.strip().rpartition("\n")[2][:300]
                 raise Unreachable(f"the Ray dashboard at {self.url} answered {status}: {said}")
+
+
+def _add(held: dict[str, float], owner: Any, resources: Any) -> None:
+    gpus = float((resources or {}).get("GPU", 0.0))
+    if gpus:
+        held[str(owner)] = held.get(str(owner), 0.0) + gpus
 
 
 @functools.cache

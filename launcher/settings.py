@@ -7,6 +7,7 @@ Each setting comes from the command line, else the environment, else config.yaml
     ascii: false              # ASCII characters alone; default: on at the Linux console and in a C locale
     animations: none          # none, basic, full: motion of lists and dialogs, and blinking cursors
     cpu_runs: 1               # runs without a GPU that the queue has at a time
+    console_size: 1 GiB       # what a console.log may take on the disk; of a larger one the middle is removed
     keys:
       dashboard.log: o        # an id of `ppo-tui keys`, and one or more keys
       log.search: slash,ctrl+f
@@ -20,6 +21,10 @@ and the machines that `ppo-tui hosts` asks over ssh, each with its ppo-tui where
     hosts:
       me@gpu-box:
       gpu-box-2: /opt/ppo-tui/.venv/bin/ppo-tui
+
+and the dashboards of Ray clusters whose jobs are listed beside them:
+
+    clusters: [head:8265]
 """
 
 import os
@@ -35,11 +40,13 @@ from launcher.files import write_atomic
 from launcher.paths import settings_file
 from launcher.text import clean, did_you_mean
 
+CONSOLE_SIZE = 1 << 30  # bytes, where config.yaml names no other
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
 Animations = Literal["none", "basic", "full"]
 ANIMATIONS: tuple[Animations, ...] = get_args(Animations)
-_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "keys", "keep", "hosts")
+_NAMES = ("theme", "mouse", "ascii", "animations", "cpu_runs", "console_size", "keys", "keep", "hosts", "clusters")
 _KEEP = re.compile(r"(?:(\d{1,6}) runs?)?(?:^|, |$)(?:(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB) of checkpoints)?")
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?) ?(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _ENVIRONMENT = {
     "theme": "PPO_TUI_THEME",
@@ -111,6 +118,16 @@ def cpu_runs() -> int:
     return value
 
 
+def console_size() -> int:
+    """Bytes that the console of an attempt may take on the disk. Raises UserError as `read` does."""
+    value, place = _file(settings_file()).get("console_size", (f"{CONSOLE_SIZE >> 30} GiB", ""))
+    match = _SIZE.fullmatch(str(value).strip())
+    size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
+    if size < _UNITS["MiB"]:
+        raise UserError(f"{place}: {clean(repr(value))} is not allowed; use a size such as '500 MiB', at least 1 MiB")
+    return size
+
+
 def read_keep() -> Keep | None:
     """What is to be kept, as config.yaml says; None where it does not. Raises UserError."""
     if "keep" not in (found := _file(settings_file())):
@@ -132,6 +149,14 @@ def read_hosts() -> dict[str, str | None]:
     if not isinstance(value, Mapping) and value is not None:
         raise UserError(f"{place}: not a mapping of hosts to the ppo-tui there")
     return {str(host): None if command is None else str(command) for host, command in (value or {}).items()}
+
+
+def read_clusters() -> list[str]:
+    """The addresses of Ray dashboards in config.yaml. Raises UserError."""
+    value, place = _file(settings_file()).get("clusters", (None, ""))
+    if not isinstance(value, list) and value is not None:
+        raise UserError(f"{place}: not a list of Ray dashboards, such as [head:8265]")
+    return [str(each) for each in value or ()]
 
 
 def keep_theme(name: str) -> None:

@@ -3,19 +3,22 @@
 import os
 from pathlib import Path
 
+from launcher import gap
+
 
 class Tail:
     """Reads what was added to a file since the last time.
 
     A file that is not there yet, or cannot be read now (a network disk), has nothing new. One that shrank was
     started anew (veRL's file logger truncates at every start): reading goes on from its beginning and
-    `restarts` counts it.
+    `restarts` counts it. A gap is passed over; `passed` counts its bytes.
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
         self.path = path
         self.offset = offset
         self.restarts = 0
+        self.passed = 0
 
     def read(self, limit: int = 1 << 20) -> bytes:
         """The next bytes, at most `limit`; empty when there is nothing new."""
@@ -26,6 +29,10 @@ class Tail:
                     self.offset, self.restarts = 0, self.restarts + 1
                 if size == self.offset:
                     return b""
+                missing = gap.find(file.fileno())
+                if self.offset in missing:
+                    self.passed += missing.stop - self.offset
+                    self.offset = missing.stop
                 file.seek(self.offset)
                 chunk = file.read(limit)
         except OSError:

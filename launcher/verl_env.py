@@ -1,10 +1,11 @@
 """The interpreter that runs veRL, which need not be ours: veRL pins numpy, ray and torch."""
 
+import contextlib
 import functools
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
@@ -120,9 +121,20 @@ def probe(python: str) -> VerlEnv:
     return VerlEnv(path, found["python"], packages, verl, tuple(found["requires"]), found["cuda"])
 
 
-def require(python: str | None) -> VerlEnv:
-    """The environment of a run; veRL must be in it."""
+def of(python: str | None, own: Path | None = None) -> VerlEnv:
+    """The environment of a preset's interpreter; `own` is the folder of a veRL that is taken before the installed."""
     env = probe(interpreter(python))
+    if own is None:
+        return env
+    version = env.verl or "0"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        version = (own / "version" / "version").read_text("utf-8").strip() or version
+    return replace(env, packages=env.packages | {"verl": version}, verl_path=own, requires=())
+
+
+def require(python: str | None, own: Path | None = None) -> VerlEnv:
+    """The environment of a run, as `of`; veRL must be in it."""
+    env = of(python, own)
     if env.verl is None:
         raise UserError(
             f"veRL is not installed for {env.python}: install it with `make setup` for the CPU or "

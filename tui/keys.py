@@ -247,7 +247,11 @@ KEYS: dict[str, list[Binding]] = {
         _FORK,
         _shown("check.mute", "mute", "mute", "mute", "Mute the check in this run's verdict, or unmute it"),
     ],
-    "trials": [_back("trials.back", also="trials")],
+    "trials": [
+        _back("trials.back", also="trials"),
+        _shown("trials.start", "start", "start", "start", "Try the fixes of the run's first flag"),
+        _shown("trials.edit", "edit", "edit", "edit", "Edit the run's settings with this fix as a new preset"),
+    ],
     "checks": [_back("checks.back", also="checks"), _FORK],
     "items": [_shown("checks.explain", "enter", "choose", "open", "Open the check", "enter"), *_LIST],
     "diagnosis": [

@@ -25,7 +25,7 @@ _DEEPEST = 40
 
 
 class NotANumber(Exception):
-    """Raised for what bash's arithmetic does not take, or this reader does not."""
+    """Raised for an expression that bash's arithmetic, or this reader, does not accept."""
 
 
 def wrapped(number: int) -> int:
@@ -71,7 +71,7 @@ class Arithmetic:
         self._tokens, self._at = _tokens(text), 0
 
     def value(self) -> int:
-        """What it comes to. Raises NotANumber."""
+        """Its value. Raises NotANumber."""
         if not self._tokens:
             return 0
         found = self._comma()

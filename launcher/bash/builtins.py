@@ -1,4 +1,4 @@
-"""Bash's own commands, as far as they change what a script hands on."""
+"""Bash's builtin commands that change variables, arguments, the folder or the flow of a script."""
 
 import contextlib
 import re
@@ -32,7 +32,7 @@ class Leave(Exception):
 
 
 class Runner(Protocol):
-    """Who runs a builtin."""
+    """What a builtin needs from the reader that runs it."""
 
     state: State
     words: Words
@@ -210,7 +210,7 @@ def _mapfile(shell: Runner, args: list[str]) -> bool:
 
 
 def _getopts(shell: Runner, args: list[str]) -> bool | None:
-    """One more option of the script's arguments; combined ones (`-ab`) are read apart."""
+    """`getopts`: the next option of the script's arguments; combined ones (`-ab`) are separated."""
     place = int(shell.state.variables.get("OPTIND", "1"))
     if len(args) < 2 or place > len(shell.state.args):
         return False

@@ -35,7 +35,7 @@ _SLOW = re.compile(r"[)\]}*+?][*+{]|\\\d")  # an expression that could take very
 
 @dataclass(frozen=True)
 class _Operand:
-    """A word as it is written, and as it is expanded when somebody asks; bare ones can be operators."""
+    """A word as written, expanded on demand; an unquoted one can be an operator."""
 
     raw: str
     value: Callable[[], str]
@@ -167,7 +167,7 @@ class Conditions:
 
 
 def _literal(value: str) -> str:
-    """A value that arithmetic takes as it is; an unset one is 0 in tests."""
+    """A value as arithmetic takes it; an unset one is 0 in tests."""
     return value.replace("$", "").replace("`", "")
 
 

@@ -220,7 +220,7 @@ class Control(ABC):
 
 
 def told(condition: tree.Node) -> str:
-    """A condition for a person."""
+    """The condition as text, for messages."""
     match condition:
         case tree.Sequence() if condition.items:
             return told(condition.items[-1])

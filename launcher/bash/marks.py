@@ -20,7 +20,7 @@ _REASON = 200
 
 
 def unmarked(text: str) -> str:
-    """A script's text without letters that would be marks."""
+    """A script's text without characters that are used as marks."""
     return _STRAY.sub("", text)
 
 
@@ -46,7 +46,7 @@ def is_marked(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """The value without marks: as if each stood for nothing."""
+    """The value with all marks removed."""
     return _MARK.sub("", text) if _END in text else text
 
 
@@ -83,14 +83,14 @@ class Budget:
         self._steps, self._letters, self.depth = _STEPS, _LETTERS, 0
 
     def step(self, letters: int = 0) -> None:
-        """One command or expansion, which looks at that many letters."""
+        """Charges one command or expansion that reads so many characters."""
         self._steps -= 1
         self._letters -= letters
         if self._steps < 0 or self._letters < 0:
             raise UserError("the script takes too long to read; it has loops or expansions that do not end")
 
     def made(self, text: str) -> str:
-        """A value that was made."""
+        """Charges a value that was made, and returns it."""
         self._letters -= len(text)
         if len(text) > _LONGEST or self._letters < 0:
             raise UserError(f"the script makes a value of more than {_LONGEST:,} letters")

@@ -26,19 +26,23 @@ _NPU = re.compile(r"-c import torch_npu\b[\w ;.()]*")
 
 @dataclass
 class Read:
-    """All programs that a script starts, and what its reader has to say."""
+    """All programs that a script starts, and the reader's notes."""
 
     started: list[Started] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ended: str = ""  # the last words of a script that gives up
 
 
-def read(text: str, folder: str, path: str, args: Sequence[str], environ: Mapping[str, str]) -> Read:
+def read(
+    text: str, folder: str, path: str, args: Sequence[str], environ: Mapping[str, str], answers: Mapping[str, str]
+) -> Read:
     """What the script `text` starts when it is run in `folder`, called `path`, with `args` and `environ`.
 
-    Raises UserError for one that is too large, or does not end.
+    `answers` are variables as in `environ`, which also stand for what the script sets them to at random, or to what
+    only a run can tell. Raises UserError for one that is too large, or does not end.
     """
-    state = State({**environ, "PWD": folder, "0": path, "OPTIND": "1"}, folder, args=list(args))
+    variables = {**environ, **answers, "PWD": folder, "0": path, "OPTIND": "1"}
+    state = State(variables, folder, args=list(args), fixed=frozenset(answers))
     state.arrays["BASH_SOURCE"] = {"0": path}
     reader = _Reader(state)
     reader.script(text)
@@ -234,7 +238,7 @@ class _Reader(Control, Runner):
         with _Apart(self):
             self.state.args, self.state.variables["0"] = list(args), path
             self.state.arrays["BASH_SOURCE"] = {"0": path}
-            kept = self.state.exported | set(self.state.given)
+            kept = self.state.exported | self.state.fixed
             self.state.variables = {n: v for n, v in self.state.variables.items() if n in kept or n in ("0", "HOME")}
             with contextlib.suppress(Exit, Return, Leave):
                 self.source(text)

@@ -35,10 +35,10 @@ class State:
     args: list[str] = field(default_factory=list)
     started: list[Started] = field(default_factory=list)
     status: bool | None = True
-    given: frozenset[str] = frozenset()  # what was there before the script
+    fixed: frozenset[str] = frozenset()  # variables that keep their value where the script's is not known
 
     def copy(self) -> "State":
-        """One that changes by itself."""
+        """A copy that can be changed independently."""
         other = copy.copy(self)
         other.variables, other.arrays = dict(self.variables), {name: dict(a) for name, a in self.arrays.items()}
         other.exported, other.functions = set(self.exported), dict(self.functions)
@@ -46,7 +46,7 @@ class State:
         return other
 
     def adopt(self, other: "State") -> None:
-        """Becomes what another one is."""
+        """Takes over all values of another state."""
         vars(self).update(vars(other.copy()))
 
     def env(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ _DEEPEST = 50
 
 
 class Parser:
-    """Reads `text` from its beginning. `notes` tells where a page's text was not taken by the letter."""
+    """Reads `text` from its beginning. `notes` says where the text of a web page was corrected."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text.replace("\r\n", "\n"), 0
@@ -44,7 +44,7 @@ class Parser:
         self._depth = 0
 
     def script(self) -> Sequence:
-        """All of it."""
+        """The whole script."""
         found = Sequence()
         while self.at < len(self.text):
             found.items += self._list().items

@@ -41,7 +41,7 @@ class Words:
         return [found for each in braces.words_of(raw) for found in self._fields(each)]
 
     def one(self, raw: str) -> str:
-        """The word without being cut: the right side of an assignment."""
+        """The word expanded without splitting at blanks, as on the right side of an assignment."""
         text = "".join(" " if piece is _NEXT else piece.text for piece in self._pieces(raw))
         return self.budget.made(text)
 
@@ -54,7 +54,7 @@ class Words:
         return self.budget.made("".join(piece.text for piece in self._double(raw, ends=False)))
 
     def number(self, raw: str) -> int | None:
-        """What arithmetic comes to; None where it is not known."""
+        """The value of an arithmetic expression; None where it is not known."""
         text = self.text(raw)
         if marks.is_unknown(text):
             return None
@@ -76,11 +76,11 @@ class Words:
         return None if any(map(marks.is_unknown, seen)) else found
 
     def assign(self, name: str, value: str) -> None:
-        """Sets a variable, `name[index]` too."""
+        """Sets a variable or one element of an array (`name[index]`)."""
         base, bracket, index = name.partition("[")
         if bracket:
             self.state.arrays.setdefault(base, {})[self._index(base, index.rstrip("]"))] = value
-        else:
+        elif base not in self.state.fixed or not marks.is_unknown(value):
             self.state.variables[base] = self.budget.made(value)
 
     def _index(self, name: str, raw: str) -> str:
@@ -165,7 +165,7 @@ class Words:
         yield from pieces
 
     def _double(self, inside: str, *, ends: bool = True) -> Iterator[_Piece]:
-        """Between double quotes; without `ends` a double quote is a letter like others."""
+        """Expands text between double quotes, up to the closing one; `ends=False`: the whole text, quotes included."""
         at = 0
         while at < len(inside):
             letter = inside[at]
@@ -181,7 +181,7 @@ class Words:
                 at = end
 
     def _dollar(self, raw: str, at: int, *, quoted: bool) -> tuple[int, list[_Piece]]:
-        """The place after an expansion, and what it comes to."""
+        """The place after an expansion, and its value."""
         kind = "quoted" if quoted else "value"
         if raw.startswith("$((", at) and raw.startswith("))", (end := end_of_part(raw, at)) - 2):
             text = raw[at + 3 : end - 2]
@@ -293,7 +293,7 @@ class Words:
         yield _Piece(marks.unknown(f"${{{name}{rest}}}") if found is None else found, kind)
 
     def _word(self, raw: str, kind: str) -> Iterator[_Piece]:
-        """The word after `:-`; between double quotes only further double quotes go."""
+        """The word after `:-`; between double quotes only inner double quotes are removed."""
         if kind == "quoted":
             yield from self._double(re.sub(r'(?<!\\)"', "", raw))
             return

@@ -25,7 +25,8 @@ def check(
     preset: Preset,
     settings: Settings = None,
     assume: Annotated[
-        str | None, typer.Option(metavar="1x24", help="Check for GPUs x GiB of each instead of this machine.")
+        str | None,
+        typer.Option(metavar="[4x]8x80", help="Check for [nodes x] GPUs x GiB of each instead of this machine."),
     ] = None,
     json: Json = False,
 ) -> None:

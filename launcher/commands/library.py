@@ -110,7 +110,8 @@ def import_(
         path, found = library.add_script(source, wanted, lossy=lossy)
     except Lossy as error:
         other = "" if run else "; --exec asks bash, by running the script with programs that only record"
-        raise UserError(f"{error}\nTo import it with these differences, add --lossy{other}.") from None
+        fixed = "; NAME=VALUE behind it fixes a variable" if not run and "known only when" in str(error) else ""
+        raise UserError(f"{error}\nTo import it with these differences, add --lossy{fixed}{other}.") from None
     if json:
         put_json({"path": str(path), "notes": list(found.notes)})
         return
@@ -140,14 +141,17 @@ def export(
         bool, typer.Option("--slurm", help="Write an sbatch script that starts Ray on its nodes.")
     ] = False,
     ray_job: Annotated[bool, typer.Option("--ray-job", help="Write the 'ray job submit' command.")] = False,
+    sky: Annotated[bool, typer.Option("--sky", help="Write a SkyPilot task, for 'sky launch'.")] = False,
 ) -> None:
     """Write a preset as a shell script of veRL overrides. The script runs without ppo-tui's screen."""
     from launcher.preset import schedulers, shell
 
-    if slurm and ray_job:
-        raise UserError("--slurm and --ray-job exclude each other")
-    write = schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
-    text = write(preset, verl, Path.cwd() / "outputs" / Path(preset).name.removesuffix(".yaml"))
+    if slurm + ray_job + sky > 1:
+        raise UserError("--slurm, --ray-job and --sky exclude each other")
+    write = schedulers.sky if sky else schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
+    # nothing of this machine's folders is on those of a cloud
+    below = (Path("/tmp") if sky else Path.cwd()) / "outputs" / Path(preset).name.removesuffix(".yaml")
+    text = write(preset, verl, below)
     if to is None:
         put(text.rstrip("\n"))
         return

@@ -1,6 +1,7 @@
 """Commands that tell about runs and logs."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,7 +35,7 @@ def runs(json: Json = False) -> None:
     """List the runs of this machine, newest first."""
     from launcher.metrics.records import jsonable
     from launcher.run.reading.attempts import elapsed
-    from launcher.run.reading.scores import Scores
+    from launcher.run.reading.scores import best_and_last
     from launcher.run.supervisor.queue import wake
     from launcher.run.supervisor.spawn import adopt
 
@@ -44,9 +45,8 @@ def runs(json: Json = False) -> None:
     adopted = {run.id for run in adopt(states)}
     wake()
     for run, before in states:
-        state, scores = current(run, checks=False) if run.id in adopted else before, Scores(run)
-        scores.poll()
-        best, last, seconds = scores.best, scores.series.last, elapsed(run, state, now=state.updated)
+        state = current(run, checks=False) if run.id in adopted else before
+        (best, last), seconds = best_and_last(run, state), elapsed(run, state, now=state.updated)
         if json:
             figures = {"best_score": best, "last_score": last, "duration": seconds}
             known = jsonable({key: value for key, value in figures.items() if value is not None})
@@ -71,11 +71,13 @@ def runs(json: Json = False) -> None:
 
 
 def hosts(json: Json = False) -> None:
-    """List the runs of the machines in config.yaml (hosts:), which are asked through ssh."""
+    """List the runs of the machines in config.yaml (hosts:), asked through ssh, and jobs of its Ray clusters."""
     from launcher.hosts import runs_elsewhere
+    from launcher.run.actions.attach_job import jobs_of
+    from launcher.settings import read_clusters
 
     rows = [("HOST", "RUN", "STATE", "VERDICT", "STEP")]
-    for host in runs_elsewhere():
+    for host in chain(runs_elsewhere(), map(jobs_of, read_clusters())):
         if json:
             put_json({"host": host.host, "away": host.away, "runs": list(host.runs)})
         elif host.away is not None:
@@ -88,7 +90,7 @@ def hosts(json: Json = False) -> None:
             word, verdict = (str(run.get(name) or "–") for name in ("state", "verdict"))
             rows.append((host.host, str(run.get("run")), word, verdict, "–" if step is None else str(step)))
     if not json and len(rows) == 1:
-        say("no hosts: name them under 'hosts:' in config.yaml")
+        say("no hosts: name them under 'hosts:' or 'clusters:' in config.yaml")
     elif not json:
         put_table(rows)
 

@@ -55,7 +55,9 @@ def root(
     theme: Annotated[str | None, typer.Option(help="dark, light, colour-blind, terminal, or a Textual theme.")] = None,
     host: Annotated[
         str | None,
-        typer.Option(metavar="[USER@]HOST", help="Run the ppo-tui of another machine through ssh; comes first."),
+        typer.Option(
+            metavar="[USER@]HOST", help="Run ppo-tui on another machine through ssh; must precede the command."
+        ),
     ] = None,
     ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
 ) -> None:

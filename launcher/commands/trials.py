@@ -2,16 +2,18 @@
 
 import re
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from launcher.commands.launch import Force, Run, refusals
 from launcher.commands.output import Json, put, put_json, put_table, say
 from launcher.errors import UserError
-from launcher.format import duration, number
+from launcher.format import number
 from launcher.record.layout import find
-from launcher.run.reading.trials import Trials, trials_of
+
+if TYPE_CHECKING:
+    from launcher.run.reading.trials import Trials
 
 _NEXT = re.compile(r",(?=\+*[A-Za-z_][\w.]*=)")
 
@@ -40,18 +42,19 @@ def try_(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Try the fixes of a flag from the checkpoint before it, next to an untouched twin, one after another."""
+    """Try the fixes of a flag from the checkpoint before it, next to an untouched twin.
+
+    The trials are runs of the queue: side by side on free GPUs, else one after another.
+    """
     from launcher.run.actions.trials import carry_out, plan
+    from launcher.run.reading.trials import trials_of
 
     parent = find(run)
     planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
-    onset, place = planned.onset, f"step {planned.step}" if planned.step else "the start"
-    say(f"{onset.rule} rose at step {onset.rose}; trials from {place} to step {planned.until}:")
+    say(f"{planned.name}:")
     for arm in planned.arms:
         say(f"  {' '.join(arm) or 'untouched twin'}")
-    cost = "unknown" if planned.seconds is None else f"about {duration(planned.seconds)}"
-    gpu_minutes = planned.gpu_minutes
-    say(f"cost: {cost}" + (f", {gpu_minutes:.0f} GPU minutes" if gpu_minutes else "" if planned.gpus else ", no GPU"))
+    say(f"cost: {planned.cost}")
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"trials of run {parent.id} without a terminal require --yes")
@@ -66,13 +69,15 @@ def trials(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only those of this run.")] = None, json: Json = False
 ) -> None:
     """Show what came of trials: which fixes healed, did nothing, or broke something else."""
+    from launcher.run.reading.trials import trials_of
+
     found = trials_of(find(run).id if run else None)
     if not found and not json:
         say("no trials yet; 'ppo-tui try RUN' tries the fixes of a flag")
     _show(found, json)
 
 
-def _show(found: list[Trials], json: bool) -> None:
+def _show(found: "list[Trials]", json: bool) -> None:
     for each in found:
         if json:
             arms = [arm.to_json() for arm in each.arms]

@@ -43,7 +43,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     if waits is not None and not log.step:
         quotes.append(waits[1])
         meaning += f" The start-up was where {waits[0].title}, so it may have stalled."
-        fixes.append(f"if it waited there for minutes: {waits[0].fixes[0]}")
+        fixes.append(f"if the start-up takes minutes at this point again: {waits[0].fixes[0]}")
     hangs = hung(log)
     if hangs is not None:
         cause, error = hangs

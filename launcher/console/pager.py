@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from launcher import gap
 from launcher.console.lines import LONGEST, PieceSplitter, clean_line
 
 BLOCK = 1 << 16
@@ -69,14 +70,15 @@ class LogPager:
         self._before = array("Q", [0])  # newlines before each block
         self._counting = threading.Lock()
         self.size = 0
+        self.gap = range(0)  # bytes without a newline that take long to read
         self.look()
 
     def look(self) -> bool:
-        """Whether the file has changed its size. One that shrank is counted anew."""
-        size, before = os.fstat(self._fd).st_size, self.size
-        if size < before:
+        """Whether the file has changed its size. One that shrank, or whose gap has grown, is counted anew."""
+        size, before, missing = os.fstat(self._fd).st_size, self.size, gap.find(self._fd)
+        if size < before or missing != self.gap:
             self._before = array("Q", [0])
-        self.size = size
+        self.size, self.gap = size, missing
         return size != before
 
     def read(self, offset: int, size: int) -> bytes:
@@ -88,7 +90,11 @@ class LogPager:
         with self._counting:
             counts = self._before
             while len(counts) * BLOCK <= self.size:
-                data = self.read((len(counts) - 1) * BLOCK, BLOCK * _BLOCKS_AT_ONCE)
+                begin = (len(counts) - 1) * BLOCK
+                if begin in self.gap and (inside := (self.gap.stop - begin) // BLOCK):
+                    counts.extend([counts[-1]] * inside)
+                    continue
+                data = self.read(begin, BLOCK * _BLOCKS_AT_ONCE)
                 if len(data) < BLOCK:
                     return
                 for start in range(0, len(data) - BLOCK + 1, BLOCK):
@@ -119,6 +125,8 @@ class LogPager:
         """Where the line starts that holds a byte."""
         end = min(max(offset, 0), self.size)
         while end > 0:
+            if end - 1 in self.gap:
+                end = self.gap.start
             start = max(end - BLOCK, 0)
             found = self.read(start, end - start).rfind(b"\n")
             if found >= 0:
@@ -137,6 +145,8 @@ class LogPager:
                 yield self._line(start, end, head + line)
                 start, head, length = end, b"", 0
             head, length = (head + rest)[:LONGEST], length + len(rest)
+            if at in self.gap:
+                length, at = length + self.gap.stop - at, self.gap.stop
         if length:
             yield self._line(start, start + length, head)
 
@@ -145,6 +155,8 @@ class LogPager:
         at, rest, length = end, b"", 0  # what is read of the line that ends at `end`
         newline = 0  # bytes of its newline
         while at > 0:
+            if at - 1 in self.gap:
+                length, at = length + at - self.gap.start, self.gap.start
             size = min(BLOCK, at)
             at -= size
             head, *lines = self.read(at, size).split(b"\n")

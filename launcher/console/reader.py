@@ -1,5 +1,6 @@
 """Events of a console log, read as it grows."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +73,14 @@ class ConfigDump:
 
 @dataclass(frozen=True)
 class Notable:
-    """A line that tells of an error."""
+    """A line that tells of an error; not each of a program that prints the same for ever."""
 
     line: Line
 
+
+_REPEATS = 20  # lines that differ in their digits alone, of which the first so many between two steps are told
+_KINDS = 1024  # of lines that are counted at once
+_BEGIN = 300  # bytes that tell one kind from another
 
 Event = StepLine | PhaseChange | Progress | RolloutCount | TotalSteps | Resumed | ConfigDump | Notable
 
@@ -88,6 +93,7 @@ class ConsoleReader:
         self._tracker = PhaseTracker()
         self._total: int | None = None
         self._events: list[Event] = []
+        self._repeated: Counter[bytes] = Counter()
 
     def feed(self, data: bytes) -> list[Event]:
         """The events of the lines that `data` completes."""
@@ -114,11 +120,13 @@ class ConsoleReader:
         if mark.name == "progress":
             add(Progress(int(match["done"]), int(match["of"])))
         if line.step is not None:
+            self._repeated.clear()
             step, (number, offset, _, _) = line.step, line.piece
             add(StepLine(step.step, step.data, number, offset, step.three_decimals))
             self._enter(tracker.step(self._total is not None and step.step >= self._total), line)
         elif mark.trouble:
-            add(Notable(line.line))
+            if not self._repeats(line.piece[2]):
+                add(Notable(line.line))
         elif mark.name == "rollout_count":
             add(RolloutCount(*(int(match[state]) for state in ("pending", "running", "finished", "failed"))))
             self._enter(tracker.rollout_count(), line)
@@ -129,6 +137,13 @@ class ConsoleReader:
             elif mark.name == "resumed":
                 add(Resumed(int(match["at"])))
             self._enter(tracker.mark(mark.name, mark.phase, match["stamp"]), line)
+
+    def _repeats(self, raw: bytes) -> bool:
+        if len(self._repeated) >= _KINDS:
+            self._repeated.clear()
+        kind = raw[:_BEGIN].translate(None, b"0123456789")
+        self._repeated[kind] += 1
+        return self._repeated[kind] > _REPEATS
 
     def _enter(self, phase: str | None, line: Marked) -> None:
         if phase:

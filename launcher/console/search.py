@@ -99,10 +99,14 @@ class Search:
 
     def _region_after(self) -> bytes:
         """Whole lines from `at` on; of the last line of the file, or one longer than a region, its start."""
+        if self.at in self.pager.gap:
+            self.at = self.pager.gap.stop
         data = self.pager.read(self.at, _REGION)
         return data[: data.rfind(b"\n") + 1] or data
 
     def _region_before(self) -> bytes:
+        if self.at - 1 in self.pager.gap:
+            self.at = self.pager.gap.start
         start = max(self.at - _REGION, 0)
         data = self.pager.read(start, self.at - start)
         cut = data.find(b"\n") + 1 if start else 0

@@ -4,6 +4,8 @@ health:
   on_alert: [curl, -sd, "@-", https://ntfy.sh/my-runs]   # an argument list; the event comes as JSON on stdin
   stop_on: [NUM-1, KL-1]      # off unless named
   stop_at: checkpoint         # or now, the default
+  stop_behind: sweep-1        # end when behind the median reward of the runs with this tag
+  checkpoint_on: [REW-1]      # rules that have veRL save a checkpoint when they become WARN or CRITICAL
   grace_steps: 3              # steps that a rule must stay CRITICAL; none for NUM-1 and ERR-1
   retry: 2                    # how often a failed run is continued when its cause may be gone; never by default
   notify: [toast, bell, osc9] # what an open screen may do; bell and osc9 only when CRITICAL or at the end
@@ -15,6 +17,7 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.health import settings as limits
+from launcher.health.limits import TABLE
 from launcher.text import did_you_mean
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
@@ -29,6 +32,8 @@ class AlertSettings:
     on_alert: tuple[str, ...] = ()
     stop_on: frozenset[str] = frozenset()
     stop_at: str = "now"
+    stop_behind: str = ""
+    checkpoint_on: frozenset[str] = frozenset()
     grace_steps: int = 3
     retry: int = 0
     notify: frozenset[str] = frozenset(NOTICES)
@@ -42,9 +47,13 @@ class AlertSettings:
                 f"health.on_alert is {command!r}, but must be a list of words, such as [notify-send, ppo-tui]"
             )
         rules = _listed(settings.get("stop_on") or [], "stop_on", STOPPERS)
+        saving = _listed(settings.get("checkpoint_on") or [], "checkpoint_on", tuple(TABLE))
         when = settings.get("stop_at", "now")
         if when not in ("now", "checkpoint"):
             raise UserError(f"health.stop_at is {when!r}, but must be now or checkpoint")
+        behind = settings.get("stop_behind") or ""
+        if not isinstance(behind, str):
+            raise UserError(f"health.stop_behind is {behind!r}, but must be a tag of runs, such as sweep-1")
         grace = settings.get("grace_steps", 3)
         if type(grace) is not int or not 0 <= grace <= 1000:
             raise UserError(f"health.grace_steps is {grace!r}, but must be a number of steps from 0 to 1000")
@@ -52,7 +61,7 @@ class AlertSettings:
         if type(retry) is not int or not 0 <= retry <= 100:
             raise UserError(f"health.retry is {retry!r}, but must be a number of retries from 0 to 100")
         ways = _listed(settings.get("notify", list(NOTICES)), "notify", NOTICES)
-        return cls(tuple(command), frozenset(rules), when, grace, retry, frozenset(ways))
+        return cls(tuple(command), frozenset(rules), when, behind, frozenset(saving), grace, retry, frozenset(ways))
 
 
 def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:

@@ -112,6 +112,9 @@ class Checklist:
             kind.id: _Entry(kind(Setup(self._config, limits[kind.id], gpu_total_gb, host_total_gb, clock, vocabulary)))
             for kind in ALL
         }
+        # a program that screams has a million lines for them
+        self._readers = [each for each in self._entries.values() if type(each.rule).log_line is not Rule.log_line]
+        self._watchers = [each for each in self._entries.values() if type(each.rule).tick is not Rule.tick]
         self._interesting = {key for kind in ALL for group in kind.needs + kind.also for key in group}
         self._logged: set[str] = set()  # of the interesting keys
         self._step = 0
@@ -150,7 +153,7 @@ class Checklist:
 
         `step` is where the run is, the last step by default.
         """
-        return self._between_steps(step, lambda rule: rule.log_line(text, line))
+        return self._between_steps(self._readers, step, lambda rule: rule.log_line(text, line))
 
     def tick(
         self, now: float, *, gpu: tuple[float, float] | None = None, host: tuple[float, float] | None = None
@@ -162,7 +165,7 @@ class Checklist:
         if self._ended:
             return []
         memory = Memory(*(used / total if total else None for used, total in (gpu or (0, 0), host or (0, 0))))
-        return self._between_steps(None, lambda rule: rule.tick(now, memory))
+        return self._between_steps(self._watchers, None, lambda rule: rule.tick(now, memory))
 
     def ended(self, code: int | None) -> None:
         """The process has ended: from now on silence says nothing."""
@@ -200,9 +203,11 @@ class Checklist:
         """The rules that are muted, by the settings or since."""
         return frozenset(name for name, entry in self._entries.items() if entry.muted)
 
-    def _between_steps(self, step: int | None, ask: Callable[[Rule], Reading | None]) -> list[LevelChange]:
+    def _between_steps(
+        self, entries: list[_Entry], step: int | None, ask: Callable[[Rule], Reading | None]
+    ) -> list[LevelChange]:
         at, self._checks = self._step if step is None else step, None
-        changes = [entry.ask(at, ask) for entry in self._entries.values() if not entry.off]
+        changes = [entry.ask(at, ask) for entry in entries if not entry.off]
         return [change for change in changes if change is not None]
 
     def _update_signals(self, step: int, data: Mapping[str, float], training: bool) -> None:

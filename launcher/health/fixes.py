@@ -86,6 +86,7 @@ _SIGNAL = (
     _say("use easier data if nothing is solved; stop or use harder data if everything is solved"),
     _raise(f"{_ROLLOUT}.n", fits="groups"),
     _set("algorithm.filter_groups.enable", "True", fits="groups"),
+    _raise("data.train_batch_size"),
 )
 
 FIXES: dict[str, Sequence[Fix]] = {
@@ -119,6 +120,7 @@ FIXES: dict[str, Sequence[Fix]] = {
     ),
     "ENT-2": (
         _lower(f"{_ACTOR}.entropy_coeff", "or 0"),
+        _lower(f"{_ROLLOUT}.temperature", "to 1.0"),
         _LOWER_LR,
         _say("check MIS-1: rollout and training must agree"),
         _lower(f"{_ACTOR}.clip_ratio_high"),
@@ -128,6 +130,7 @@ FIXES: dict[str, Sequence[Fix]] = {
         _say("resume from the checkpoint before the drop"),
         _LOWER_LR,
         _say("check KL-1, ENT-1 and TRUNC-1 for the cause"),
+        _say("without such a flag: check the sign, the scale and the parser of the reward function"),
     ),
     "REW-2": (
         _say("check the reward function on samples"),

@@ -16,6 +16,8 @@ _OPTIONS = (
     "on_alert",
     "stop_on",
     "stop_at",
+    "stop_behind",
+    "checkpoint_on",
     "grace_steps",
     "retry",
     "notify",

@@ -24,6 +24,8 @@ ROWS = (
 
 def checks(subject: Subject) -> Iterable[Finding]:
     """Everything about memory."""
+    if subject.loaded.preset.cluster.submit and not subject.machine.assumed:
+        return  # this machine does not run it; `cluster` asks for the GPUs of those that do
     found = estimate(subject)
     if found is None and models.is_toy(str(subject.get(MODEL_PATH))):
         return  # not made yet, and small

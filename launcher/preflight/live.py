@@ -48,7 +48,7 @@ def _command(loaded: LoadedPreset) -> tuple[str | None, str | None]:
     from launcher.preset.translate import RunFolders, build
 
     try:
-        env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
+        env = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
         where = RunFolders.below(_RUN)
         return command_line(build(loaded, version=env.verl or NEWEST, python=env.python, folders=where)), None
     except UserError as error:

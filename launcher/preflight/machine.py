@@ -14,7 +14,7 @@ from launcher.record.machine import Holder
 
 _CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 _RESERVED = 0.00215  # and 0.3 GiB: the driver keeps 0.35 GiB of an RTX 4090 and 0.60 of an H200
-_ASSUMED = re.compile(r"(\d{1,3})x(\d{1,4}(?:\.\d+)?)")
+_ASSUMED = re.compile(r"(?:(\d{1,4})x)?(\d{1,3})x(\d{1,4}(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class Gpu:
 class Machine:
     """GPUs, host memory in bytes, CPUs as Ray counts them.
 
-    `assumed`: from `--assume`; what only this machine can answer (disk, CPUs, software) is skipped.
+    `assumed`: from `--assume`; what only this machine can answer (disk, CPUs, software) is skipped. `nodes`: the GPUs
+    are those of a cluster of so many machines with as many each; None where they may be anywhere.
     """
 
     gpus: tuple[Gpu, ...]
@@ -48,16 +49,20 @@ class Machine:
     host_available: int
     cpus: int
     assumed: bool
+    nodes: int | None = None
 
 
 def assumed(text: str) -> Machine:
-    """`4x24`: four GPUs of 24 GiB, all free. Raises UserError."""
+    """`4x24`: four GPUs of 24 GiB, all free; `2x8x80`: two machines with eight of 80 each. Raises UserError."""
     match = _ASSUMED.fullmatch(text.strip().lower())
-    if match is None or not int(match[1]) or float(match[2]) < 1:
-        raise UserError(f"'{text}' is not a valid machine; use GPUs x GiB of each, such as 1x24")
-    total = int(float(match[2]) * GIB)
-    gpu = Gpu(f"{match[2]} GiB GPU", total, 0, reserved=int(0.3 * GIB + _RESERVED * total))
-    return Machine((gpu,) * int(match[1]), 0, 0, 0, assumed=True)
+    if match is None or (match[1] and not int(match[1])) or not int(match[2]) or float(match[3]) < 1:
+        raise UserError(
+            f"'{text}' is not a valid machine; use GPUs x GiB of each, such as 1x24, or nodes x GPUs x GiB: 4x8x80"
+        )
+    nodes = int(match[1]) if match[1] else None
+    total = int(float(match[3]) * GIB)
+    gpu = Gpu(f"{match[3]} GiB GPU", total, 0, reserved=int(0.3 * GIB + _RESERVED * total))
+    return Machine((gpu,) * int(match[2]) * (nodes or 1), 0, 0, 0, assumed=True, nodes=nodes)
 
 
 def here(env: Mapping[str, str] = os.environ) -> Machine:

@@ -78,7 +78,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
         loggers=tuple(loggers if isinstance(loggers, list) else [loggers]),
         env=subject.env,
     )
-    yield from check_packages(subject.python, use)
+    yield from check_packages(subject.python, use, subject.loaded.preset.own_verl)
     if not subject.on_cpu and subject.at_least("0.7.1"):
         yield from _transfer(subject.python, str(subject.get(TRANSFER)))
     if subject.get(LIGER) is True:
@@ -115,10 +115,10 @@ def usual(machine: Machine) -> Use:
     return Use(gpu, "vllm" if gpu else "hf", True, True, None if gpu else "eager", (), os.environ)
 
 
-def check_packages(python: str, use: Use) -> Iterator[Finding]:
-    """Everything about the packages beside the interpreter `python`."""
+def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[Finding]:
+    """Everything about the packages beside the interpreter `python`; `own` is a veRL that is taken instead of its."""
     try:
-        env = verl_env.probe(python)
+        env = verl_env.of(python, own)
     except UserError as error:
         yield of_software.error("SW-1", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
         return
@@ -128,7 +128,7 @@ def check_packages(python: str, use: Use) -> Iterator[Finding]:
         message = f"veRL is not installed for {env.python}"
         yield of_software.error("SW-1", message, f"{get}, or set PPO_TUI_PYTHON to the Python that has it")
         return
-    shown = ("verl", "torch", "vllm", "ray", "transformers")
+    shown = ("verl", "torch", "vllm", "sglang", "ray", "transformers")
     found = ", ".join(f"{name} {env.packages[name]}" for name in shown if name in env.packages)
     yield of_software.info("SW-0", f"{env.python} (Python {env.python_version}): {found}", "")
     yield from _requirements(env, use)

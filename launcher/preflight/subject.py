@@ -45,12 +45,13 @@ def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | No
     `assume` is a machine in the words of `--assume`. Raises UserError for a preset that cannot be launched
     at all, and for a machine that is none.
     """
-    verl = verl_env.probe(verl_env.interpreter(loaded.preset.python))
+    verl = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
     version, folders = verl.verl or defaults.NEWEST, RunFolders.below(_RUN)
     env = environment.variables(loaded.preset, folders.metrics, Path(verl.python), os.environ)
     return Subject(
         version=version,
         verl=verl.verl_path,
+        config=loaded.preset.program.config,
         settings=settings(loaded, version, folders, env),
         loaded=loaded,
         python=verl.python,

@@ -44,6 +44,9 @@ class Trainer(Group, title="Trainer"):
     max_critic_ckpt_to_keep: int | None = verl(
         "Critic checkpoints to keep; null: all.", default=3, unit="checkpoints", ge=1
     )
+    keep_best: int | None = verl(
+        "Also keep the checkpoints of this many best validations; null: none.", key="", unit="checkpoints", ge=1
+    )
     del_local_ckpt_after_load: bool | None = verl("Delete a checkpoint after resuming from it.")
     default_hdfs_dir: str | None = verl("HDFS folder for a copy of the checkpoints.")
     project: str = verl("Project name in trackers such as wandb.", key=".project_name", default="ppo-tui")

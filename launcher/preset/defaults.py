@@ -25,13 +25,17 @@ from launcher.files import write_atomic
 NEWEST = "0.9.1"
 """The newest version that is known here; newer ones are taken for this one."""
 
+PPO = "trainer/config/ppo_trainer"
+"""The configuration that `verl.trainer.main_ppo` starts from, below veRL's folder and without `.yaml`."""
+
 # Hydra keeps global state and takes 25 MB: it works in a process of its own.
 _COMPOSE = """
 import json, sys
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
-with initialize_config_dir(config_dir=sys.argv[1], version_base=None):
-    config = compose(config_name="ppo_trainer", overrides=sys.argv[2:])
+folder, name, *overrides = sys.argv[1:]
+with initialize_config_dir(config_dir=folder, version_base=None):
+    config = compose(config_name=name, overrides=overrides)
     print(json.dumps(OmegaConf.to_container(config, resolve=False)))
 """
 _REFERENCE = re.compile(r"\$\{(?:oc\.select:)?([\w.]+)(?:,\s*(.*))?\}", re.DOTALL)
@@ -40,25 +44,29 @@ _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False, "[]": []}
 Tree = dict[str, Any]
 
 
-def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = ()) -> Tree:
-    """The configuration of veRL `version` below its folder `verl`, with these group choices; or the bundled one,
-    which knows the usual choices only.
+def tree(version: str, verl: Path | None = None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree:
+    """The configuration `config` of veRL `version` below its folder `verl`, with these group choices; or the bundled
+    one, which knows no choice but Megatron.
 
     The first call takes half a second for each installed version and choice, later ones a millisecond.
     """
-    return composed(version, verl, groups) or bundled(version)
+    megatron = "megatron" in config or "model_engine=megatron" in groups
+    return composed(version, verl, groups, config) or bundled(version, "megatron" if megatron else "dp")
 
 
 @functools.cache
-def composed(version: str, verl: Path | None, groups: tuple[str, ...] = ()) -> Tree | None:
+def composed(version: str, verl: Path | None, groups: tuple[str, ...] = (), config: str = PPO) -> Tree | None:
     """What Hydra makes of the installed veRL's configuration; None where there is none, or it refuses a choice."""
-    folder = verl / "trainer" / "config" if verl else None
-    if folder is None or not folder.is_dir():
+    file = verl / f"{config}.yaml" if verl else None
+    if verl is None or file is None or not file.is_file():
         return None
-    mark = hashlib.sha256(f"{folder} {folder.stat().st_mtime_ns} {groups}".encode()).hexdigest()[:8]
+    folder = file.parent
+    mark = hashlib.sha256(f"{file} {folder.stat().st_mtime_ns} {groups}".encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-config" / f"{version}-{mark}.json"
     if not cache.is_file():
-        command = [sys.executable, "-c", _COMPOSE, str(folder), *groups]
+        usual = verl / "trainer" / "config"
+        search = [] if folder == usual else [f"hydra.searchpath=['file://{usual}']"]  # theirs needs `import verl`
+        command = [sys.executable, "-c", _COMPOSE, str(folder), file.stem, *search, *groups]
         done = subprocess.run(command, capture_output=True, cwd="/", stdin=subprocess.DEVNULL, timeout=60)
         if done.returncode != 0:
             return None
@@ -69,10 +77,12 @@ def composed(version: str, verl: Path | None, groups: tuple[str, ...] = ()) -> T
 
 
 @functools.cache
-def bundled(version: str) -> Tree:
-    """The configuration of the newest published version that is not newer than `version`."""
+def bundled(version: str, engine: str = "dp") -> Tree:
+    """The configuration of the newest published version that is not newer than `version`, for FSDP ("dp") or
+    "megatron".
+    """
     place, found = _index(version), Tree()
-    for key, spans in _bundle()["keys"].items():
+    for key, spans in _bundle()[engine].items():
         for first, last, default in spans:
             if first <= place <= last:
                 node = found
@@ -157,7 +167,7 @@ def _bundle() -> dict[str, Any]:
 
 @functools.cache
 def _lives() -> dict[str, tuple[int, int]]:
-    return {key: (spans[0][0], spans[-1][1]) for key, spans in _bundle()["keys"].items()}
+    return {key: (spans[0][0], spans[-1][1]) for key, spans in _bundle()["dp"].items()}
 
 
 def _literal(text: str | None) -> Any:

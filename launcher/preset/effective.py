@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from launcher.algorithms import ESTIMATORS
 from launcher.errors import UserError
 from launcher.preset import defaults, hydra, versions
+from launcher.preset.program import Program
 from launcher.preset.schema import FIELDS
 from launcher.verl_config import (
     ACTOR,
@@ -39,9 +40,12 @@ from launcher.verl_config import (
 )
 
 BUILT_IN_REWARDS = ("gsm8k", "math")
+OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
+"""Engines beside FSDP, which have a `model_engine` and a strategy of the same name."""
 
 _STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 _REWARD_NAME = "reward.custom_reward_function.name"
+_COMPILE = ".fsdp_config.use_torch_compile"
 _WITHOUT_CRITIC = ESTIMATORS.keys() - {"gae"}
 _Config = TypeVar("_Config", bound="EffectiveConfig")
 
@@ -68,11 +72,12 @@ class EffectiveConfig(VerlConfig):
     """The configuration of one version of veRL with some keys set: `settings`, as `version` calls them.
 
     `verl` is the folder of the installed veRL, whose defaults are used; without one those of the published
-    versions are.
+    versions are. `config` is the configuration in it that the program starts from, None for one that is not veRL's.
     """
 
     version: str = defaults.NEWEST
     verl: Path | None = None
+    config: str | None = defaults.PPO
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -112,14 +117,23 @@ class EffectiveConfig(VerlConfig):
         return tuple(f"{each.prefix}{key}={hydra.quote(each.value)}" for key, each in chosen)
 
     @property
+    def chosen(self) -> tuple[str, ...]:
+        """What is chosen instead of veRL's usual configuration: files of it, or another one."""
+        return self.groups if self.config in (None, defaults.PPO) else (str(self.config), *self.groups)
+
+    @property
     def defaults(self) -> defaults.Tree:
         """veRL's configuration without any setting but the choices of files, references unresolved."""
-        return defaults.tree(self.version, self.verl, self.groups)
+        return defaults.tree(self.version, self.verl, self.groups, self.config or defaults.PPO)
 
     @property
     def knows_keys(self) -> bool:
         """Whether `defaults` has exactly the keys that veRL will have: not for files that cannot be read here."""
-        return not self.groups or defaults.composed(self.version, self.verl, self.groups) is not None
+        if self.config is None:
+            return False
+        if self.verl is None:
+            return self.config == defaults.PPO and not self.groups
+        return defaults.composed(self.version, self.verl, self.groups, self.config) is not None
 
     @property
     def on_cpu(self) -> bool:
@@ -241,15 +255,18 @@ class EffectiveConfig(VerlConfig):
         return defaults.resolve(value, name, self._look_up)
 
 
-def of_fields(values: Mapping[tuple[str, ...], Any]) -> Settings:
-    """The newest keys that fields set; `values` are those of the preset by their paths."""
+def of_fields(values: Mapping[tuple[str, ...], Any], *, foreign: bool = False) -> Settings:
+    """The newest keys that fields set; `values` are those of the preset by their paths.
+
+    For a `foreign` program, whose configuration may have other defaults, they are those that the preset sets.
+    """
     found: Settings = {}
     for spec in FIELDS.values():
         source: Source = "field" if spec.path in values else "ppo-tui"
         value = values.get(spec.path, spec.default)
         if value is None and spec.follows:
             value, source = values.get(FIELDS[spec.follows].path, FIELDS[spec.follows].default), "derived"
-        if spec.key and value is not None:
+        if spec.key and value is not None and (source == "field" or not foreign):
             found[spec.key] = Setting(spec.to_verl(value), source, spec.plus)
     return found
 
@@ -265,10 +282,12 @@ def of_overrides(values: Mapping[tuple[str, ...], Any]) -> Settings:
     return found
 
 
-def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
+def for_version(wanted: Settings, version: str, config_name: str | None = None) -> tuple[Settings, list[str]]:
     """The settings of newest keys as `version` calls them, without those that mean nothing in this preset; and
-    why it lacks keys.
+    why it lacks keys. `config_name` is the configuration that the program starts from.
     """
+    others = f"{config_name} {wanted['model_engine'].value if 'model_engine' in wanted else ''}"
+    fsdp = not any(engine in others for engine in OTHER_ENGINES)
     dropped = set()
     if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
         dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
@@ -287,11 +306,14 @@ def for_version(wanted: Settings, version: str) -> tuple[Settings, list[str]]:
         try:
             name = versions.at(key, version)
         except UserError as error:
-            missing.append(str(error))
-            if setting.source == "override":
+            if fsdp:  # else the table, which is that of FSDP, does not hold
+                missing.append(str(error))
+            if setting.source in ("override", "field"):
                 named[key] = setting  # of a fork, where what veRL itself lacks may be known
         else:
             added = versions.unlisted(key, version)
+            if not fsdp and key.endswith(_COMPILE):  # a block of FSDP; the others read the older key
+                name = key.replace("fsdp_config.", "")
             named[name] = dataclasses.replace(setting, prefix="+") if added else setting
     return named, missing
 
@@ -305,5 +327,8 @@ def of_draft(
     values: Mapping[tuple[str, ...], Any], version: str = defaults.NEWEST, verl: Path | None = None
 ) -> EffectiveConfig:
     """The configuration of a preset that is being edited, from the values that are set. Never raises."""
-    settings, _ = for_version(of_fields(values) | of_overrides(values), version)
-    return EffectiveConfig(version=version, verl=verl, settings=settings)
+    program = {name: each for name in Program.model_fields if isinstance(each := values.get(("program", name)), str)}
+    config = Program(**program).config
+    wanted = of_fields(values, foreign=config != defaults.PPO) | of_overrides(values)
+    settings, _ = for_version(wanted, version, program.get("config_name"))
+    return EffectiveConfig(version=version, verl=verl, config=config, settings=settings)

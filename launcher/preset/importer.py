@@ -16,6 +16,7 @@ from launcher.preset.drafts import dump
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.files import WrongValue, restore
 from launcher.preset.layers import Layer
+from launcher.preset.program import MAIN
 from launcher.preset.schema import FIELDS
 from launcher.preset.script import Source
 from launcher.verl_config import ESTIMATOR
@@ -97,11 +98,14 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     if not draft.layer:
         another = next((f" ({note})" for note in reversed(draft.notes) if " -m " in note), "")
         raise UserError(f"no veRL overrides found{another}; expected 'python -m verl.trainer.main_ppo KEY=VALUE ...'")
-    if found.entry != script.PPO:
-        entry = re.sub(r"\A(?:\./)?verl/trainer/main_ppo\.py\Z", script.PPO, found.entry)
-        if entry != script.PPO:
+    if found.entry != MAIN:
+        entry = re.sub(r"\A(?:\./)?verl/trainer/main_ppo\.py\Z", MAIN, found.entry)
+        if entry != MAIN:
             _program(draft, "entry_point", entry)
-    if ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
+    if folder != source.folder and not folder.is_dir():
+        draft.notes.append(f"the script changes to {folder}, which does not exist here; its paths are meant from there")
+    own = (folder / "verl" / "__init__.py").is_file()
+    if own or ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
         _program(draft, "folder", str(folder))
         draft.notes.append(f"the run is started in {folder}, from which its modules and paths are meant")
     if draft.missing:
@@ -112,14 +116,24 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     if draft.losses and not lossy:
         raise Lossy(tuple(dict.fromkeys(draft.losses)))
     layer, given = draft.layer, set(draft.layer)
-    foreign = restore("", layers.nest(layer)).preset.program.is_foreign
-    tidy(layer, followers=not foreign)
+    of_env = list(_environment(layer, found.env, folder))
+    preset = restore("", layers.nest(layer)).preset
+    tidy(layer, followers=not preset.is_foreign)
     notes = [*(f"changed: {loss}" for loss in draft.losses), *draft.notes]
-    if not foreign:
+    if preset.own_verl:
+        notes.append(f"veRL is the one in {preset.own_verl}, which Python takes before the installed one")
+    elif clone := _clone(source):
+        notes.append(f"the folder {clone} has a veRL of its own; import the script from there to run that one")
+    if not preset.is_foreign:
         notes += _fill_in(layer, given)
-    notes += _environment(layer, found.env, folder)
-    notes = list(dict.fromkeys(notes))
+    notes = list(dict.fromkeys([*notes, *of_env]))
     return Imported(dump(layers.nest(portable(layer)), f"# Imported as {name}.", notes), tuple(notes))
+
+
+def _clone(source: Source) -> Path | None:
+    """The folder above a script that has a veRL, which Python finds only where the script is run in that folder."""
+    above = source.path.absolute().parents if source.path else ()
+    return next((each for each in above if (each / "verl" / "__init__.py").is_file()), None)
 
 
 def _options(words: list[str], draft: _Draft) -> Iterator[str]:
@@ -149,7 +163,7 @@ def _program(draft: _Draft, name: str, value: str) -> None:
 
 
 def _doubt(key: str, value: str, draft: _Draft) -> None:
-    """A value that is known only in part; empty variables are asked for."""
+    """Notes a value that cannot be read in full: its unset variables are asked for, anything else is a loss."""
     if marks.is_unknown(value):
         why = ", ".join(dict.fromkeys(marks.reasons(value)))
         draft.losses.append(f"{key} is known only when the script runs: {why}")

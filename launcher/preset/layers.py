@@ -18,7 +18,7 @@ from launcher.preset.fields import Spec
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
 from launcher.text import did_you_mean
 
-FREE = ("health", "env")  # mappings without fields of their own
+FREE = ("health", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
 ROOTS = (
     "actor_rollout_ref",
@@ -43,6 +43,7 @@ ROOTS = (
 _OURS: dict[str, Callable[[], str]] = {
     "PPO_TUI_CACHE": lambda: str(paths.cache_dir()),  # what ppo-tui builds: the toy's model and data
     "PPO_TUI_REWARDS": lambda: str(Path(__file__).parents[1] / "data" / "rewards"),  # reward functions it has
+    "PPO_TUI_TOOLS": lambda: str(Path(__file__).parents[1] / "data" / "tools"),  # tools it has
 }
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 

@@ -1,8 +1,19 @@
-"""The group of a preset about the program that is run, where that is not veRL's own."""
+"""The group of a preset that names the program to run, where it is not `verl.trainer.main_ppo`."""
 
+from pathlib import Path
 from typing import ClassVar
 
+from launcher.preset.defaults import PPO
 from launcher.preset.fields import Group, verl
+
+MAIN = "verl.trainer.main_ppo"
+_EXPERIMENTAL = "experimental/fully_async_policy", "experimental/one_step_off_policy"
+_CONFIGS = {
+    MAIN: PPO,
+    "verl.experimental.fully_async_policy.fully_async_main": f"{_EXPERIMENTAL[0]}/config/fully_async_ppo_trainer",
+    "verl.experimental.one_step_off_policy.main_ppo": f"{_EXPERIMENTAL[1]}/config/one_step_off_ppo_trainer",
+}
+"""veRL's own programs, and the configurations that they start from (`@hydra.main` in each)."""
 
 
 class Program(Group, title="Program"):
@@ -23,10 +34,23 @@ class Program(Group, title="Program"):
     config_dir: str | None = verl("Additional folder of configurations.", key="", kind="path")
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether keys are not those of veRL's own configuration."""
-        given = (self.entry_point, self.config_path, self.config_dir, self.config_name)
-        return any(each not in (None, "verl.trainer.main_ppo", "ppo_trainer", "ppo_trainer.yaml") for each in given)
+    def config(self) -> str | None:
+        """veRL's own configuration that the program starts from, below veRL's folder and without `.yaml`; None for a
+        program or a folder of configurations that are not veRL's.
+        """
+        usual = _CONFIGS.get(self.entry_point or MAIN)
+        path = (self.config_path or "config").removeprefix("./").rstrip("/")  # from the folder of the program
+        if usual is None or path != "config" or self.config_dir:
+            return None
+        return f"{usual.rpartition('/')[0]}/{self.config_name.removesuffix('.yaml')}" if self.config_name else usual
+
+    @property
+    def imports_from(self) -> Path | None:
+        """The folder in which Python looks for modules first; None for that of the run."""
+        if self.folder is None:
+            return None
+        entry = self.entry_point or MAIN
+        return (Path(self.folder) / entry).parent if entry.endswith(".py") else Path(self.folder)
 
     @property
     def options(self) -> list[str]:
@@ -37,5 +61,5 @@ class Program(Group, title="Program"):
     @property
     def command(self) -> list[str]:
         """The words after the interpreter."""
-        entry = self.entry_point or "verl.trainer.main_ppo"
+        entry = self.entry_point or MAIN
         return [entry] if entry.endswith(".py") else ["-m", entry]

@@ -1,5 +1,6 @@
-"""A preset for clusters that others run: a SLURM batch script, and the command that submits a Ray job."""
+"""A preset for clusters that others run: a SLURM batch script, a task of SkyPilot, the command of a Ray job."""
 
+import dataclasses
 import json
 import re
 import shlex
@@ -7,7 +8,10 @@ from pathlib import Path
 
 import launcher
 from launcher.jobs import STOP_WAIT, url_of
+from launcher.preset.files import LoadedPreset
+from launcher.preset.schema import FIELDS, value_of
 from launcher.preset.shell import about, command_line, launch_of
+from launcher.text import clean
 
 _LEFT_OUT = ("PYTHONPATH",)  # a path of this machine; the package is uploaded instead
 
@@ -36,18 +40,55 @@ if ((${{#nodes[@]}} > 1)); then
     "${{ray[@]}}" "${{start[@]}}" --address="$RAY_ADDRESS" &
 fi
 
+count=${{#nodes[@]}}
+"""
+
+_ALL_THERE = """\
 alive='import ray; ray.init(logging_level="ERROR"); print(sum(node["Alive"] for node in ray.nodes()))'
 for ((try = 0; try < 60; try++)); do
   there=$({python} -c "$alive" 2>/dev/null || echo 0)
-  if ((there >= ${{#nodes[@]}})); then break; fi
+  if ((there >= count)); then break; fi
   sleep 5
 done
-if ((there < ${{#nodes[@]}})); then
-  echo "only $there of ${{#nodes[@]}} nodes joined the Ray cluster" >&2
+if ((there < count)); then
+  echo "only $there of $count nodes joined the Ray cluster" >&2
   exit 1
 fi
 
 """
+
+_SKY_SETUP = """\
+python3 -m venv ~/verl
+~/verl/bin/pip install 'verl[vllm]=={version}' 'ray[default]'{more}
+"""
+
+_SKY = """\
+set -euo pipefail
+source ~/verl/bin/activate
+export PYTHONPATH="$HOME/ppo-tui"
+head=$(head -n 1 <<< "$SKYPILOT_NODE_IPS")
+export RAY_ADDRESS="$head:6379" RAY_AUTH_MODE=token  # SkyPilot has a Ray of its own at another port
+start=(ray start --num-gpus={gpus} --disable-usage-stats)
+if [ "$SKYPILOT_NODE_RANK" != 0 ]; then
+  until (: < "/dev/tcp/$head/6379") 2>/dev/null; do sleep 5; done
+  "${{start[@]}}" --address="$RAY_ADDRESS" --block || true  # it ends with the head
+  exit 0
+fi
+"${{start[@]}}" --head --node-ip-address="$head" --port=6379 --include-dashboard=false
+trap 'ray stop --force' EXIT
+count=$SKYPILOT_NUM_NODES
+"""
+
+# GiB of a GPU -> what SkyPilot may take, the cheapest of them
+_ACCELERATORS = {
+    24: ("L4", "A10G", "RTX4090"),
+    40: ("A100",),
+    48: ("L40S", "A6000"),
+    80: ("A100-80GB", "H100"),
+    141: ("H200",),
+    180: ("B200",),
+}
+_GIB = re.compile(r"(\d+) ?Gi?B")
 
 
 def slurm(name: str, version: str | None, below: Path) -> str:
@@ -63,11 +104,9 @@ def slurm(name: str, version: str | None, below: Path) -> str:
         "output": "%x-%j.log",
     }
     said = [f"--{key}={value}" if value != "" else f"--{key}" for key, value in options.items() if value is not None]
-    body = _SLURM.format(
-        nodes_of='$(scontrol show hostnames "$SLURM_JOB_NODELIST")',
-        python=shlex.quote(launch.argv[0]),
-        gpus=trainer.gpus,
-    )
+    python = shlex.quote(launch.argv[0])
+    nodes = '$(scontrol show hostnames "$SLURM_JOB_NODELIST")'
+    body = _SLURM.format(nodes_of=nodes, python=python, gpus=trainer.gpus) + _ALL_THERE.format(python=python)
     return (
         "#!/usr/bin/env bash\n"
         + "".join(f"#SBATCH {option}\n" for option in said)
@@ -75,6 +114,56 @@ def slurm(name: str, version: str | None, below: Path) -> str:
         + body
         + f'{command_line(launch)} \\\n  "$@"\n'
     )
+
+
+def sky(name: str, version: str | None, below: Path) -> str:
+    """A SkyPilot task, as YAML: the machines, veRL on each of them, Ray over them, the preset on the first.
+
+    What the preset names here and that exists here is copied to the machines under the same path; `below` is a folder
+    of theirs.
+    """
+    loaded, launch, version = launch_of(name, version, below, ["cluster.address=auto", "cluster.submit=false"])
+    trainer, home = loaded.preset.trainer, "~/ppo-tui/launcher"
+    env = {key: value for key, value in launch.env.items() if key not in _LEFT_OUT}
+    words = [word for word in launch.argv[1:] if not any(f".env_vars.{name}=" in word for name in _LEFT_OUT)]
+    there = dataclasses.replace(launch, env=env, argv=["python", *words])
+    found, missing = _local_files(loaded)
+    files = {home: launcher.__path__[0], **{path: path for path in found}}
+    more = " TransferQueue==0.1.11 tensordict==0.10.0" if version.startswith("0.9") else ""
+    run = _SKY.format(gpus=trainer.gpus) + _ALL_THERE.format(python="python") + command_line(there)
+    gpus = dict.fromkeys(_accelerators(loaded.preset.needs), trainer.gpus)
+    lines = [
+        f"name: {json.dumps(re.sub(r'[^a-zA-Z0-9-]', '-', loaded.name))}",
+        f"num_nodes: {trainer.nodes}",
+        *([] if trainer.device == "cpu" else [f"resources:\n  accelerators: {json.dumps(gpus)}"]),
+        "# of your choice, such as what `openssl rand -hex 32` prints: sky launch --secret RAY_AUTH_TOKEN FILE",
+        "secrets:\n  RAY_AUTH_TOKEN: null",
+        "file_mounts:\n" + "\n".join(f"  {json.dumps(to)}: {json.dumps(of)}" for to, of in files.items()),
+        *(f"# not here, so it is not copied: {clean(path)}" for path in missing),
+        f"# checkpoints lie in {below}: mount a bucket there to keep them, and to resume over several nodes",
+        f"setup: |\n{_indented(_SKY_SETUP.format(version=version, more=more))}",
+        f"run: |\n{_indented(run)}",
+    ]
+    return about(loaded, launch, version) + "\n".join(lines) + "\n"
+
+
+def _local_files(loaded: LoadedPreset) -> tuple[list[str], list[str]]:
+    """Files and folders that the preset names: those that are here, and those that are not."""
+    values = [value_of(loaded.preset, spec) for spec in FIELDS.values() if spec.kind in ("path", "path or name")]
+    named = (str(each) for value in values if value for each in (value if isinstance(value, list) else [value]))
+    paths = [path for path in dict.fromkeys(named) if Path(path).is_absolute()]
+    return [path for path in paths if Path(path).exists()], [path for path in paths if not Path(path).exists()]
+
+
+def _accelerators(needs: str) -> tuple[str, ...]:
+    """GPUs with at least the memory that a preset says it needs."""
+    found = _GIB.search(needs)
+    size = next((size for size in _ACCELERATORS if found and size >= int(found[1])), 80)
+    return _ACCELERATORS[size]
+
+
+def _indented(text: str) -> str:
+    return "".join(f"  {line}\n" if line else "\n" for line in text.splitlines())
 
 
 def ray_job(name: str, version: str | None, below: Path) -> str:

@@ -1,10 +1,13 @@
 """A preset: everything a run is asked to do. The groups hold the fields, one line each."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 from launcher.algorithms import ESTIMATORS
 from launcher.preset.course import Cluster, Trainer
 from launcher.preset.critic import Critic, Ref
+from launcher.preset.defaults import PPO
 from launcher.preset.fields import Group, Spec, specs, verl
 from launcher.preset.objective import Advantage, Correction, Filter, Kl
 from launcher.preset.policy import Actor, Model
@@ -47,11 +50,29 @@ class Preset(Group):
     cluster: Cluster = Cluster()
     program: Program = Program()
     health: dict[str, Any] = verl("Limits of the health rules and actions on alerts.", key="", default={})
+    sweep: dict[str, Any] = verl(
+        "Settings with the values that 'ppo-tui sweep' combines; other commands pass over them.", key="", default={}
+    )
     env: dict[str, str] = verl(
         "Environment variables for veRL; export secrets in the shell instead.", key="", default={}
     )
     python: str | None = verl("Python interpreter with veRL; null: that of ppo-tui.", key="", kind="path or name")
     overrides: dict[str, Any] = verl("veRL keys without a preset field, passed unchanged.", key="", default={})
+
+    @property
+    def own_verl(self) -> Path | None:
+        """The folder of a veRL that Python takes before the installed one: in the program's folder, or on the
+        preset's PYTHONPATH.
+        """
+        first = self.program.imports_from
+        path = [Path(each) for each in self.env.get("PYTHONPATH", "").split(os.pathsep) if each]
+        found = (each / "verl" for each in ([first, *path] if first else path))
+        return next((each for each in found if (each / "__init__.py").is_file()), None)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the defaults of veRL's usual configuration do not apply: another one, or a veRL of its own."""
+        return self.program.config != PPO or self.own_verl is not None
 
 
 FIELDS: dict[str, Spec] = specs(Preset)

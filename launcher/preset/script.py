@@ -11,23 +11,24 @@ from launcher.bash import marks, reader, recording
 from launcher.bash.builtins import unwrapped
 from launcher.bash.state import Started
 from launcher.errors import UserError
+from launcher.preset.program import MAIN
 
 _SHEBANG = re.compile(r"\A#!\S+(?:[ \t]+(?:ba|z)?sh\b)?")  # a page may have put the whole script on one line
 _PROMPT = re.compile(r"^(\s*)\$ (?=\S)", re.MULTILINE)
 _PYTHON = re.compile(r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
 _OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w-]*(?:[./@][\w-]+)+=")
 _OF_PPO = re.compile(r"[+~]{0,2}(?:actor_rollout_ref|algorithm|critic)\.")
+_EDITORS = ("sed", "awk", "grep", "perl")  # whose expressions look like settings: s/weight=1/weight=2/
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 _ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "TMPDIR")
-
-PPO = "verl.trainer.main_ppo"
 
 
 @dataclass(frozen=True)
 class Source:
     """A script: its text, the file it is, the folder in which it would be run, and its arguments.
 
-    Of the arguments `NAME=value` sets a variable, as before a command. `execute` runs it with recording programs
+    Of the arguments `NAME=value` sets a variable, as before a command, and answers for it where the script sets it to
+    what only a run can tell. `execute` runs it with recording programs
     instead of reading it.
     """
 
@@ -45,7 +46,7 @@ class Script:
     `losses` are what is not certain and changes the training, `notes` the rest.
     """
 
-    entry: str = PPO
+    entry: str = MAIN
     overrides: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     folder: str = ""
@@ -61,15 +62,15 @@ def parse(source: Source) -> Script:
     """
     text = _PROMPT.sub(r"\1", _SHEBANG.sub("", source.text))
     environ = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    environ |= dict(arg.split("=", 1) for arg in source.args if _VARIABLE.match(arg))
+    answers = dict(arg.split("=", 1) for arg in source.args if _VARIABLE.match(arg))
     args = [arg for arg in source.args if not _VARIABLE.match(arg)]
     folder, ended, notes = str(source.folder), "", []
     if source.execute:
         path = str(source.path.absolute()) if source.path else None
-        started = recording.record(text, folder, path, args, environ)
+        started = recording.record(text, folder, path, args, environ | answers)
     else:
         path = str(source.path) if source.path else f"{folder}/script.sh"
-        found = reader.read(text, folder, path, args, environ)
+        found = reader.read(text, folder, path, args, environ, answers)
         started, ended, notes = found.started, found.ended, found.notes
     return _choose(started, notes, ended)
 
@@ -157,7 +158,7 @@ def _tell(each: Started, script: Script) -> None:
     words = [marks.plain(word) for word in each.argv]
     keys = [word.lstrip("+~").partition("=")[0] for word in words if _OVERRIDE.match(word)]
     text = f"not imported: {_short(words)}"
-    if keys and "-m" not in words and not _PYTHON.fullmatch(words[0]):
+    if keys and "-m" not in words and not _PYTHON.fullmatch(words[0]) and words[0] not in _EDITORS:
         script.losses.append(f"{text}, which sets {', '.join(keys)}")
     elif unwrapped(words)[:1] not in (["cat"], ["rm"], ["ls"]):
         script.notes.append(text)

@@ -42,7 +42,7 @@ def launch_of(
     """What a script for veRL `version` runs, as `script`; and the version."""
     loaded, python = load(name, settings), "python3"
     if version is None:
-        env = verl_env.probe(verl_env.interpreter(loaded.preset.python))
+        env = verl_env.of(loaded.preset.python, loaded.preset.own_verl)
         version, python = env.verl or NEWEST, env.python if env.verl else python
     return loaded, build(loaded, version=version, folders=RunFolders.below(below), python=python), version
 

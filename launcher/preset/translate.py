@@ -10,6 +10,7 @@ from typing import Any
 
 from launcher.errors import UserError
 from launcher.preset import environment, hydra, versions
+from launcher.preset.defaults import NEWEST
 from launcher.preset.effective import BUILT_IN_REWARDS, Setting, Settings, for_version, of_fields, of_overrides
 from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import FIELDS, Preset, value_of
@@ -108,12 +109,15 @@ def settings(
 ) -> Settings:
     """All that veRL `version` is given, under its own names; arguments as of `build`.
 
-    Raises UserError for a preset that cannot be launched: too old a veRL, keys that it lacks, no model or data.
+    Raises UserError for a preset that cannot be launched: too old a veRL, keys that it lacks, no model or data. A
+    program that is not veRL's own may have any keys, and a veRL of the preset's own any version.
     """
-    versions.check(version)
     preset = loaded.preset
+    own = preset.own_verl is not None
+    if not own:
+        versions.check(version)
     missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
-    if missing and not preset.program.is_foreign:
+    if missing and preset.program.config is not None:
         raise UserError(
             f"preset {loaded.name} does not set {' or '.join(missing)}; set it in the preset or as KEY=VALUE"
         )
@@ -132,14 +136,13 @@ def settings(
                 "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME"
             )
     derived = _derived(preset, version, experiment or loaded.name)
-    fields = of_fields(values)
-    if preset.program.is_foreign:  # its configuration may have other defaults
-        fields = {key: setting for key, setting in fields.items() if setting.source == "field"}
+    fields = of_fields(values, foreign=preset.is_foreign)
     if preset.cluster.submit:  # the cluster knows its own, and tells a job where it is
         fields = {key: setting for key, setting in fields.items() if key not in _STARTS_RAY}
     wanted = {**fields, **derived, **ours, **_ray(preset, env), **overrides}
-    named, lacking = for_version(wanted, version)
-    if lacking and not preset.program.is_foreign:
+    named, lacking = for_version(wanted, version, preset.program.config_name)
+    known = versions.number(version) <= versions.number(NEWEST)  # what a newer veRL has, `check` reads from it
+    if lacking and known and preset.program.config is not None and not own:
         raise UserError("; ".join(lacking))
     return named
 

@@ -67,8 +67,11 @@ def newest(key: str) -> str:
 
 @functools.lru_cache(maxsize=8192)
 def at(key: str, version: str) -> str:
-    """The newest name `key` as `version` calls it. Raises UserError when that version has no such key."""
-    have = number(version)
+    """The newest name `key` as `version` calls it. Raises UserError when that version has no such key.
+
+    A version older than all that are known, which only a fork may have, is taken for the oldest.
+    """
+    have = max(number(version), number(OLDEST))
     name = _renamed(key, [(move.new, move.old) for move in MOVES if have < number(move.since)])
     since, gone = life(name) if life(name)[0] else life(key)
     if since and have < number(since) and not unlisted(key, version):

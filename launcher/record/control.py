@@ -4,8 +4,6 @@ A request is a small file, renamed into place; the supervisor looks for them twi
 """
 
 import contextlib
-import fcntl
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from launcher.errors import UserError
 from launcher.record.damage import later, schema
 from launcher.record.json import SCHEMA, Record
 from launcher.record.layout import RunDir
+from launcher.record.lock import lock, locked
 
 VERBS = frozenset({"stop", "mute", "unmute"})
 
@@ -58,17 +57,13 @@ def alone(run: RunDir) -> Iterator[None]:
     Nobody does it to a run of a later ppo-tui.
     """
     refuse_later(run)
-    try:
-        file = (run.path / ".lock").open("ab")
-    except OSError as error:
-        raise UserError(f"cannot change run {run.id}: {error.strerror}") from None
-    with file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.enter_context(locked(run.path / ".lock"))
         except BlockingIOError:
             raise UserError(f"run {run.id} is being resumed or deleted by another process") from None
-        except OSError:  # a file system without locks
-            pass
+        except OSError as error:
+            raise UserError(f"cannot change run {run.id}: {error.strerror}") from None
         yield
 
 
@@ -78,19 +73,12 @@ def supervise_alone(run: RunDir, patience: float) -> bool | None:
     False when there is another one, None where the file system has no locks and that cannot be told.
     """
     deadline = time.monotonic() + patience
-    try:
-        file = os.open(run.path / ".supervisor", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:
-        return None
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # held until the process ends
-            return True
+            return True if lock(run.path / ".supervisor") is not None else None
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                os.close(file)
                 return False
         except OSError:
-            os.close(file)
             return None
         time.sleep(0.05)

@@ -1,6 +1,5 @@
 """events.jsonl: what happened to a run, one object a line."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import orjson
 
+from launcher import clock
 from launcher.files import Appender
 from launcher.metrics.records import parse_object
 from launcher.record.attempt import Exit
@@ -147,7 +147,7 @@ class EventLog:
 
     def add(self, what: What, t: float | None = None) -> None:
         """Writes one event that happened at `t` (unix seconds; now by default)."""
-        self._file.add([Event(time.time() if t is None else t, what).to_line()])
+        self._file.add([Event(clock.now() if t is None else t, what).to_line()])
 
 
 def read_events(path: Path) -> Iterator[Event]:

@@ -6,46 +6,65 @@ events.jsonl        phase changes, health rises and releases, user actions, exit
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           what the user says about it, with tags
 control/            requests to the supervisor
-attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json
+attempts/N/         launch.json, console.log, metrics.jsonl, steps.jsonl, exit.json, ray.json; ray_token while it runs
 checkpoints/ samples/
 protected/          the checkpoint before a flag, which veRL's retention must not remove
+best/               checkpoints of the best validations, which it must not remove either
 .lock .supervisor   who may change an ended run; who supervises it
 .room               disk space for the record of the end
 """
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from launcher import paths
 from launcher.errors import UserError
 from launcher.files import read_json
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import RunInfo, read_name
+from launcher.record.lock import locked
 from launcher.text import nearest, perhaps
 
 _HIDDEN = ".new-"
 _ABANDONED = 60.0  # seconds; one that another start has just made may not have its lock yet
 
 
+class _Folder(Protocol):
+    path: Path
+
+
+class _In:
+    """A path in a folder, joined only when it is asked for: a list of 1,000 runs asks for few of them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: _Folder, kind: type) -> Path:
+        return folder.path / self._name
+
+
 class AttemptDir:
     """The files of one attempt."""
+
+    console = _In("console.log")
+    metrics = _In("metrics.jsonl")
+    steps = _In("steps.jsonl")
+    launch = _In("launch.json")
+    exit = _In("exit.json")
+    hydra = _In("hydra")
+    ray = _In("ray.json")
+    ray_token = _In("ray_token")
+    save_now = _In("save-now")  # as launcher.verl_plugin.saving looks for it
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.number = int(path.name)
-        self.console = path / "console.log"
-        self.metrics = path / "metrics.jsonl"
-        self.steps = path / "steps.jsonl"
-        self.launch = path / "launch.json"
-        self.exit = path / "exit.json"
-        self.hydra = path / "hydra"
-        self.ray = path / "ray.json"
 
     def logs(self) -> tuple[Path | None, Path | None]:
         """The console and the metrics of veRL's file logger, each None where there is none."""
@@ -64,22 +83,25 @@ class AttemptDir:
 class RunDir:
     """Paths and plain files of one run; creates nothing by itself."""
 
+    run_yaml = _In("run.yaml")
+    state = _In("state.json")
+    events = _In("events.jsonl")
+    machine = _In("gpu.jsonl")
+    note = _In("note.json")
+    control = _In("control")
+    attempts = _In("attempts")
+    checkpoints = _In("checkpoints")
+    protected = _In("protected")
+    best = _In("best")
+    rollouts = _In("samples/rollout")
+    validations = _In("samples/validation")
+    supervisor_log = _In("supervisor.log")
+    trials_log = _In("trials.log")
+
     def __init__(self, path: Path, id: str | None = None) -> None:
         """`id` is the name of the folder; a supervisor, which stands in it, calls its path `.`."""
         self.path = path
         self.id = id or path.name
-        self.run_yaml = path / "run.yaml"
-        self.state = path / "state.json"
-        self.events = path / "events.jsonl"
-        self.machine = path / "gpu.jsonl"
-        self.note = path / "note.json"
-        self.control = path / "control"
-        self.attempts = path / "attempts"
-        self.checkpoints = path / "checkpoints"
-        self.protected = path / "protected"
-        self.rollouts = path / "samples" / "rollout"
-        self.validations = path / "samples" / "validation"
-        self.supervisor_log = path / "supervisor.log"
 
     def attempt(self, number: int) -> AttemptDir:
         return AttemptDir(self.attempts / str(number))
@@ -87,7 +109,7 @@ class RunDir:
     def attempt_numbers(self) -> list[int]:
         """Attempts that exist, oldest first."""
         with contextlib.suppress(OSError):
-            return sorted(int(entry.name) for entry in self.attempts.iterdir() if entry.name.isdigit())
+            return sorted(int(entry.name) for entry in os.scandir(self.attempts) if entry.name.isdigit())
         return []
 
     def last_attempt(self) -> AttemptDir | None:
@@ -145,8 +167,10 @@ def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir
                 folder.mkdir(mode=0o700)
             yield run, hidden
             hidden.path.rename(run.path)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(hidden.path, ignore_errors=True)
+        if isinstance(error, OSError):  # a full disk may not say where, and nobody knows the hidden folder
+            error.filename, error.filename2 = str(run.path), None
         raise
 
 
@@ -165,23 +189,6 @@ def create(name: str) -> RunDir:
     """Makes an empty run directory with a new id."""
     with appearing(name) as (run, _):
         return run
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[bool]:
-    """Holds the lock of a folder; False where the file system has none. Raises BlockingIOError where it is held."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            ours = True
-        except BlockingIOError:
-            raise
-        except OSError:
-            ours = False
-        yield ours
-    finally:
-        os.close(folder)
 
 
 def _slug(name: str) -> str:

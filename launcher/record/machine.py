@@ -1,6 +1,9 @@
 """Samples of the machine beside a run, one line of gpu.jsonl each: memory, utilisation, power, heat."""
 
+import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from launcher.metrics.records import parse_object
 from launcher.record.json import RARE, Record
@@ -57,6 +60,15 @@ class HostSample(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class NodeSample(Record):
+    """Bytes of the memory of a node of a cluster. The indices of its GPUs are `name/0`, `name/1`, ..."""
+
+    name: str
+    used: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessesSample(Record):
     """Bytes that the run's processes hold and share with nobody."""
 
@@ -65,13 +77,39 @@ class ProcessesSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class MachineSample(Record):
-    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU figures."""
+    """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU figures.
+
+    Of a job of a cluster: all `nodes` with their GPUs, and as `host` the node with the least memory left.
+    """
 
     t: float
     host: HostSample = HostSample()
     run: ProcessesSample = ProcessesSample()
     gpus: tuple[GpuSample, ...] = ()
     missing: str | None = field(default=None, metadata=RARE)
+    nodes: tuple[NodeSample, ...] = field(default=(), metadata=RARE)
+
+    @classmethod
+    def of_cluster(cls, t: float, summary: Iterable[Any]) -> "MachineSample":
+        """What a Ray dashboard tells of its nodes; those that are gone or tell nothing are left out.
+
+        Ray 2.60: `ray/dashboard/modules/reporter/reporter_agent.py: _async_collect_stats` (memory in bytes) and
+        `gpu_providers.py: GpuUtilizationInfo` (memory in MiB, power in mW), their keys in camelCase.
+        """
+        nodes, gpus = list[NodeSample](), list[GpuSample]()
+        for node in summary:
+            with contextlib.suppress(LookupError, TypeError, ValueError):
+                total, _, _, used = node["mem"]
+                if node["raylet"]["state"] != "ALIVE":
+                    continue
+                name = str(node["hostname"])
+                if any(name == each.name for each in nodes):  # two nodes on one machine
+                    name += f"-{node['raylet']['nodeId'][:4]}"
+                gpus += [_gpu(name, gpu) for gpu in node.get("gpus") or ()]
+                nodes.append(NodeSample(name, int(used), int(total)))
+        tight = max(nodes, key=lambda node: (node.used or 0) / max(1, node.total or 1), default=NodeSample(""))
+        missing = None if gpus else "the Ray dashboard reports no GPU of the nodes"
+        return cls(t, HostSample(tight.used, tight.total), gpus=tuple(gpus), missing=missing, nodes=tuple(nodes))
 
     @classmethod
     def from_line(cls, line: bytes) -> "MachineSample | None":
@@ -80,3 +118,16 @@ class MachineSample(Record):
             return cls.from_json(parse_object(line))
         except ValueError:
             return None
+
+
+def _gpu(node: str, told: Any) -> GpuSample:
+    power, mib = told.get("powerMw"), 1 << 20
+    return GpuSample(
+        f"{node}/{told['index']}",
+        str(told.get("name", "")),
+        used=int(told["memoryUsed"]) * mib,
+        total=int(told["memoryTotal"]) * mib,
+        util=told.get("utilizationGpu"),
+        power=None if power is None else round(power / 1000),
+        temp=told.get("temperatureC"),
+    )

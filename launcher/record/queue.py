@@ -14,8 +14,10 @@ from typing import Any
 
 from launcher import paths
 from launcher.errors import UserError
+from launcher.record.info import Origin
 from launcher.record.json import RARE, Record
-from launcher.record.layout import RunDir, locked
+from launcher.record.layout import RunDir
+from launcher.record.lock import locked
 from launcher.record.process import ProcessId
 from launcher.text import did_you_mean
 
@@ -30,7 +32,7 @@ class Queued(Record):
     `needs` are GPUs, none for a run on the CPU; `gpus` the ones that were asked for by CUDA_VISIBLE_DEVICES, any
     when empty. It waits for the run `after` to finish. Entries are started in the order of `place`; `now` passes
     over what the machine has free, `skipped` is why it could not be started, `starter` the process that starts it.
-    `note` is what the run's note will say.
+    `note` is what the run's note will say, `origin` the run and checkpoint that a fork begins with.
     """
 
     id: str
@@ -43,6 +45,7 @@ class Queued(Record):
     settings: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     note: str = field(default="", metadata=RARE)
+    origin: Origin | None = field(default=None, metadata=RARE)
     after: str | None = field(default=None, metadata=RARE)
     force: bool = field(default=False, metadata=RARE)
     paused: bool = field(default=False, metadata=RARE)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launcher.record.json import Record
+from launcher.record.layout import RunDir
 
 _HEAD = re.compile(r"(/.+/session_[^/]+)/logs/gcs_server\.(?:out|err)")
 
@@ -44,3 +45,9 @@ class RaySession(Record):
         except OSError:
             return False
         return (status.st_dev, status.st_ino, status.st_uid) == (self.device, self.inode, os.getuid())
+
+
+def left_by(run: RunDir) -> list[RaySession]:
+    """The folders that the Rays of a run's attempts have left."""
+    found = (RaySession.read(run.attempt(number).ray) for number in run.attempt_numbers())
+    return [each for each in found if each is not None and each.left]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from launcher import clock
 from launcher.record.attempt import Exit
 from launcher.record.check import Check
 from launcher.record.damage import damage, later, schema_of
@@ -44,10 +45,11 @@ class RunState(Record):
 
     `phase` is what goes on since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
-    first. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields are derived
-    by a reader and never written: veRL trains on in a lost run, the supervisor lives but has not written for
-    so many minutes, an ended run took so many seconds; what of its files is damaged, file and field; that a later
-    ppo-tui wrote it, so that it can only be looked at.
+    first. The scores are those of `run.reading.scores.Scores`. `heartbeat` is the last sign of the supervisor, at
+    `beat` of `launcher.clock`. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields
+    are derived by a reader and never written: veRL trains on in a lost run, the supervisor lives but has not
+    written for so many minutes, an ended run took so many seconds; what of its files is damaged, file and field;
+    that a later ppo-tui wrote it, so that it can only be looked at.
     """
 
     state: str
@@ -73,9 +75,12 @@ class RunState(Record):
     stall: str | None = None
     verdict: str | None = None
     flags: tuple[str, ...] = ()
+    best_score: float | None = field(default=None, metadata=RARE)
+    last_score: float | None = field(default=None, metadata=RARE)
     checks: tuple[Check, ...] = ()
     updated: float | None = None
     heartbeat: float | None = field(default=None, compare=False)
+    beat: float | None = field(default=None, compare=False, metadata=RARE)
     driver_alive: bool | None = field(default=None, metadata=RARE)
     silent_minutes: int | None = field(default=None, metadata=RARE)
     seconds: float | None = field(default=None, metadata=RARE)
@@ -117,12 +122,12 @@ class StateFile:
 
         Raises OSError; then the next call tries again.
         """
-        now, beat = time.time(), time.monotonic()  # the clock may be set
+        now, beat = clock.now(), clock.beat()
         changed = state != self._last
         if not changed and beat - self._beat < HEARTBEAT:
             return
         updated = now if changed else self._updated
-        dataclasses.replace(state, updated=updated, heartbeat=now, damaged=(), later=None).write(self._path)
+        dataclasses.replace(state, updated=updated, heartbeat=now, beat=beat, damaged=(), later=None).write(self._path)
         self._last, self._updated, self._beat = state, updated, beat
 
 
@@ -180,8 +185,10 @@ def _maintained(state: RunState) -> RunState:
         return state
     supervisor, now = state.supervisor, time.time()
     silent = now - (state.heartbeat or now)
+    if supervisor is not None and supervisor.here and state.beat is not None:  # the clock may have been set
+        silent = clock.beat() - state.beat
     if supervisor is None:
-        maintained = now - (state.updated or 0.0) < _START_PATIENCE
+        maintained = abs(now - (state.updated or 0.0)) < _START_PATIENCE
     else:
         maintained = supervisor.alive() if supervisor.here else abs(silent) < _HEARD
     if maintained:

@@ -6,8 +6,10 @@ is here imports submodules of it, and no name from its top level except `__versi
 
 * attention.py: models load with PyTorch's own attention where flash-attn cannot be used.
 * sockets.py: a run does not take the weights of another run on the same host.
+* queue.py: a run does not share the TransferQueue of another run on the same Ray cluster.
 * lora.py: with LoRA, the critic judges with all of its weights.
 * restored.py: a run that continues from a checkpoint takes the learning rate of its own settings.
+* saving.py: a checkpoint is saved when the supervisor asks for one.
 * separate.py: the trainer separate_async keeps its updates with offloaded weights, and runs without a hybrid engine.
 * platform.py, patches.py, rollout.py, weights.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
 
@@ -16,7 +18,7 @@ Needs the standard library and what veRL itself needs, because it may run in an 
 
 import os
 
-from launcher.verl_plugin import attention, lora, restored, separate, sockets
+from launcher.verl_plugin import attention, lora, queue, restored, saving, separate, sockets
 from launcher.verl_plugin.version import check_cpu_platform
 
 if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
@@ -27,6 +29,8 @@ if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
 
 attention.install()
 lora.install()
+queue.install()
 restored.install()
+saving.install()
 separate.install()
 sockets.install()

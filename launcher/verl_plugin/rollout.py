@@ -44,7 +44,7 @@ class Request:
 class HFServer:
     """Gathers the requests that arrive together and samples them in one batch."""
 
-    def __init__(self, model_path: str, response_length: int, seed: int) -> None:
+    def __init__(self, model_path: str, prompt_length: int, response_length: int, seed: int) -> None:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
         torch.manual_seed(seed)
@@ -53,6 +53,7 @@ class HFServer:
         self.eos: int = tokenizer.eos_token_id
         self.pad: int = tokenizer.pad_token_id
         self.response_length = response_length
+        self.context = prompt_length + response_length  # of several turns together, too
         self.weights_of_step: int | None = None
         self.has_weights = False  # those above are random until the trainer sends its own
         self.waiting: list[Request] = []
@@ -126,7 +127,7 @@ class HFServer:
         output = self.model.generate(
             input_ids=torch.tensor([[self.pad] * (width - len(prompt)) + prompt for prompt in prompts]),
             attention_mask=torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts]),
-            max_new_tokens=sampling.max_tokens,
+            max_new_tokens=max(1, min(sampling.max_tokens, self.context - min(map(len, prompts)))),
             eos_token_id=self.eos,
             pad_token_id=self.pad,
             return_dict_in_generate=True,
@@ -165,6 +166,7 @@ class HFReplica(RolloutReplica):
             .options(**options)
             .remote(
                 self.model_config.path,
+                self.config.prompt_length,
                 self.config.response_length,
                 self.config.seed + self.replica_rank,  # or all workers would draw the same numbers
             )

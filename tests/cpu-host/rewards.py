@@ -1,4 +1,4 @@
-"""Reward functions with a fault, for the bank of runs: the toy's reward turned round, or without information."""
+"""Reward functions with a fault: the toy's reward turned round, without information, or easy to game."""
 
 import re
 import zlib
@@ -17,6 +17,20 @@ def _part(question: Any, share: float) -> bool:
 
 def flipped(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
     return 1 - _right(solution_str, ground_truth)
+
+
+def negative(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
+    """With the wrong sign."""
+    return -_right(solution_str, ground_truth)
+
+
+def zero(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
+    return 0.0
+
+
+def long(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:
+    """The length of the response, right or wrong: a reward that is easy to game."""
+    return min(len(solution_str), 32) / 32
 
 
 def flipped_half(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None, **_: Any) -> float:

@@ -38,8 +38,9 @@ _WITHOUT_CRITIC |= {"reinforce_plus_plus_baseline", "optimal_token_baseline", "g
 
 @dataclass(frozen=True)
 class Outcome:
-    """`kind`: faithful, asked (after answering what it asked for), exec (by bash), told (it differs, and a note
-    says why), refused, silent (it differs, and nobody was told); `why` lists differences or the refusal.
+    """`kind`: faithful, asked (after answering what it asked for), fixed (a value was given for what is random or
+    measured, such as a port), exec (by bash), told (bash does something else in this folder, and a note says so),
+    refused, silent (it differs, and nobody was told); `why` lists differences or the refusal.
     """
 
     kind: str
@@ -78,6 +79,8 @@ def measured(path: Path, folder: Path) -> Outcome | None:
         losses, answers = refused.losses, _answers(refused)
     except UserError as error:
         return Outcome("refused", (str(error),))
+    if found := _fixed(path, folder, losses, answers):
+        return found
     if answers and all("not set in the script" in loss for loss in losses):
         wanted = truth(path, folder, answers)
         try:
@@ -90,6 +93,24 @@ def measured(path: Path, folder: Path) -> Outcome | None:
         return Outcome("exec", losses) if found.kind == "faithful" else found
     except UserError as error:
         return Outcome("refused", (*losses, str(error)))
+
+
+def _fixed(path: Path, folder: Path, losses: tuple[str, ...], answers: tuple[str, ...]) -> Outcome | None:
+    """A script whose random or measured values are given behind it: a port, an address, a date."""
+    keys = {loss.partition(" ")[0].lstrip("+") for loss in losses if "is known only when the script runs" in loss}
+    text = path.read_text("utf-8", errors="replace")
+    names = dict.fromkeys(re.findall(r"^\s*(?:export\s+)?(\w+)=\S*(?:\$\(|`)", text, re.MULTILINE))
+    given = (*answers, *(f"{name}=4" for name in names))
+    wanted = truth(path, folder, given) if keys and names else None
+    if wanted is None:
+        return None
+    try:
+        found = _compared(wanted, Source(text, folder, path, given))
+    except UserError:
+        return None
+    told = (*(f"changed: {key}:" for key in keys), *(f"environment: {name}=" for name in names))
+    left = [why for why in found.why if not why.startswith(told)]
+    return None if left else Outcome("fixed", losses)
 
 
 def _answers(refused: Lossy) -> tuple[str, ...]:
@@ -119,7 +140,8 @@ def _compared(wanted: Started, source: Source) -> Outcome:
     theirs, options = _configuration(_words(wanted.argv), Path(wanted.folder))
     ours, given = _configuration(launch.argv[1:], Path(launch.cwd or source.folder))
     differences = [*_differences(theirs, ours), *_options(options, given, launch), *_env(wanted, launch, found.notes)]
-    torn = any("a backslash is followed by" in note for note in found.notes)  # bash ends the command there
+    # bash ends the command at such a backslash, and stays where it is if the folder does not exist
+    torn = any("a backslash is followed by" in note or "does not exist here" in note for note in found.notes)
     kind = "faithful" if not differences else "told" if torn else "silent"
     return Outcome(kind, tuple(differences))
 
@@ -207,7 +229,7 @@ def _env(wanted: Started, launch: Launch, notes: tuple[str, ...]) -> Iterator[st
 
 def main() -> None:
     """Measures all scripts below the folders."""
-    kinds = ("faithful", "asked", "exec", "told", "refused", "silent")
+    kinds = ("faithful", "asked", "fixed", "exec", "told", "refused", "silent")
     table: dict[str, Counter[str]] = {}
     for place in map(Path, sys.argv[1:]):
         counts = table.setdefault(place.name, Counter())

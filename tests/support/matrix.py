@@ -66,6 +66,20 @@ TRAINERS = {
 }
 
 
+TOOLS = (
+    "rollout.agent_loop=tool_agent",
+    "rollout.function_tool_path=$PPO_TUI_TOOLS/toy_check.py",
+    "rollout.tool_format=toy",
+    "rollout.max_assistant_turns=2",
+    "data.max_response_length=32",
+)
+WEIGHED = ("rollout.calculate_log_probs=true", "correction.rollout_is=token", "correction.rollout_is_threshold=2.0")
+ROLLOUTS = {
+    "several turns with a tool": (TOOLS, "each answer calls a tool, whose result the model answers again"),
+    "weighed": (WEIGHED, "truncated importance weights for the difference between engine and trainer"),
+}
+
+
 class Cell(NamedTuple):
     """What one run trains, and the settings that it takes."""
 
@@ -93,6 +107,8 @@ def cells() -> Iterator[Cell]:
         yield Cell("loss", each.name, settings)
     for name, (settings, _) in TRAINERS.items():
         yield Cell("trainer", name, settings)
+    for name, (settings, _) in ROLLOUTS.items():
+        yield Cell("rollout", name, settings)
 
 
 def tried(cell: Cell) -> dict[str, Any]:
@@ -160,13 +176,15 @@ def text() -> str:
         ),
         estimators=_algorithms(by_kind["estimator"], ESTIMATORS),
         losses=_algorithms(by_kind["loss"], LOSSES),
-        trainers=_table(
-            ("trainer", "meaning", "settings", "on the CPU"),
-            [
-                (f"`{cell.name}`", TRAINERS[cell.name][1], _settings(cell.settings), _said(row))
-                for cell, row in by_kind["trainer"]
-            ],
-        ),
+        trainers=_modes("trainer", TRAINERS, by_kind["trainer"]),
+        rollouts=_modes("rollout", ROLLOUTS, by_kind["rollout"]),
+    )
+
+
+def _modes(kind: str, known: dict[str, tuple[tuple[str, ...], str]], rows: Sequence[tuple[Cell, Any]]) -> str:
+    return _table(
+        (kind, "meaning", "settings", "on the CPU"),
+        [(f"`{cell.name}`", known[cell.name][1], _settings(cell.settings), _said(row)) for cell, row in rows],
     )
 
 
@@ -238,6 +256,13 @@ folder `recipes` of your presets.
 ## Trainers
 
 {trainers}
+
+## Rollouts
+
+With PPO. The tool is ppo-tui's own (`launcher/data/tools/toy_check.py`), called by veRL's `tool_agent`; the toy model
+can write nothing but an answer, so the file also has the parser that reads one as a call.
+
+{rollouts}
 """
 
 

@@ -17,20 +17,12 @@ SCRIPTS = ("verl_plugin",)  # what these say goes to veRL's log
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
     """Line and text of each."""
-    tree = ast.parse(path.read_text("utf-8"))
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docs = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and _documented(node)}
-    loose = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    inside = {
-        id(part)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr)
-        for part in ast.walk(node)
-        if part != node
-    }
-    for node in ast.walk(tree):
+    docs = {id(node.body[0].value) for node in nodes if isinstance(node, documented) and _documented(node)}
+    loose = {id(node.value) for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+    inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part != node}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs | loose | inside:

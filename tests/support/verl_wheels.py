@@ -22,12 +22,14 @@ BUNDLE = Path(__file__).parents[2] / "launcher" / "preset" / "verl_keys.json.gz"
 # One process composes for many runs, and veRL's 40 files only once: that takes longer than all overrides.
 COMPOSE = """
 import json, sys
+import yaml
+yaml.SafeLoader = yaml.CSafeLoader  # what OmegaConf reads files with; a fifth of the time goes to reading in Python
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
-root, resolve, runs = json.load(sys.stdin)
+root, name, resolve, runs = json.load(sys.stdin)
 with initialize_config_dir(config_dir=root, version_base=None):
-    ConfigStore.instance().store(name="all_files", node=compose(config_name="ppo_trainer"))
+    ConfigStore.instance().store(name="all_files", node=compose(config_name=name))
     for overrides in runs:
         config = compose(config_name="all_files", overrides=overrides)
         print(json.dumps(OmegaConf.to_container(config, resolve=resolve)))
@@ -59,11 +61,11 @@ def _download(version: str, folder: Path) -> bool:
     return True
 
 
-def compose(folder: Path, runs: list[list[str]], *, resolve: bool = True) -> list[dict]:
-    """The configuration for each list of overrides. Raises AssertionError with Hydra's words."""
+def compose(folder: Path, runs: list[list[str]], *, resolve: bool = True, name: str = "ppo_trainer") -> list[dict]:
+    """The configuration `name` for each list of overrides. Raises AssertionError with Hydra's words."""
     done = subprocess.run(
         [sys.executable, "-c", COMPOSE],
-        input=json.dumps([str(folder), resolve, runs]),
+        input=json.dumps([str(folder), name, resolve, runs]),
         capture_output=True,
         text=True,
         check=False,
@@ -82,18 +84,23 @@ def leaves(tree: dict, path: str = "") -> dict:
 
 
 def bundle() -> dict:
-    """Every key with the spans of versions in which it has a default: [[first, last, default], ...]."""
+    """The keys of FSDP ("dp") and of Megatron."""
+    return {"schema": 1, "versions": VERSIONS, "dp": spans("ppo_trainer"), "megatron": spans("ppo_megatron_trainer")}
+
+
+def spans(name: str) -> dict:
+    """Every key of a configuration with the versions in which it has a default: [[first, last, default], ...]."""
     keys: dict[str, list] = {}
     for number, version in enumerate(VERSIONS):
         folder = config_folder(version)
         assert folder is not None, f"no wheel of veRL {version}"
-        for key, default in leaves(compose(folder, [[]], resolve=False)[0]).items():
-            spans = keys.setdefault(key, [])
-            if spans and spans[-1][1] == number - 1 and spans[-1][2] == default:
-                spans[-1][1] = number
+        for key, default in leaves(compose(folder, [[]], resolve=False, name=name)[0]).items():
+            known = keys.setdefault(key, [])
+            if known and known[-1][1] == number - 1 and known[-1][2] == default:
+                known[-1][1] = number
             else:
-                spans.append([number, number, default])
-    return {"schema": 1, "versions": VERSIONS, "keys": dict(sorted(keys.items()))}
+                known.append([number, number, default])
+    return dict(sorted(keys.items()))
 
 
 if __name__ == "__main__":

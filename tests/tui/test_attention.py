@@ -233,6 +233,7 @@ def wait(found: Any, shown: Terminal) -> None:
         shown.pump(0.1)
 
 
+@pytest.mark.slow
 def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace, warned: Path, home: Path) -> None:
     shown = attach(home)
     try:
@@ -258,6 +259,7 @@ def test_a_real_terminal_gets_title_bell_and_notification(make: SimpleNamespace,
         shown.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owned", [True, False], ids=["told by SIGHUP", "told by nobody"])
 def test_a_terminal_that_hangs_up_ends_the_screen(make: SimpleNamespace, warned: Path, home: Path, owned: bool) -> None:
     shown = attach(home, owned=owned)
@@ -269,6 +271,7 @@ def test_a_terminal_that_hangs_up_ends_the_screen(make: SimpleNamespace, warned:
         shown.close()
 
 
+@pytest.mark.slow
 def test_e_edits_the_settings_of_the_run_from_the_first_fix_on(make: SimpleNamespace, warned: Path, home: Path) -> None:
     make.write_info(warned, preset={"algorithm": "ppo", "actor": {"lr": 3e-6}})
     shown = attach(home)

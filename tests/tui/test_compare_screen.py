@@ -129,6 +129,7 @@ async def test_c_on_the_dashboard_compares_with_the_run_before_or_the_marked_one
         assert app.screen.directories == [runs[0], runs[1], runs[2]]
 
 
+@pytest.mark.slow
 def test_the_command_opens_it_on_a_terminal_and_prints_elsewhere(runs: list[Path]) -> None:
     words = [sys.executable, "-c", f"from {main.__module__} import main; main()"]
     words += ["compare", runs[0].name, runs[2].name]

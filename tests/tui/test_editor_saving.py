@@ -164,6 +164,7 @@ async def test_a_run_is_edited_and_its_launch_remembers_it(make: SimpleNamespace
         assert pilot.app.screen.after.id == run.id and not (home / "presets").exists()
 
 
+@pytest.mark.slow
 def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> None:
     script = home / "editor.sh"
     script.write_text('#!/bin/sh\necho "$1" > "$PPO_TUI_HOME/line"\nsed -i "s/2e-4/7e-5/" "$2"\n')
@@ -185,6 +186,7 @@ def test_the_text_goes_through_the_users_own_editor(mine: Path, home: Path) -> N
         shown.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "said"),
     [(None, "cannot start"), ("exit 3", "failed with exit code 3")],

@@ -12,8 +12,11 @@ from textual.widgets import Input, Static
 from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
+from launcher.run.actions.trials import Plan
 from tui.dialogs.ask import AskScreen
+from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
+from tui.screens.editor import EditorScreen
 from tui.screens.trials import TrialsScreen
 from tui.widgets.charts import MetricChart
 from tui.widgets.items import Items
@@ -87,5 +90,39 @@ async def test_the_trials_of_a_run_are_a_page_with_verdicts(make: SimpleNamespac
         shown = drawn(app, Items)
         assert "KL-1 from step 4" in shown and "repeated" in shown and "healed" in shown
         assert "actor.lr=1e-5" in shown and "untouched twin" in shown
-        await pilot.press("down", "enter")
+        await pilot.press("down", "e")
+        await until(pilot, lambda: isinstance(app.screen, EditorScreen))
+        assert app.screen.draft.value(("actor", "lr")) == 1e-5
+        app.pop_screen()
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.directory.name[:4] == "bbbb")
+
+
+async def test_trials_start_when_confirmed_and_their_newest_message_is_shown(
+    make: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sick = make.checks(KL_1=("CRITICAL", "KL 0.3"))
+    rose = make.rise(6, "KL-1", "CRITICAL", "KL 0.3")
+    run = make.run(
+        attempts=[make.recorded(9)], state=make.ended("finished", checks=sick), preset=SNAPSHOT, events=[rose]
+    )
+    begun: list[Plan] = []
+    monkeypatch.setattr("launcher.run.actions.trials.start_apart", begun.append)
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
+        await pilot.press("X")
+        await until(pilot, lambda: isinstance(app.screen, TrialsScreen) and "no trials" in drawn(app, Items))
+        await pilot.press("S")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        details = str(app.screen.query_one("#details Static", Static).render())
+        assert (
+            "KL-1 rose at step 6; trials from the start" in details
+            and "untouched twin" in details
+            and "Cost: " in details
+        )
+        await pilot.press("y")
+        await until(pilot, lambda: [each.run.id for each in begun] == [run.name])
+        RunDir(run).trials_log.write_text("queued abc: the untouched twin\nleft out \x1b[2Jactor.lr=1: refused\n")
+        said = app.screen.query_one("#said", Static)
+        await until(pilot, lambda: "left out actor.lr=1: refused" in str(said.render()))

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
+from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.record.state import RunState
 from launcher.run.reading.machine_history import MachineHistory
 from launcher.run.reading.reader import RunReader
@@ -345,3 +345,26 @@ async def test_the_dashboard_below_a_page_paints_nothing_and_catches_up(make: Si
         await pilot.press("b")
         await pilot.pause()
         assert below.query_one(Memory).sample.t == machine[101].t
+
+
+async def test_the_nodes_of_a_cluster_stand_one_below_the_other(make: SimpleNamespace) -> None:
+    def sample(t: float) -> MachineSample:
+        gpus = [
+            GpuSample(f"box-{node}/{at}", "NVIDIA H100", 60 * GIB, 80 * GIB, 97) for node in (1, 2) for at in (0, 1)
+        ]
+        nodes = (NodeSample("box-1", 100 * GIB, 200 * GIB), NodeSample("box-2", 150 * GIB, 200 * GIB))
+        return MachineSample(t, HostSample(150 * GIB, 200 * GIB), gpus=tuple(gpus), nodes=nodes)
+
+    app = make.app(made(make, [sample(make.start + 10 * at) for at in range(20)]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot)
+        listed = app.screen.query_one(DeviceList)
+        names = [row.split()[0] for row in texts(listed.draw(80, 6))]
+        assert names == ["❯box-1/0", "box-1/1", "host", "box-2/0", "box-2/1", "host"]
+        for _ in range(5):
+            await pilot.press("j")
+        chosen = "\n".join(texts(app.screen.query_one(DeviceDetail).draw(80, 4)))
+        assert "host box-2" in chosen and "used 150" in chosen
+        assert "host box-2 memory, GiB" in "\n".join(
+            texts(app.screen.query_one("#memory-chart", MetricChart).draw(78, 8))
+        )

@@ -12,7 +12,7 @@ TUI = sorted((ROOT / "tui").rglob("*.py"))
 CORE = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in LAUNCHER
-    if "verl_plugin" not in path.parts and path.name != "__main__.py"
+    if not {"verl_plugin", "tools"} & {*path.parts} and path.name != "__main__.py"  # these run inside veRL
 ]
 HEAVY = ("textual", "rich", "tui", "torch", "transformers", "ray", "numpy", "pandas", "pyarrow", "verl")
 LATE = (  # what some commands and pages need, and neither 'status' nor the dashboard

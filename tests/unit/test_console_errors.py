@@ -94,7 +94,7 @@ def test_events_stand_in_the_order_of_their_lines() -> None:
     text = "".join(f"Segmentation fault {n}\n{TASK}step:{n} - a/b:1\n" for n in range(200)) + "core dumped\n" * 200
     events = [event for event in events_of(text, 5000) if not isinstance(event, PhaseChange)]
     lines = [event.line.number if isinstance(event, Notable) else getattr(event, "line", 0) for event in events]
-    assert lines == list(range(1, 601))
+    assert lines == list(range(1, 421)), "the last 180 repeat the 20 before them"
 
 
 def test_a_phrase_stands_once_in_the_table() -> None:

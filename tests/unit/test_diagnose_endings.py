@@ -115,7 +115,7 @@ def test_a_start_that_waits_for_cpus(last: str) -> None:
     assert diagnosis_of(data, alive=True, stalled_for=300).cause == "ray-cpus"
     stopped = diagnosis_of(data, exit_code=143, requested_by="user")
     assert stopped.cause == "stopped"
-    assert "waited there for minutes" in stopped.fixes[0] and "ppo-tui resume" in stopped.fixes[-1]
+    assert "takes minutes at this point again" in stopped.fixes[0] and "ppo-tui resume" in stopped.fixes[-1]
     assert last in stopped.evidence[-1].text
 
 

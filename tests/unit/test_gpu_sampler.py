@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -108,7 +107,7 @@ def test_limits_and_holders_come_every_ten_seconds_and_holders_when_they_change(
     monkeypatch: pytest.MonkeyPatch, other: int
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(time, "time", lambda: now[0])
+    monkeypatch.setattr("launcher.clock.now", lambda: now[0])
     gpu = FakeGpu(used=5 * GIB)
     FakeNvml([gpu]).install(monkeypatch)
     sampler = Sampler()

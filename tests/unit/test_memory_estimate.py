@@ -323,7 +323,7 @@ SIZES = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @given(SIZES, st.integers(8, 200))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_sizes_give_an_estimate_that_hangs_together(sizes: dict[str, Any], gib: int) -> None:
     words = [f"{name}={value}" for name, value in sizes.items()]
     before = memory.estimate(assumed("gsm8k-0.5b-24gb", f"8x{gib}", *words))

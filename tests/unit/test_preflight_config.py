@@ -21,6 +21,9 @@ from launcher.preflight.subject import Subject, subject
 from launcher.preset.defaults import NEWEST
 from launcher.preset.effective import Setting
 from launcher.preset.files import load
+from launcher.preset.importer import from_script
+from launcher.preset.script import Source
+from launcher.preset.translate import RunFolders, build
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -104,6 +107,65 @@ def test_a_choice_of_files_that_veRL_does_not_have():
     assert [(each.id, each.fix) for each in found] == [
         ("KEY-5", "set model_engine to one of dp, megatron, torchtitan, veomni")
     ]
+
+
+MEGATRON = "verl.trainer.main_ppo --config-path=config --config-name=ppo_megatron_trainer.yaml"
+ONE_STEP = "verl.experimental.one_step_off_policy.main_ppo"
+KEYS = "actor_rollout_ref.model.path=m data.train_files=t data.val_files=v"
+
+
+@pytest.mark.slow
+def test_a_configuration_that_verl_ships_is_composed(tmp_path: Path):
+    """Its keys are known, ppo-tui's own defaults are not passed, and what only FSDP calls so keeps its name."""
+
+    def found(command: str):
+        preset = tmp_path / "mine.yaml"
+        preset.write_text(from_script(Source(f"python3 -m {command} {KEYS}", tmp_path), "mine").text)
+        what = subject(load(str(preset)), on=machine("1x24"))
+        return what, [(each.id, each.keys) for each in errors(what) if each.id.startswith("KEY")]
+
+    parallel = "actor_rollout_ref.actor.megatron.tensor_model_parallel_size"
+    megatron, wrong = found(f"{MEGATRON} {parallel}=2 actor_rollout_ref.actor.use_torch_compile=False")
+    if megatron.verl is None:
+        pytest.skip("needs veRL")
+    assert wrong == [] and not megatron.is_fsdp and megatron.get(parallel) == 2
+    assert megatron.get("actor_rollout_ref.actor.strategy") == "megatron"
+    assert megatron.settings["actor_rollout_ref.actor.use_torch_compile"].value is False
+    assert "actor_rollout_ref.model.use_remove_padding" not in megatron.settings
+    assert found(f"{MEGATRON} {parallel[:-1]}=2")[1] == [("KEY-1", (parallel[:-1],))]
+    assert found(MEGATRON.replace("trainer.yaml", "trainr"))[1] == [("KEY-5", ("program.config_name",))]
+    assert found(f"{ONE_STEP} rollout.n_gpus_per_node=2 rollout.nnodes=1")[1] == []
+    assert found(f"{ONE_STEP} rollout.gpus=2")[1] == [("KEY-1", ("rollout.gpus",))]
+
+
+def test_a_verl_beside_the_script_is_the_one_whose_keys_count(tmp_path: Path):
+    """As in a clone, from whose root its scripts are run; nothing is refused, whatever its age and its keys."""
+    config = tmp_path / "verl" / "trainer" / "config"
+    config.mkdir(parents=True)
+    (tmp_path / "verl" / "__init__.py").touch()
+    (tmp_path / "verl" / "version").mkdir()
+    (tmp_path / "verl" / "version" / "version").write_text("0.3.1.dev\n")
+    (config / "ppo_trainer.yaml").write_text("env: {name: null}\nalgorithm: {adv_estimator: gae}\n")
+    (tmp_path / "examples").mkdir()
+    script = tmp_path / "examples" / "run.sh"
+    more = "env.name=alfworld env.nmae=x algorithm.adv_estimator=gigpo"
+    script.write_text(f"python3 -m verl.trainer.main_ppo {KEYS} {more}")
+    got = from_script(Source(script.read_text(), tmp_path, script), "mine")
+    assert f"veRL is the one in {tmp_path}/verl, which Python takes before the installed one" in got.notes
+    preset = tmp_path / "mine.yaml"
+    preset.write_text(got.text)
+    loaded = load(str(preset))
+    what = subject(loaded, on=machine("1x24"))
+    assert (what.version, what.verl) == ("0.3.1.dev", tmp_path / "verl")
+    keys = [each for each in checks.quick(what) if each.id == "KEY-1"]
+    assert {each.level for each in keys} == {"warning"}
+    assert "env.nmae" in [each.keys[0] for each in keys] and "env.name" not in [each.keys[0] for each in keys]
+    launch = build(loaded, version=what.version, folders=RunFolders.below(tmp_path), python="python3", environ={})
+    assert launch.cwd == str(tmp_path) and {"env.name=alfworld", "env.nmae=x"} <= set(launch.argv)
+    elsewhere = from_script(Source(script.read_text(), Path("/data"), script), "mine")
+    assert [
+        note for note in elsewhere.notes if "import the script from there" in note
+    ] and "folder:" not in elsewhere.text
 
 
 def test_a_mistyped_key_is_named_with_the_field_that_is_meant():

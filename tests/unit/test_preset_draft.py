@@ -276,7 +276,7 @@ ACTIONS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, phases=(Phase.generate,))
+@settings(max_examples=30, phases=(Phase.generate,))
 @given(actions=ACTIONS, name=st.sampled_from(["gsm8k-0.5b-24gb", "toy-cpu"]))
 def test_comments_survive_any_sequence(home: Path, actions: list[tuple[str, str, Any]], name: str) -> None:
     text = shipped()[name].read_text()

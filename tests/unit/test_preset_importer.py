@@ -322,6 +322,25 @@ def test_another_trainer_and_another_configuration_are_kept_and_run():
     }  # its defaults are its own
 
 
+def test_a_value_that_only_a_run_can_tell_is_taken_from_an_argument():
+    """A port at random, to which a server of the script listens; what is known stays as the script has it."""
+    text = """
+        port=$(shuf -i 30000-31000 -n 1); lr=1e-6
+        sed -i 's/weight=1/weight=2/' server.py
+        python -m tools.serve --port $port &
+        python -m verl.trainer.main_ppo data.train_batch_size=8 actor_rollout_ref.actor.optim.lr=$lr \\
+            +actor_rollout_ref.agent.url=http://localhost:$port
+    """
+    with pytest.raises(Lossy) as refused:
+        from_script(Source(text, HERE), "mine")
+    assert [loss.partition(" is ")[0] for loss in refused.value.losses] == ["+actor_rollout_ref.agent.url"]
+    found = from_script(Source(text, HERE, args=("port=30500", "lr=1")), "mine")
+    preset = load_text(HERE / "mine.yaml", found.text).preset
+    assert preset.overrides["+actor_rollout_ref.agent.url"] == "http://localhost:30500"
+    assert preset.actor.lr == 1e-6
+    assert [note for note in found.notes if "tools.serve --port 30500" in note]
+
+
 def restored(preset):
     return restore("mine", preset.model_dump(exclude_defaults=True))
 
@@ -408,6 +427,7 @@ def test_arguments_and_variables_behind_the_script_answer():
         "[[ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa =~ ^(a+)+$b ]]",
         "A=$((9**9**9**9)) B=$((1 << 999999999))",
     ],
+    ids=lambda script: script[:20].splitlines()[0],
 )
 def test_a_hostile_script_ends_in_a_sentence(script):
     """Each is bounded in time and memory: by a limit that a user error names, or by what it comes to."""

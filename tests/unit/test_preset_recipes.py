@@ -87,8 +87,9 @@ def argv(base: str, recipe: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL is not installed")
 def test_verl_gets_the_published_settings_on_every_base() -> None:
+    """Each recipe on one base of a GPU and on the CPU; the one that sets most on all."""
     root = Path(importlib.util.find_spec("verl").submodule_search_locations[0]) / "trainer" / "config"
-    cases = [(base, name) for base in BASES for name in NAMES]
+    cases = [(base, name) for base in BASES for name in (NAMES if base in ("toy-cpu", "math-7b-8gpu") else ["dapo"])]
     composed = dict(zip(cases, compose(root, [argv(*case) for case in cases]), strict=True))
     wrong = {}
     for (base, name), config in composed.items():

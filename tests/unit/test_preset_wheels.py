@@ -30,9 +30,10 @@ def version(request):
     return request.param
 
 
-def test_the_bundled_keys_are_those_of_the_wheel(version):
-    (raw,) = compose(config_folder(version), [[]], resolve=False)
-    assert leaves(bundled(version)) == leaves(raw)
+@pytest.mark.parametrize(("engine", "name"), [("dp", "ppo_trainer"), ("megatron", "ppo_megatron_trainer")])
+def test_the_bundled_keys_are_those_of_the_wheel(version, engine, name):
+    (raw,) = compose(config_folder(version), [[]], resolve=False, name=name)
+    assert leaves(bundled(version, engine)) == leaves(raw)
 
 
 @pytest.mark.parametrize("version", ["0.5.0", "0.6.1", "0.7.1", "0.8.0", "0.9.1"], indirect=True)

@@ -126,7 +126,7 @@ def test_what_goes_with_a_value(before: str, path: tuple[str, ...], after: str) 
 
 
 @pytest.mark.slow
-@settings(max_examples=60, phases=(Phase.generate,))
+@settings(max_examples=30, phases=(Phase.generate,))
 @given(st.sampled_from(sorted(PRESETS)), st.lists(st.tuples(FIELD, VALUES), min_size=1, max_size=5))
 def test_any_edit_of_a_shipped_preset_says_what_was_set_and_leaves_other_lines(
     name: str, edits: list[tuple[tuple[str, ...], Any]]

@@ -30,7 +30,7 @@ from launcher.record.layout import appearing
 from launcher.run.actions import queue
 from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
-def start(loaded, settings, narrate, *, force, id):
+def start(loaded, settings, narrate, *, force, id, after, resume_from):
     open(sys.argv[1], "a").write(id + "\\n")
     with appearing(loaded.name, id) as (run, hidden):
         RunInfo(run.id, loaded.name, time.time()).write(hidden.run_yaml)

@@ -1,8 +1,9 @@
-"""Runs that are jobs of a Ray cluster: a real head with a token, and a job that prints a recorded run."""
+"""Runs on a Ray cluster: a real one with two nodes, a token and another user, and a job that prints a recorded run."""
 
 import contextlib
 import os
 import random
+import shlex
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 from waiting import wait_for, wait_until
@@ -19,11 +21,13 @@ from waiting import wait_for, wait_until
 from launcher.errors import UserError
 from launcher.jobs import Cluster, Unreachable, url_of
 from launcher.preflight import cluster
+from launcher.preflight.finding import Finding
 from launcher.preflight.subject import subject
 from launcher.preset.files import load
 from launcher.preset.translate import Launch
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
+from launcher.record.machine import MachineSample
 from launcher.record.process import RUN, run_processes
 from launcher.record.state import current
 from launcher.run.actions.attach_job import attach_job
@@ -59,11 +63,40 @@ sys.exit(int(sys.argv[3]))
 """
 
 
+# Two nodes on this machine; the second one has the GPUs, as far as Ray counts.
+CLUSTER = """
+import sys, time
+from ray.cluster_utils import Cluster
+dashboard, gcs, one, two = sys.argv[1:5]
+usual = {"object_store_memory": 80_000_000}
+head = {"num_cpus": 2, "num_gpus": 0, "include_dashboard": True, "dashboard_port": int(dashboard)}
+head |= {"gcs_server_port": int(gcs), "dashboard_agent_listen_port": int(one)}
+cluster = Cluster(initialize_head=True, head_node_args={**usual, **head})
+second = {"num_cpus": 4, "num_gpus": 2, "resources": {"second": 1}, "dashboard_agent_listen_port": int(two)}
+follower = cluster.add_node(wait=False, **second, **usual)
+while cluster.head_node.remaining_processes_alive() and follower.remaining_processes_alive():
+    time.sleep(1)
+"""
+
+# Of another user: an actor on the second node that holds a GPU.
+THEIRS = """
+import ray, time
+ray.init()
+@ray.remote(num_gpus=1, resources={"second": 1})
+class Theirs:
+    def here(self): return True
+actor = Theirs.remote()
+ray.get(actor.here.remote())
+time.sleep(3600)
+"""
+
+
 @dataclass
 class Head:
-    """The head of a cluster, by the address of its dashboard."""
+    """The head of a cluster, by the address of its dashboard; `gcs` is the one that drivers join."""
 
     address: str
+    gcs: str
     logs: Path
 
     def log_of(self, job: str) -> bytes:
@@ -83,47 +116,67 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
     home = Path("/tmp") / f"ppo-tui-ray-{os.getpid()}"  # its sockets must have short names
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_TOKEN", "sesame" * 8)
-        options = {
-            "port": free_port(),
-            "dashboard-port": (port := free_port()),
-            "dashboard-agent-listen-port": free_port(),
-            "dashboard-host": "127.0.0.1",
-            "node-ip-address": "127.0.0.1",
-            "num-cpus": 2,
-            "num-gpus": 0,
-            "object-store-memory": 80_000_000,
-            "temp-dir": home,
-        }
-        words = [f"--{name}={value}" for name, value in options.items()]
-        env = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", RUN: RAY}
-        with (tmp_path_factory.mktemp("ray") / "start.log").open("wb") as log:
-            started = subprocess.Popen(
-                [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *words],
-                env=env,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        log = (tmp_path_factory.mktemp("ray") / "start.log").open("wb")
         try:
-            address = f"127.0.0.1:{port}"
-
-            def answers() -> bool:
-                assert started.poll() is None
-                try:
-                    return bool(Cluster(address).version())
-                except Unreachable:
-                    return False
-
-            wait_until(answers)
-            yield Head(address, home)
+            found = None
+            for _ in range(4):  # Ray gives up when an agent takes 15 s to start
+                if (found := started(home, log)) is not None:
+                    break
+                end(home)
+            assert found is not None, "Ray did not start"
+            yield found
         finally:
-            while left := run_processes(RAY):
-                for pid in left:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                time.sleep(0.1)
-            started.wait()
-            subprocess.run(["rm", "-rf", str(home)], check=True)
+            log.close()
+            end(home)
+
+
+def started(home: Path, log: IO[bytes]) -> Head | None:
+    """Starts the cluster; None where a node of it ended."""
+    port, gcs, *agents = (free_port() for _ in range(4))
+    env = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", RUN: RAY}
+    # also for the file that says which is the cluster of this machine: jobs get their address from it
+    home.mkdir(exist_ok=True)
+    env["RAY_TMPDIR"] = str(home)
+    argv = [sys.executable, "-c", CLUSTER, *map(str, (port, gcs, *agents))]
+    process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
+    address = f"127.0.0.1:{port}"
+
+    def both_nodes() -> bool:
+        with contextlib.suppress(Unreachable):
+            return len(MachineSample.of_cluster(0, Cluster(address).nodes()).nodes) == 2
+        return False
+
+    wait_until(lambda: process.poll() is not None or both_nodes())
+    return Head(address, f"127.0.0.1:{gcs}", home / "ray") if process.poll() is None else None
+
+
+def end(home: Path) -> None:
+    """Kills all of the cluster."""
+    while left := run_processes(RAY):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.1)
+    subprocess.run(["rm", "-rf", str(home)], check=True)
+
+
+@pytest.fixture(scope="module")
+def theirs(head: Head) -> str:
+    """The actor of somebody else, by its id."""
+    jobs = Cluster(head.address)
+    wait_until(lambda: submitted(jobs))
+    wait_until(lambda: bool(jobs.actors("Theirs")))
+    (actor,) = jobs.actors("Theirs")
+    return actor
+
+
+def submitted(jobs: Cluster) -> bool:
+    with contextlib.suppress(Unreachable):  # no agent yet
+        jobs.submit("theirs", f"exec {sys.executable} -c {shlex.quote(THEIRS)}", {}, {})
+        return True
+    return False
 
 
 @pytest.fixture
@@ -192,20 +245,20 @@ def test_twenty_cut_connections_lose_and_double_nothing(head: Head, home: Path, 
     assert run.attempt(1).console.read_bytes() == head.log_of(run.id)
 
 
-def test_a_stop_ends_the_job_and_nothing_else(head: Head, home: Path, tmp_path: Path) -> None:
+def test_a_stop_ends_the_job_and_nothing_else(head: Head, theirs: str, home: Path, tmp_path: Path) -> None:
     jobs = Cluster(head.address)
-    jobs.submit("theirs", f"exec {sys.executable} -c 'import time; time.sleep(600)'", {}, {})
     jobs.submit("theirs", "exec false", {}, {})  # a lost answer, and asked again
     run = submit(head.address, tmp_path)
     wait_for(run, lambda state: (state.step or 0) > 3)
     assert stop(run, by="me", wait=True) == "stopped"
     ended = run.attempt(1).read_exit()
     assert ended is not None and ended.requested_by == "me"
-    job, theirs = jobs.job(run.id), jobs.job("theirs")
-    assert job is not None and theirs is not None
+    job, other = jobs.job(run.id), jobs.job("theirs")
+    assert job is not None and other is not None
     assert job.status == "STOPPED" and jobs.left(job) == []
-    assert theirs.status == "RUNNING" and "sleep" in theirs.entrypoint
-    jobs.stop("theirs")
+    assert other.status == "RUNNING" and "sleep" in other.entrypoint and jobs.actors("Theirs") == [theirs]
+    sample = MachineSample.from_line(run.machine.read_bytes().splitlines()[-1])
+    assert sample is not None and len(sample.nodes) == 2 and all(node.total for node in sample.nodes)
 
 
 def test_a_job_that_fails_or_cannot_begin_says_why(head: Head, home: Path, tmp_path: Path) -> None:
@@ -237,13 +290,18 @@ def test_the_token_is_asked_for_and_written_nowhere(
     assert "requires a token" in str(wait_for(refused, lambda state: not state.live).error)
 
 
-def test_the_preflight_asks_the_cluster(head: Head) -> None:
-    def found(address: str) -> dict[str, str]:
-        what = subject(load("toy-cpu", ["cluster.submit=true", f"cluster.address={address}"]))
-        return {finding.id: finding.message for finding in cluster.checks(what) if finding.level == "error"}
+def test_the_preflight_asks_the_cluster(head: Head, theirs: str, home: Path, tmp_path: Path) -> None:
+    def found(*settings: str) -> dict[str, Finding]:
+        what = subject(load("toy-cpu", settings))
+        return {each.id: each for each in cluster.checks(what) if each.level != "info"}
 
-    assert found(head.address) == {"CLUSTER-3": "the run requires 1 GPU, and the cluster has none"}
-    assert "does not answer" in found("127.0.0.1:1")["CLUSTER-2"]
+    join, submitted = f"cluster.address={head.gcs}", (f"cluster.address={head.address}", "cluster.submit=true")
+    assert found(join) == {}
+    (lack,) = found(*submitted, "trainer.gpus=2").values()
+    assert lack.message == "the run requires 2 GPUs, and 1 of 2 GPUs are free (taken: 1 by theirs)"
+    assert lack.change == {"trainer.nodes": 1, "trainer.gpus": 1}
+    assert "does not answer" in found("cluster.submit=true", "cluster.address=127.0.0.1:1")["CLUSTER-2"].message
+    assert "no Ray cluster answers" in found("cluster.address=127.0.0.1:1")["CLUSTER-2"].message
 
 
 class Cutting:

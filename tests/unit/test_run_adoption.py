@@ -14,16 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stepping import stepping_run
 from waiting import wait_for, wait_until
 
 from launcher.preset.translate import Launch
 from launcher.record.control import request
-from launcher.record.events import Note, StateChange, read_events
+from launcher.record.events import LevelChange, Note, StateChange, read_events
 from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, create
+from launcher.record.levels import Level
 from launcher.record.process import ProcessId, run_members, run_processes
 from launcher.record.ray_session import RaySession
 from launcher.record.state import RunState, current
+from launcher.run.actions.delete import size
 from launcher.run.actions.stop import stop
 from launcher.run.reading.diagnosis import diagnosis
 from launcher.run.reading.steps import steps
@@ -31,41 +34,12 @@ from launcher.run.supervisor.spawn import adopt, kept, spawn_supervisor, write_l
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
-# Prints step 1, the others when it is told, and ends when it is told; a grandchild leaves the session.
-DRIVER = """
-import pathlib, subprocess, sys, time
-def wait(name):
-    while not pathlib.Path(sys.argv[1], name).exists():
-        time.sleep(0.02)
-ignores = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-subprocess.Popen([sys.executable, "-c", ignores], start_new_session=True)
-print("Total training steps: 5", flush=True)
-for step in range(1, 6):
-    loss = "nan" if step == 1 else 0.1
-    print(f"step:{step} - critic/score/mean:0.{step} - actor/entropy:0.5 - actor/pg_loss:{loss}", flush=True)
-    if step == 1:
-        wait("go")
-wait("end")
-"""
-
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
-    """A run that has printed its first step."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    run, now = create("x"), time.time()
-    RunInfo(run.id, "x", now).write(run.run_yaml)
-    launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
-    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
-    spawn_supervisor(run)
-    wait_for(run, lambda state: state.step == 1 and state.state == "running")
-    yield run
-    state = current(run)
-    for each in (state.supervisor, state.driver):
-        if each is not None and each.alive():
-            os.kill(each.pid, signal.SIGKILL)
-    for pid in run_processes(run.id):
-        os.kill(pid, signal.SIGKILL)
+    with stepping_run(tmp_path, "leaves") as run:
+        yield run
 
 
 def known(found: ProcessId | None) -> ProcessId:
@@ -111,6 +85,33 @@ def test_nothing_is_missed_and_nothing_told_twice_however_often_the_supervisor_i
     states = [event.what.after for event in read_events(run.events) if isinstance(event.what, StateChange)]
     assert states == ["starting", "running", "finished"]
     assert run_processes(run.id) == []
+
+
+def test_a_new_supervisor_does_without_what_was_removed_from_the_console(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.yaml").write_text("console_size: 1 MiB\n")
+    monkeypatch.setenv("PPO_TUI_HOME", str(home))
+    with stepping_run(tmp_path, "screams") as run:
+        console = run.attempt(1).console
+        (tmp_path / "go").touch()
+        wait_for(run, lambda state: state.step == 5)
+        wait_until(lambda: b"step:2" not in console.read_bytes())
+        assert b"MiB of this log were removed here" in console.read_bytes() and size(run.path) < 2 << 20
+        kill(run)
+        kept(run)
+        with console.open("ab") as file:
+            file.write(b"step:6 - critic/score/mean:0.6 - actor/entropy:0.5\n")
+        wait_for(run, lambda state: state.step == 6)
+        (tmp_path / "end").touch()
+        assert wait_for(run, lambda state: not state.live).state == "finished"
+        found = [record for _, record in steps(run)]
+        assert [record.step for record in found] == [1, 2, 3, 4, 5, 6]
+        assert console.read_bytes()[found[-1].log_offset :].startswith(b"step:6")
+        changes = [event.what for event in read_events(run.events) if isinstance(event.what, LevelChange)]
+        assert [each.step for each in changes if each.after == Level.CRITICAL] == [1], "told once"
 
 
 def test_of_many_that_adopt_a_run_one_wins(run: RunDir) -> None:

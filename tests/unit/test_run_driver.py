@@ -11,7 +11,8 @@ import psutil
 import pytest
 from waiting import wait_until
 
-from launcher.record.process import ProcessId, session_members
+from launcher.record.process import ProcessId, processes_of_runs, run_processes, session_members
+from launcher.record.ray_session import RaySession
 from launcher.run.supervisor import driver
 
 TREE = """
@@ -103,3 +104,19 @@ def test_another_machines_session_is_left_alone(tmp_path: Path) -> None:
 )
 def test_exit_codes_are_those_of_a_shell(returncode: int, expected: tuple[int, str | None]) -> None:
     assert driver.exit_status(returncode) == expected
+
+
+def test_processes_and_folders_of_another_user_are_never_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = f"owned-{tmp_path.name}"
+    sleeper = subprocess.Popen(["sleep", "600"], env={**os.environ, "PPO_TUI_RUN": run})
+    try:
+        wait_until(lambda: run_processes(run) == [sleeper.pid])
+        status = tmp_path.stat()
+        session = RaySession(str(tmp_path), status.st_dev, status.st_ino)
+        assert session.left
+        monkeypatch.setattr(os, "getuid", lambda: status.st_uid + 1)
+        assert run_processes(run) == [] and (sleeper.pid, run) not in processes_of_runs()
+        assert not session.left
+    finally:
+        sleeper.kill()
+        sleeper.wait()

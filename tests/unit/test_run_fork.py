@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from launcher.errors import UserError
+from launcher.metrics.records import StepRecord
 from launcher.preset.files import load, restore
 from launcher.record.check import Check
 from launcher.record.events import EventLog, LevelChange
@@ -13,9 +14,10 @@ from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
-from launcher.run.actions.fork import fork, fork_step, refuse_fixed
+from launcher.run.actions.fork import fork, fork_folder, fork_step, fork_steps, planned_fork, refuse_fixed
 from launcher.run.actions.relaunch import origin
-from launcher.run.supervisor.protection import protect
+from launcher.run.reading.checkpoints import beginning, checkpoint_steps
+from launcher.run.supervisor.protection import Keeper, protect
 
 
 @pytest.fixture
@@ -106,3 +108,39 @@ def test_one_checkpoint_is_kept_that_of_the_present_trouble(run: RunDir) -> None
     up = Check("KL-1", level=Level.CRITICAL, since=15)
     assert protect(run, rise(run, 26, "ENT-1"), [up]) is None, "of the trouble of KL-1"
     assert protect(run, rise(run, 26, "ENT-1"), []) == 20 and kept() == ["global_step_20"]
+
+
+def test_a_fork_is_forked_from_where_it_began(run: RunDir) -> None:
+    preset, after = planned_fork(run, ["actor.lr=0.03"], step=20)
+    child = create("toy-cpu")
+    RunInfo(child.id, "toy-cpu", preset=preset.snapshot(), after=after).write(child.run_yaml)
+    rise(child, 22, "KL-1")  # the first of its window of three steps is the last one of its parent
+    assert (fork_steps(child), fork_step(child)) == ([20], 20)
+    again, origin_ = planned_fork(child, ["actor.lr=1e-4"])
+    assert fork_folder(origin_) == run.checkpoints / "global_step_20"
+    assert origin_.run == child.id and origin_.step == 20
+    grandchild = create("toy-cpu")
+    RunInfo(grandchild.id, "toy-cpu", preset=again.snapshot(), after=origin_).write(grandchild.run_yaml)
+    assert beginning(grandchild) == (20, run.checkpoints / "global_step_20")
+    run.run_yaml.unlink()
+    assert beginning(grandchild) is None
+    with pytest.raises(UserError, match="use --at 0"):
+        fork_step(child)
+
+
+def test_the_best_checkpoints_are_kept(run: RunDir) -> None:
+    preset = restore("toy", run.read_info().preset or {}, ["trainer.keep_best=2", "health.checkpoint_on=[REW-1]"])
+    keeper = Keeper(run, run.attempt(1), RunInfo("x", preset=preset.snapshot()))
+
+    def validated(step: int, score: float) -> list[str]:
+        keeper.took([StepRecord(step, 0.0, None, {"val-core/gsm8k/acc/mean@4": score})])
+        return sorted(path.name for path in run.best.iterdir())
+
+    assert validated(10, 0.5) == ["global_step_10"]
+    assert validated(15, 0.9) == ["global_step_10"], "without a checkpoint"
+    assert validated(20, 0.4) == ["global_step_10", "global_step_20"]
+    assert validated(30, 0.6) == ["global_step_10", "global_step_30"], "what it replaces is removed"
+    assert checkpoint_steps(run) == [10, 30]
+    assert not run.attempt(1).save_now.exists()
+    keeper.rose(rise(run, 32, "REW-1", Level.WARN), [])
+    assert run.attempt(1).save_now.exists()

@@ -5,13 +5,13 @@ import os
 import resource
 import shutil
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stepping import stepping, stepping_run
 from waiting import wait_for, wait_until
 
 from launcher.errors import UserError
@@ -32,34 +32,12 @@ from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
 
 pytestmark = pytest.mark.slow  # each starts supervisors and drivers
 
-# Prints step 1, the others when it is told, and ends when it is told.
-DRIVER = """
-import pathlib, sys, time
-def wait(name):
-    while not pathlib.Path(sys.argv[1], name).exists():
-        time.sleep(0.02)
-for step in range(1, 6):
-    print(f"step:{step} - critic/score/mean:0.{step} - actor/entropy:0.5", flush=True)
-    if step == 1:
-        wait("go")
-wait("end")
-"""
-
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDir]:
-    """A run that has printed its first step."""
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
-    run, now = create("x"), time.time()
-    RunInfo(run.id, "x", now).write(run.run_yaml)
-    launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
-    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
-    spawn_supervisor(run)
-    state = wait_for(run, lambda state: state.step == 1)
-    yield run
-    for each in (state.supervisor, state.driver):
-        if each is not None and each.alive():
-            os.kill(each.pid, signal.SIGKILL)
+    with stepping_run(tmp_path) as run:
+        yield run
 
 
 def driver_of(state: RunState) -> ProcessId:
@@ -169,8 +147,7 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
     first.steps.unlink()
     os.mkfifo(first.steps)  # reading it lasts until somebody has written
     (tmp_path / "go").touch()
-    launch = Launch(argv=[sys.executable, "-c", DRIVER, str(tmp_path)], env={}, unset=[], keys={})
-    write_launch(run, run.add_attempt(), launch, created=now, run_created=now, resume_step=1)
+    write_launch(run, run.add_attempt(), stepping(tmp_path), created=now, run_created=now, resume_step=1)
     spawn_supervisor(run)
     wait_for(run, lambda state: state.driver is not None)
     wait_until(lambda: b"step:5" in run.attempt(2).console.read_bytes())
@@ -182,10 +159,13 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
 
 def test_a_driver_that_prints_without_end_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    (tmp_path / "config.yaml").write_text("console_size: 100 GiB\n")
     run, now = create("x"), time.time()
     RunInfo(run.id, "x", now).write(run.run_yaml)
     attempt = run.add_attempt()
     with attempt.console.open("wb") as console:  # faster than anybody reads: it is all there already
+        console.seek(1 << 16)  # the first hole is a gap, which nobody reads
+        console.write(b"x")
         console.truncate(64 << 30)  # a hole takes no room
         console.seek(0, os.SEEK_END)
         console.write(b"\nstep:1 - critic/score/mean:0.5\n")

@@ -1,6 +1,7 @@
 """Runs over weeks and by the hundred: scores read alone, events bounded, runs removed."""
 
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def test_the_tail_of_a_long_console_begins_with_a_whole_line(monkeypatch: pytest
 
 def test_a_run_that_goes_is_not_deleted_and_an_ended_one_leaves_nothing(home: Path) -> None:
     run, other = run_with(), run_with()
-    RunState("queued", updated=4e9).write(run.state)
+    RunState("queued", updated=time.time()).write(run.state)
     with pytest.raises(UserError, match=r"is still running \(state: queued\); stop it first"):
         delete(run)
     RunState("finished").write(run.state)

@@ -46,6 +46,7 @@ def test_a_supervisor_on_another_machine_is_known_by_its_heartbeat(run: RunDir) 
     assert written(run, GONE).state == "lost"
 
 
+@pytest.mark.slow
 def test_a_lost_run_may_have_left_workers_of_its_driver(run: RunDir) -> None:
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()'])"
     stdin, keeps = os.pipe()

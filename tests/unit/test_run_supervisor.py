@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from waiting import wait_for
 
-from launcher import plain
+from launcher import clock, plain
 from launcher.preset.translate import Launch
 from launcher.record.attempt import Exit
 from launcher.record.events import StateChange
@@ -110,8 +110,8 @@ def test_a_supervisor_that_hangs_is_told_by_its_old_heartbeat(monkeypatch: pytes
     state = wait_for(run, lambda s: s.driver is not None)
     assert state.silent_minutes is None and state.supervisor is not None
     os.kill(state.supervisor.pid, signal.SIGSTOP)
-    real = time.time
-    monkeypatch.setattr("launcher.record.state.time.time", lambda: real() + 185)
+    real = clock.beat
+    monkeypatch.setattr("launcher.clock.beat", lambda: real() + 185)
     assert current(run).silent_minutes == 3 and current(run).state == "starting"
     monkeypatch.undo()
     os.kill(state.supervisor.pid, signal.SIGCONT)

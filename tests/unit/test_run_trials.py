@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import wait_for
+from waiting import wait_for, wait_until
 
 from launcher.errors import UserError
 from launcher.health.fixes import FIXES
@@ -18,18 +18,20 @@ from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series
 from launcher.preset.files import load, restore
 from launcher.preset.translate import Launch
+from launcher.record import queue
 from launcher.record.check import Suggestion
 from launcher.record.events import read_events
 from launcher.record.info import Origin, RunInfo
-from launcher.record.layout import RunDir, appearing
+from launcher.record.layout import RunDir, appearing, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
+from launcher.run.actions import queue as going
 from launcher.run.actions.fork import fork_step
 from launcher.run.actions.relaunch import origin
-from launcher.run.actions.trials import carry_out, plan
+from launcher.run.actions.trials import Plan, carry_out, enqueue, plan, start_apart
 from launcher.run.reading import trials
 from launcher.run.reading.checkpoints import checkpoint_steps
-from launcher.run.reading.onset import first_onset
+from launcher.run.reading.onset import Onset, first_onset
 from launcher.run.reading.source import LogFile
 from launcher.run.reading.steps import earlier_steps, steps
 from launcher.run.reading.trials import Facts, judge, trials_of, worse_reward
@@ -91,13 +93,13 @@ def parent() -> RunDir:
 
 
 def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..., RunDir]:
-    """Starts a trial as `fork` does, with made-up steps."""
+    """Starts a trial at once, with made-up steps."""
 
-    def begin(parent: RunDir, settings: Sequence[str], _: object, *, step: int, force: bool, trial: str) -> RunDir:
-        preset = restore("toy", parent.read_info().preset or {}, settings).snapshot()
-        last = preset["trainer"]["steps"]
-        after = origin(parent, preset, step, trial)
-        return played(list(settings), make(settings, step + 1, last), after)
+    def begin(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+        settings = [*changes, f"trainer.steps={planned.until}"]
+        preset = restore("toy", planned.run.read_info().preset or {}, settings).snapshot()
+        after = origin(planned.run, preset, planned.step, planned.onset.rule)
+        return played(settings, make(settings, planned.step + 1, planned.until), after)
 
     return begin
 
@@ -122,8 +124,8 @@ def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
 
     changes = [["actor.lr=1e-5"], ["actor.clip_ratio=0.05"], ["kl.loss_coef=0.002"]]
     planned = plan(parent, None, changes)
-    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 18, 0, 0)
-    assert planned.seconds and planned.arms[0] == ()
+    assert (planned.step, planned.until, planned.gpus, planned.gpu_minutes) == (4, 20, 0, 0)
+    assert planned.seconds and planned.wall == 4 * planned.seconds and planned.arms[0] == ()
     runs = carry_out(planned, begin=beginning(make), poll=0.05)
     assert len(runs) == 4
     for run in runs:
@@ -148,6 +150,43 @@ def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
     assert [arm.verdict for arm in found.arms] == ["not repeated", "cannot be told"]
     with pytest.raises(UserError, match="ENT-1 never rose"):
         plan(parent, "ENT-1")
+
+
+@pytest.mark.slow
+def test_trials_wait_in_the_queue_and_what_cannot_start_is_left_out(
+    parent: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(going, "wake", lambda: None)  # nothing starts
+    planned = plan(parent, None, [["actor.lr=1e-5"], ["trainer.gpus=2"]])
+    twin = beginning(lambda _, first, last: recorded(first, last))
+
+    def skipped(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+        if not changes and not force:
+            return twin(planned, changes, force=force)
+        run = enqueue(planned, changes, force=force)
+        entry = queue.find(run.id)
+        assert entry.origin is not None and (entry.origin.run, entry.origin.step) == (parent.id, 4)
+        assert entry.origin.trial == "KL-1" and f"trainer.steps={planned.until}" in entry.settings
+        queue.change(entry, skipped="no room")
+        return run
+
+    said: list[str] = []
+    runs = carry_out(planned, said.append, begin=skipped, poll=0.05)
+    assert [run.read_info().after.trial for run in runs] == ["KL-1"]  # type: ignore[union-attr]
+    assert "left out actor.lr=1e-5: no room" in said
+    assert any(line.startswith("left out trainer.gpus=2: trainer.n_gpus_per_node cannot change") for line in said)
+    with pytest.raises(UserError, match="the untouched twin cannot start: no room"):
+        carry_out(planned, begin=skipped, force=True, poll=0.05)
+    assert not queue.entries(), "those that still wait are withdrawn"
+
+
+def test_a_value_from_before_the_change_is_tried_first() -> None:
+    lr, clip = "actor_rollout_ref.actor.optim.lr", "actor_rollout_ref.actor.clip_ratio"
+    advised = [Suggestion(lr, ""), Suggestion(clip, "")]
+    assert tried_values("KL-2", advised, {lr: 0.03, clip: 0.2}, 4, {lr: 3e-4, clip: 5}) == [(lr, 3e-4), (clip, 0.1)]
+    coefficient, epochs = "actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.ppo_epochs"
+    advised = [Suggestion(coefficient, ""), Suggestion(epochs, "")]
+    assert tried_values("KL-1", advised, {coefficient: 0, epochs: 1}, 4) == [(coefficient, 0.001)], "no half epoch"
 
 
 def test_advice_becomes_a_value_in_its_direction() -> None:
@@ -204,10 +243,12 @@ def test_only_what_ends_well_beside_a_sick_twin_is_healed(
 
 
 def test_equal_rewards_are_not_worse_and_a_lasting_gap_is() -> None:
-    twin = [0.1, 0.2, 0.15, 0.3, 0.2, 0.25]
+    twin = [0.1, 0.2, 0.15, 0.3, 0.2, 0.25] * 3
     assert worse_reward(series(twin), series(twin)) == (False, 0.0)
-    worse, gap = worse_reward(series([x - 0.1 for x in twin]), series(twin))
-    assert worse and gap == pytest.approx(-0.1)
+    lower = [x - 0.1 - 0.02 * (place % 2) for place, x in enumerate(twin)]
+    worse, gap = worse_reward(series(lower), series(twin))
+    assert worse and gap == pytest.approx(-0.11)
+    assert not worse_reward(series(lower[:11]), series(twin))[0], "as many steps as compare asks for"
     assert not worse_reward(series([x + 0.1 for x in twin]), series(twin))[0]
     assert worse_reward(series([0.1, float("nan")]), series(twin))[0]
 
@@ -219,3 +260,12 @@ def test_a_step_of_a_damaged_parent_ends_nothing() -> None:
         attempt.steps.write_bytes(StepRecord(1, 0.0, None, {"a": 1.0}).to_line())
     assert [record.step for record in earlier_steps(run, 1, 3)] == []
     assert [record.step for record in earlier_steps(run, 2, 3)] == [1]
+
+
+@pytest.mark.slow
+def test_trials_apart_from_the_screen_tell_what_they_do_in_a_file() -> None:
+    run = create("quiet")
+    RunInfo(run.id, "quiet", time.time(), preset=load("toy-cpu").snapshot(), on_cpu=True).write(run.run_yaml)
+    RunState("finished", attempt=1).write(run.state)
+    start_apart(Plan(run, Onset("KL-1", 8, 6, Level.CRITICAL), 4, 20, ((),), None, 0, 1))
+    wait_until(lambda: "KL-1 never rose" in run.trials_log.read_text())

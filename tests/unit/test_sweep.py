@@ -7,15 +7,20 @@ import pytest
 
 from launcher.commands import sweep as commands
 from launcher.errors import UserError
+from launcher.health.alerting import AlertSettings
+from launcher.metrics.records import StepRecord
 from launcher.preset.files import load
 from launcher.record import queue
 from launcher.record.info import RunInfo
-from launcher.record.note import read_note
+from launcher.record.layout import RunDir, create
+from launcher.record.note import RunNote, read_note
 from launcher.record.state import RunState
 from launcher.run.actions import queue as going
 from launcher.run.actions.sweep import arms, sweep
 from launcher.run.reading.compare import Compared, tagged
 from launcher.run.reading.contrast import arm_rows
+from launcher.run.supervisor.alerts import StopRule
+from launcher.run.supervisor.behind import Behind
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +48,8 @@ def test_every_combination_has_its_seeds() -> None:
     [
         (["actor.lr=1e-6,,2e-6"], "place 2"),
         (["actor.lr=1e-6,1e-6"], "1e-6 twice"),
-        (["actor.lr"], "no setting"),
+        (["actor.lr"], "not a setting"),
+        ([], "no 'sweep:' block"),
         (["actor.lr=1e-6,fast"], "fast"),
         (["actor.lrr=1e-6"], "actor.lr"),
         ([f"trainer.steps={','.join(map(str, range(1, 66)))}"], "65 runs"),
@@ -83,5 +89,50 @@ def test_a_dry_run_prints_and_queues_nothing(capsys: pytest.CaptureFixture[str])
     commands.sweep("toy-cpu", ["actor.lr=1e-6,3e-6"], tag="#a", dry_run=True, json=True)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["run"] for row in rows] == [None, None] and rows[0]["tag"] == "a" and not queue.entries()
-    with pytest.raises(UserError, match="no tag"):
+    with pytest.raises(UserError, match="not a tag"):
         sweep("toy-cpu", [[]], "a b")
+
+
+def test_a_preset_names_its_values_and_the_command_wins(tmp_path: Path) -> None:
+    preset = tmp_path / "mine.yaml"
+    preset.write_text("extends: toy-cpu\nsweep:\n  actor.lr: [1e-6, 3e-6]\n  kl: {loss_coef: [0.001, 0.01]}\n")
+    found = [[each for each in run if "health" not in each] for run in arms(str(preset))]
+    assert found[1] == ["actor.lr=1e-06", "kl.loss_coef=0.01"] and len(found) == 4
+    found = [[each for each in run if "health" not in each] for run in arms(str(preset), ["actor.lr=2e-6"])]
+    assert found == [["actor.lr=2e-6", "kl.loss_coef=0.001"], ["actor.lr=2e-6", "kl.loss_coef=0.01"]]
+    assert load(str(preset), ["actor.lr=2e-6"]).preset.actor.lr == 2e-6, "others pass over it"
+    for wrong, words in (
+        ("actor.lr: [1e-6, 1e-6]", "twice"),
+        ("actor.lr: []", "empty"),
+        ("actor.lrr: [1]", "the 'sweep:' block of preset .*mine.yaml: unknown key 'actor.lrr' .*actor.lr"),
+    ):
+        preset.write_text(f"extends: toy-cpu\nsweep: {{{wrong}}}\n")
+        with pytest.raises(UserError, match=words):
+            arms(str(preset))
+
+
+def test_a_run_behind_the_median_of_its_sweep_ends() -> None:
+    def run(rewards: list[float], tag: str = "race") -> RunDir:
+        made = create("x")
+        steps = [StepRecord(step, 0.0, None, {"critic/score/mean": value}) for step, value in enumerate(rewards, 1)]
+        made.add_attempt().steps.write_bytes(b"".join(step.to_line() for step in steps))
+        RunInfo(made.id, "x").write(made.run_yaml)
+        RunNote(tags=(tag,)).write(made.note)
+        return made
+
+    def reason(made: RunDir, step: int) -> str | None:
+        return Behind(made, made.id, "race").reason(step)
+
+    low = run([0.1] * 14 + [0.9])
+    peers = [run([0.1 * n] * (20 if n < 6 else 11)) for n in (2, 4, 6)]
+    run([5.0] * 20, tag="other")
+    said = reason(low, 10)
+    assert said is not None and said.startswith("best reward 0.100, below 0.400, the median of 3 runs with #race")
+    assert reason(low, 11) is None, "asked every five steps"
+    assert reason(low, 15) is None, "only two others have come as far"
+    assert [reason(peer, 10) for peer in peers[1:]] == [None, None]
+    settings = AlertSettings.read({"stop_behind": "race", "stop_at": "checkpoint"})
+    rule = StopRule(settings, 4, Behind(low, low.id, "race").reason)
+    assert rule.due({}, 10) is None
+    assert rule.due({}, 12) == f"stop_behind: {said}"
+    assert Behind(low, low.id, "").reason(10) is None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,6 +38,23 @@ async def in_background(work: Callable[[], T]) -> T:
 
     threading.Thread(target=run, daemon=True).start()
     return await done
+
+
+def in_terminal(app: App[Any], command: Sequence[str]) -> int:
+    """Gives the terminal to a program until it ends; returns its exit code. Raises OSError where it cannot start.
+
+    Nothing may be raised inside of `suspend`, which would leave the terminal without the screen.
+    """
+    failure: Exception | None = None
+    code = 0
+    with app.suspend():
+        try:
+            code = subprocess.run(command, check=False).returncode
+        except (OSError, ValueError) as error:
+            failure = error
+    if failure is not None:
+        raise failure
+    return code
 
 
 def narrator(app: App[Any]) -> Callable[[str], None]:

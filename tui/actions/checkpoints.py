@@ -43,10 +43,9 @@ def begin_fork(screen: Screen[Any], reader: RunReader, *, read_only: bool) -> No
 
 async def fork_run(app: App[Any], run: RunDir) -> None:
     """Asks for the checkpoint and the changes, and opens the new run. Runs in a worker."""
-    from launcher.run.actions.fork import fork, fork_step
-    from launcher.run.reading.checkpoints import checkpoint_steps
+    from launcher.run.actions.fork import fork, fork_step, fork_steps
 
-    kept = [0, *checkpoint_steps(run)]
+    kept = [0, *fork_steps(run)]
     there = f"Checkpoints: {', '.join(map(str, kept[1:])) or 'none'}; 0 is the start of the run"
     try:
         step = fork_step(run)

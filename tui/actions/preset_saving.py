@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from textual.app import SuspendNotSupported
 from launcher.errors import UserError
 from launcher.preset.draft import ChangedOnDisk, Draft, target
 from launcher.preset.field_values import Where
+from tui.actions.background import in_terminal
 from tui.dialogs.ask import ask_and_do
 from tui.dialogs.choose import ChooseScreen
 
@@ -95,20 +95,16 @@ def edit_outside(app: App[Any], draft: Draft, where: Where = ()) -> None:
 
 
 def _run_suspended(app: App[Any], command: list[str]) -> None:
-    """Gives the terminal to a program until it ends. Raises UserError when it cannot start, or fails.
-
-    Nothing may be raised inside of `suspend`, which would leave the terminal without the screen.
-    """
-    failure: str | None = None
-    with app.suspend():
-        try:
-            code = subprocess.run(command, check=False).returncode
-            failure = f"{command[0]} failed with exit code {code}; the text is unchanged" if code else None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            failure = f"cannot start {command[0]}: {reason}; set EDITOR to an installed editor"
-    if failure is not None:
-        raise UserError(failure)
+    """Gives the terminal to a program until it ends. Raises UserError when it cannot start, or fails."""
+    try:
+        code = in_terminal(app, command)
+    except SuspendNotSupported:
+        raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UserError(f"cannot start {command[0]}: {reason}; set EDITOR to an installed editor") from None
+    if code:
+        raise UserError(f"{command[0]} failed with exit code {code}; the text is unchanged")
 
 
 def taken(name: str) -> str | None:

@@ -19,9 +19,15 @@ _WHOSE = {"run": ("this run", "live"), "others": ("others", "warn"), "unknown": 
 
 
 def devices(sample: MachineSample | None) -> list[Device]:
-    """The GPUs of a sample, and at the end the host as a device of the same shape."""
+    """The GPUs of a sample, and at the end the host as a device of the same shape; of a cluster node after node."""
     if sample is None:
         return []
+    if sample.nodes:
+        found = []
+        for node in sample.nodes:
+            found += [gpu for gpu in sample.gpus if str(gpu.index).startswith(f"{node.name}/")]
+            found.append(GpuSample(f"{HOST} {node.name}", used=node.used, total=node.total))
+        return found
     host = sample.host
     return [*sample.gpus, GpuSample(HOST, used=host.used, total=host.total, run_used=sample.run.rss)]
 
@@ -29,7 +35,7 @@ def devices(sample: MachineSample | None) -> list[Device]:
 def fullest(sample: MachineSample | None) -> Device | None:
     """The GPU with the least room left; the host where there is no GPU."""
     found = devices(sample)
-    gpus = [device for device in found[:-1] if device.total and device.used is not None]
+    gpus = [device for device in found if not is_host(device) and device.total and device.used is not None]
     return max(gpus, key=used_share, default=found[-1] if found else None)
 
 
@@ -39,8 +45,14 @@ def used_share(device: Device) -> float:
 
 
 def device_name(device: Device) -> str:
-    """`GPU 0`, `GPU 1:0` for a slice, `host`."""
-    return HOST if device.index == HOST else f"GPU {clean(str(device.index))}"
+    """`GPU 0`, `GPU 1:0` for a slice, `host`; of a cluster `box-1/0`, `host box-1`."""
+    index = clean(str(device.index))
+    return index if is_host(device) or "/" in index else f"GPU {index}"
+
+
+def is_host(device: Device) -> bool:
+    """Whether it is the memory of a machine."""
+    return str(device.index).partition(" ")[0] == HOST
 
 
 def short_name(device: Device) -> str:
@@ -48,10 +60,16 @@ def short_name(device: Device) -> str:
     return clean(device.name).removeprefix("NVIDIA ").removeprefix("GeForce ")
 
 
-def device_row(device: Device, columns: int, chosen: bool) -> Row:
-    """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`; what does not fit is left out."""
+def device_row(device: Device, columns: int, chosen: bool, longest: int = 0) -> Row:
+    """`❯GPU 0  RTX 4090  19.7/24.0 GiB   97 %  312 W  71 °C  ▓▓▓▓▓▒░░░`; what does not fit is left out.
+
+    `longest` is the length of the longest name in the list.
+    """
     memory = f"{gib(device.used):>5}/{gib(device.total)} GiB"
-    row: Row = [(CURSOR if chosen else " ", "live"), (f"{device_name(device):<8}", "title" if chosen else "text")]
+    row: Row = [
+        (CURSOR if chosen else " ", "live"),
+        (f"{device_name(device):<{max(8, longest + 1)}}", "title" if chosen else "text"),
+    ]
     named = columns >= len(memory) + 64
     if named:
         row.append((f"{short_name(device)[:_NAME]:<{_NAME + 1}}", "dim"))
@@ -92,7 +110,7 @@ def split_row(device: Device) -> Row:
     free = f"free {gib(total - used)} of {gib(total)} GiB"
     if run is None:
         return [(f"{FILL} ", "bar"), (f"used {gib(used)}  ", "text"), (f"{FILL_REST} ", "bar-rest"), (free, "text")]
-    others = "others and shared" if device.index == HOST else "others and driver"
+    others = "others and shared" if is_host(device) else "others and driver"
     return [
         (f"{FILL} ", "bar"),
         (f"run {gib(min(run, used))}  ", "text"),
@@ -170,7 +188,7 @@ def detail_rows(device: Device, columns: int, rows: int, missing: str | None) ->
         drawn.append(split)
     else:
         drawn += [[(head, "title")], [("  ", "text"), *split_row(device)]]
-    if device.index == HOST:
+    if is_host(device):
         return drawn + [[(f"  {line}", "dim")] for line in wrap(missing or "", max(columns - 3, 8))]
     words: Row = [("  ", "text")]
     for text, role in state_words(device):

@@ -23,7 +23,7 @@ from tui.drawing.glyphs import CRITICAL, NOTICE, OK
 from tui.drawing.rows import Row, crop, put
 
 NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
-FREE = {"env": "Environment of veRL", "health": "Health rules", "overrides": "Other veRL keys"}
+FREE = {"env": "Environment of veRL", "health": "Health rules", "sweep": "Sweep", "overrides": "Other veRL keys"}
 _NEAR = 50  # how well letters have to name a field: in one piece, or as first letters
 _LAST = 18  # columns that say where a value comes from
 
@@ -178,6 +178,7 @@ class Form:
 _FREE_ABOUT = {
     "env": "An environment variable for veRL; export secrets in the shell instead.",
     "health": "A limit of a health rule or an action on alerts.",
+    "sweep": "Values of a setting that 'ppo-tui sweep' combines.",
     "overrides": "A veRL key without a preset field, passed unchanged.",
 }
 

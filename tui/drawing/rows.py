@@ -13,6 +13,7 @@ from tui.drawing.glyphs import ELLIPSIS
 
 Span = tuple[str, str]
 Row = list[Span]
+HEADING = "#"  # begins the keys of lines of a table that are only read
 
 
 class Item(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,24 +16,28 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widgets import Input
 
+from launcher.errors import UserError
 from launcher.record.layout import RunDir
 from launcher.record.state import current
 from launcher.run.supervisor.queue import wake
 from launcher.run.supervisor.spawn import adopt
 from launcher.text import clean
+from tui.actions.background import in_background
 from tui.actions.editing import edit_preset, edit_run
+from tui.actions.elsewhere import open_elsewhere
 from tui.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
+from tui.content.elsewhere import THERE, Elsewhere
 from tui.content.presets import preset_files, read_presets
 from tui.content.preview import preview_preset, preview_run
-from tui.content.run_list import GROUPED, ORDERS, RunList, RunSummary, arranged, group_of, named
-from tui.content.runs import about_preset, about_run, preset_row, run_heading, run_row
+from tui.content.run_lines import PRESET, QUEUED, RUN, RunLines
+from tui.content.run_list import ORDERS, RunList
 from tui.content.welcome import welcome
-from tui.drawing.rows import Row, Span
+from tui.drawing.rows import Row
 from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.widgets.fields import open_field
 from tui.widgets.key_bar import KeyBar
-from tui.widgets.line_table import HEADING, RunTable
+from tui.widgets.line_table import RunTable
 from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 
@@ -41,10 +46,7 @@ if TYPE_CHECKING:
 
 POLL = 2.0  # seconds
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
-_RUN, _PRESET, _QUEUED = "run ", "preset ", "queued "
-_RUNS, _NONE, _GAP, _PRESETS = (HEADING + name for name in ("runs", "none", "gap", "presets"))
-_GROUP = HEADING + "group "  # and its name
-_FACT = HEADING + "fact "  # and the index of a row of the welcome
+POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 
 
 class RunsScreen(Screen[None]):
@@ -57,14 +59,10 @@ class RunsScreen(Screen[None]):
         super().__init__()
         self.read_only, self.current = read_only, current
         self.list = RunList()
-        self.presets: dict[str, Summary] = {}
+        self.lines = RunLines(self.list)
         self._read: list[tuple[Path, int]] = []  # their files and when these were changed
-        self.order, self.words = ORDERS[0], ""
-        self._shown: dict[str, RunSummary] = {}
-        self._longest = 0  # cells of a name
         self._looking = True  # at the files; once at a time
         self._on_run = False
-        self._welcome: list[Row] = []  # shown until there is a run
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -80,6 +78,10 @@ class RunsScreen(Screen[None]):
         self.run_worker(self._open(), exclusive=True)
 
     @property
+    def presets(self) -> Mapping[str, Summary]:
+        return self.lines.presets
+
+    @property
     def table(self) -> RunTable:
         return self.query_one(RunTable)
 
@@ -91,12 +93,28 @@ class RunsScreen(Screen[None]):
         await self._read_presets()
         await self._read_scores()
         if not self.list.runs:
-            self._welcome, suggested = await asyncio.to_thread(welcome)
+            self.lines.welcome, suggested = await asyncio.to_thread(welcome)
             self._fill()
-            if (key := f"{_PRESET}{suggested}") in self.table.keys:
+            if (key := f"{PRESET}{suggested}") in self.table.keys:
                 self.table.move_to(key)
         self._looking = False
         self.set_interval(POLL, self._poll)
+        self._ask_elsewhere()
+        self.set_interval(POLL_ELSEWHERE, self._ask_elsewhere)
+
+    def _ask_elsewhere(self) -> None:
+        """Each machine by itself: one that is away takes a while to be so."""
+        try:
+            self.lines.elsewhere = elsewhere = self.lines.elsewhere or Elsewhere()
+        except UserError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return
+        for name in elsewhere.names if self.is_active else ():
+            self.run_worker(self._ask(elsewhere, name), exclusive=True, group=f"ask {name}")
+
+    async def _ask(self, elsewhere: Elsewhere, name: str) -> None:
+        await in_background(partial(elsewhere.ask, name))
+        self._fill()
 
     async def _read_presets(self) -> None:
         """Anew only when a file of theirs changed: reading them all takes a good part of a second.
@@ -106,12 +124,10 @@ class RunsScreen(Screen[None]):
         files = await asyncio.to_thread(preset_files)
         if files != self._read:
             known = self.presets
-            self.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
+            self.lines.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
             self._read = files
             self._fill()
-            made = [
-                key for name in self.presets if name not in known and (key := f"{_PRESET}{name}") in self.table.keys
-            ]
+            made = [key for name in self.presets if name not in known and (key := f"{PRESET}{name}") in self.table.keys]
             if known and len(made) == 1:
                 self.table.move_to(made[0])
 
@@ -137,11 +153,11 @@ class RunsScreen(Screen[None]):
     async def _read_scores(self) -> None:
         unread = True
         while unread and self.query(RunTable):
-            shown = [Path(key.removeprefix(_RUN)) for key in self.table.in_sight if key.startswith(_RUN)]
+            shown = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
             unread = await asyncio.to_thread(self.list.read_scores, shown)
             if self.is_active and self.query(RunTable):  # below another screen it would repaint that one
                 self.table.redraw()
-        if self.order == "best score first":
+        if self.lines.order == "best score first":
             self._fill()
         elif self.is_active and self.query(RunTable):
             self._show_more()
@@ -156,18 +172,21 @@ class RunsScreen(Screen[None]):
             self.refresh_bindings()
 
     def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
-        if event.key.startswith(_RUN):
-            self._show_run(Path(event.key.removeprefix(_RUN)))
-        elif event.key.startswith(_QUEUED):
+        if event.key.startswith(RUN):
+            self._show_run(Path(event.key.removeprefix(RUN)))
+        elif event.key.startswith(QUEUED):
             self.action_queue()
+        elif event.key.startswith(THERE):
+            opening = open_elsewhere(self.app, *self.lines.place(event.key), read_only=self.read_only)
+            self.run_worker(opening, exclusive=True, group="start")
         elif self.read_only:
             self.notify("Read-only: use `ppo-tui` to start runs", severity="warning")
         else:
-            name = event.key.removeprefix(_PRESET)
+            name = event.key.removeprefix(PRESET)
             self.run_worker(self._start(name), exclusive=True, group="start")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self.words = event.value
+        self.lines.words = event.value
         self._fill()
 
     def on_input_submitted(self) -> None:
@@ -197,7 +216,7 @@ class RunsScreen(Screen[None]):
 
     def action_jump(self) -> None:
         """From the runs to the presets and back."""
-        kind = _PRESET if (self.table.cursor or "").startswith(_RUN) else _RUN
+        kind = PRESET if (self.table.cursor or "").startswith(RUN) else RUN
         if (key := next((key for key in self.table.keys if key.startswith(kind)), None)) is not None:
             self.table.move_to(key)
 
@@ -211,7 +230,7 @@ class RunsScreen(Screen[None]):
             edit_preset(self.app, self._chosen_preset, read_only=self.read_only)
 
     def action_order(self) -> None:
-        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.lines.order = ORDERS[(ORDERS.index(self.lines.order) + 1) % len(ORDERS)]
         self._fill()
 
     def action_mark(self) -> None:
@@ -305,71 +324,30 @@ class RunsScreen(Screen[None]):
     @property
     def _chosen_run(self) -> Path | None:
         key = self.table.cursor or ""
-        return Path(key.removeprefix(_RUN)) if key.startswith(_RUN) else None
+        return Path(key.removeprefix(RUN)) if key.startswith(RUN) else None
 
     @property
     def _chosen_preset(self) -> str | None:
         key = self.table.cursor or ""
-        return key.removeprefix(_PRESET) if key.startswith(_PRESET) else None
+        return key.removeprefix(PRESET) if key.startswith(PRESET) else None
 
     def _fill(self) -> None:
-        if not self.query(RunTable):  # the screen closed while files were read
-            return
-        runs = arranged(self.list.runs, self.order, self.words)
-        queued = {f"{_QUEUED}{run.id}": run for run in arranged(self.list.queued, ORDERS[0], self.words)}
-        self._shown = queued | {f"{_RUN}{run.path}": run for run in runs}
-        self._longest = max((len(run.name) for run in self._shown.values()), default=0)
-        own_first = sorted(named(self.presets, self.words), key=lambda name: self.presets[name].origin != "user")
-        presets = [f"{_PRESET}{name}" for name in own_first]
-        none = [_NONE] if self.list.runs or not self._welcome else [f"{_FACT}{at}" for at in range(len(self._welcome))]
-        self.table.show([_RUNS, *(self._in_groups() or none), *([_GAP, _PRESETS] if presets else []), *presets])
-        self._show_more()
-
-    def _in_groups(self) -> list[str]:
-        """The keys of the runs, under headings where the order groups them."""
-        keys: list[str] = []
-        group = None
-        for key, run in self._shown.items():
-            queued = key.startswith(_QUEUED)
-            if self.order in GROUPED and not queued and group != (group := group_of(run, self.order)):
-                keys.append(f"{_GROUP}{group}")
-            keys.append(key)
-        return keys
+        if self.query(RunTable):  # the screen may have closed while files were read
+            self.table.show(self.lines.keys())
+            self._show_more()
 
     def _line(self, key: str, columns: int) -> Row:
-        if run := self._shown.get(key):
-            marked = navigation(self.app).marked
-            mark = str(marked.index(run.path) + 1) if run.path in marked else ""
-            return run_row(run, mark, columns, self._longest)
-        if key.startswith(_PRESET):
-            return preset_row(self.presets[key.removeprefix(_PRESET)])
-        if key.startswith(_FACT):
-            return self._welcome[int(key.removeprefix(_FACT))]
-        if key.startswith(_GROUP):
-            return [(f"   {clean(key.removeprefix(_GROUP)) or 'no tag'}", "dim")]
-        ordered = f" · {self.order}" if self.order != ORDERS[0] else ""
-        found = f" · /{clean(self.words)}" if self.words else ""
-        nothing = "   No matching run" if self.list.runs else "   No runs yet. Checking this machine …"
-        return {
-            _RUNS: run_heading(columns, ordered + found, self._longest),
-            _NONE: [(nothing, "dim")],
-            _GAP: [],
-            _PRESETS: [(" Start a new run", "title")],
-        }[key]
+        return self.lines.line(key, columns, navigation(self.app).marked)
 
     def _show_more(self) -> None:
         """A sentence or two about the chosen line, below the list."""
-        key, spans = self.table.cursor or "", list[Span]()
-        if run := self._shown.get(key):
-            spans = about_run(run)
-        elif preset := self.presets.get(key.removeprefix(_PRESET)):
-            spans = about_preset(preset)
+        key = self.table.cursor or ""
         width = max(self.size.width - 2, 8)
         self._show_preview(key)
         self.query_one("#about", Lines).show(
             [
                 [(f" {line}", role)]
-                for text, role in spans
+                for text, role in self.lines.about(key)
                 for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
             ]
         )
@@ -380,7 +358,7 @@ class RunsScreen(Screen[None]):
         if not panel.display:
             return
         columns, rows = max(panel.size.width, 20), self.size.height
-        run, preset = self._shown.get(key), self.presets.get(key.removeprefix(_PRESET))
+        run, preset = self.lines.shown.get(key), self.presets.get(key.removeprefix(PRESET))
         if run is not None:
             panel.show(preview_run(run, columns))
         else:
@@ -389,6 +367,6 @@ class RunsScreen(Screen[None]):
     def _preselect(self) -> None:
         live = (run.path for run in self.list.runs if run.state.live)
         newest = self.list.runs[0].path if self.list.runs else None
-        wanted = f"{_RUN}{self.current or next(live, newest)}"
-        if wanted in self._shown:
+        wanted = f"{RUN}{self.current or next(live, newest)}"
+        if wanted in self.lines.shown:
             self.table.move_to(wanted)

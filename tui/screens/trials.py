@@ -1,16 +1,24 @@
 """The trials of a run's fixes: which healed, did nothing, or broke something else."""
 
 import asyncio
+import contextlib
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.screen import Screen
+from textual.widgets import Static
 
-from launcher.record.layout import find
+from launcher import paths
+from launcher.record.layout import RunDir, find
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.trials import Trials, trials_of
+from launcher.text import clean
+from tui.actions.editing import edit_run
+from tui.actions.trials import begin_trials
 from tui.keys import KEYS
 from tui.navigation import navigation
 from tui.widgets.header_line import HeaderLine
@@ -22,7 +30,10 @@ POLL = 3.0  # seconds; all run directories are looked through
 
 
 class TrialsScreen(Screen[None]):
-    """Follows the trials of a run, or of the parent of one that is a trial. Enter opens the run of a trial."""
+    """Follows the trials of a run, or of the parent of one that is a trial. Enter opens the run of a trial.
+
+    Of trials that were started here the newest line of trials.log stands below: what was queued, left out, or refused.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["trials"]]
 
@@ -37,6 +48,7 @@ class TrialsScreen(Screen[None]):
         yield HeaderLine()
         with VerticalScroll(can_focus=False):
             yield Items()
+        yield Static(id="said", markup=False)
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -52,7 +64,8 @@ class TrialsScreen(Screen[None]):
         self.run_worker(self._read(), exclusive=True, group="trials")
 
     async def _read(self) -> None:
-        self._found = await asyncio.to_thread(trials_of, self.trials_of)
+        self._found, said = await asyncio.to_thread(lambda: (trials_of(self.trials_of), _said(self._tried)))
+        self.query_one("#said", Static).update(Content(f" {clean(said)}" if said else ""))
         self._show()
 
     def _show(self) -> None:
@@ -61,5 +74,27 @@ class TrialsScreen(Screen[None]):
         if self._found is not None:
             self.query_one(Items).show(trial_items(self._found, self.size.width))
 
+    @property
+    def _tried(self) -> RunDir:
+        return RunDir(paths.runs_dir() / Path(self.trials_of).name)
+
+    def action_start(self) -> None:
+        if self.read_only:
+            self.notify("Read-only: use `ppo-tui attach` to start trials", severity="warning")
+        else:
+            self.run_worker(begin_trials(self.app, self._tried), exclusive=True, group="start")
+
+    def action_edit(self) -> None:
+        chosen = self.query_one(Items).cursor
+        changes = next((arm.changes for each in self._found or () for arm in each.arms if arm.run == chosen), ())
+        edit_run(self.app, self._tried.read_info(), read_only=self.read_only, settings=changes)
+
     def on_items_chosen(self, event: Items.Chosen) -> None:
         navigation(self.app).show_run(find(event.name).path, read_only=self.read_only)
+
+
+def _said(run: RunDir) -> str:
+    """The newest line that the trials of a run printed."""
+    with contextlib.suppress(OSError):
+        return next((line for line in reversed(run.trials_log.read_text("utf-8", "replace").splitlines()) if line), "")
+    return ""

@@ -7,7 +7,7 @@ from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 
-from tui.content.memory import Device, device_row
+from tui.content.memory import Device, device_name, device_row
 from tui.drawing.rows import Row
 from tui.keys import KEYS
 from tui.widgets.painted import Painted
@@ -42,7 +42,8 @@ class DeviceList(Painted, can_focus=True):
     def draw(self, columns: int, rows: int) -> list[Row]:
         first = min(max(self.cursor - rows + 1, 0), max(len(self.devices) - rows, 0))
         shown = self.devices[first : first + rows]
-        return [device_row(device, columns, device is self.chosen) for device in shown]
+        longest = max((len(device_name(device)) for device in self.devices), default=0)
+        return [device_row(device, columns, device is self.chosen, longest) for device in shown]
 
     def action_move(self, distance: int) -> None:
         self.cursor = min(max(self.cursor + distance, 0), max(len(self.devices) - 1, 0))

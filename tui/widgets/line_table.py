@@ -8,11 +8,9 @@ from textual.events import Click
 from textual.message import Message
 
 from tui.drawing.glyphs import CURSOR
-from tui.drawing.rows import Row
+from tui.drawing.rows import HEADING, Row
 from tui.keys import KEYS
 from tui.widgets.painted import CURSOR_ROW, Painted
-
-HEADING = "#"  # begins the keys of a `RunTable` that are only read
 
 
 class LineTable(Painted, can_focus=True):

@@ -17,7 +17,7 @@ VERDICTS: dict[str, tuple[str, str]] = {  # verdict -> sign, role
     DIFFERENT: (glyphs.NOTICE, "notice"),
     GOING: (glyphs.RUNNING, "live"),
 }
-EMPTY = " no trials of this run yet; 'ppo-tui try RUN' tries the fixes of its first flag"
+EMPTY = " no trials of this run yet; S tries the fixes of its first flag"
 _RUN, _STEP, _TEXT = 18, 24, 35  # columns
 
 

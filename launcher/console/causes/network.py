@@ -58,7 +58,7 @@ CAUSES = (
         raised=r"connectFullMesh failed|gloo/transport/tcp/\S+: ?\d*\]? .*(?:refused|timed out|no error)",
     ),
     Cause(
-        "ray-token",
+        "ray-unauthenticated",
         "Ray cluster requires a token",
         "The cluster was started with token authentication (Ray's default from 2.60 on), and this process has no "
         "token or another one.",

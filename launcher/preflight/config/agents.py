@@ -1,4 +1,4 @@
-"""Agent loops, tools and conversations: AGENT-1 to AGENT-4.
+"""Agent loops, tools and conversations: AGENT-1 to AGENT-4, and what an engine takes: ENGINE-3, ENGINE-4.
 
 veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `tool_agent_loop.py: ToolAgentLoop`,
 `tool_parser.py: ToolParser`. Which loop writes a response is said by the column `agent_name` of the data, else by
@@ -19,6 +19,14 @@ MULTI_TURN = f"{ROLLOUT}.multi_turn"
 TOOLS = (f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.function_tool_path")
 FORMAT, ENABLED = f"{MULTI_TURN}.format", f"{MULTI_TURN}.enable"
 SINGLE, WITH_TOOLS = "single_turn_agent", "tool_agent"
+OF_VLLM = (
+    "cudagraph_capture_sizes",
+    "enable_chunked_prefill",
+    "enable_prefix_caching",
+    "ignore_eos",
+    "logprobs_mode",
+    "max_num_batched_tokens",
+)
 QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
 """What each engine can turn the weights into, by `rollout.quantization`."""
 
@@ -75,11 +83,24 @@ def tool_file(subject: Subject) -> Findings:
 
 
 def tool_format(subject: Subject) -> Findings:
-    """AGENT-4: calls of tools are read in a known format."""
+    """AGENT-4: calls of tools are read in a known format; the file of function tools may register one."""
     known, value = subject.facts.names.get("tool_formats", []), subject.text(FORMAT)
     if subject.get(LOOP) == WITH_TOOLS and value is not None and known and value not in known:
+        if f'ToolParser.register("{value}")' in _text(subject.get(TOOLS[1])):
+            return
         message = f"{FORMAT}: veRL reads no tool calls of format '{value}'{did_you_mean(value, known)}"
         yield error("AGENT-4", message, f"set rollout.tool_format to one of {', '.join(known)}", [FORMAT, LOOP])
+
+
+def unread(subject: Subject) -> Findings:
+    """ENGINE-4: veRL hands SGLang none of these keys (`sglang_rollout/async_sglang_server.py: launch_server`)."""
+    if subject.text(ENGINE) != "sglang" or not subject.at_least("0.7.0"):
+        return
+    for name in OF_VLLM:
+        key = f"{ROLLOUT}.{name}"
+        if subject.source(key) in ("field", "override"):
+            fix = f"remove {key}, or set SGLang's own option below {ROLLOUT}.engine_kwargs.sglang"
+            yield info("ENGINE-4", f"{key} has no effect with the engine sglang", fix, [key])
 
 
 def quantization(subject: Subject) -> Findings:
@@ -102,15 +123,23 @@ def _named(path: Path) -> Iterator[str]:
             yield clean(each["name"])
 
 
+def _text(path: Any) -> str:
+    """The text of a file; nothing where it cannot be read."""
+    try:
+        return Path(str(path)).read_text("utf-8") if path else ""
+    except (OSError, ValueError):
+        return ""
+
+
 def _yaml(path: Path) -> Any:
     """What a YAML file holds; None where it is none."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
-    except (OSError, ValueError, YAMLError):
+        return YAML(typ="safe", pure=True).load(_text(path))
+    except (ValueError, YAMLError):
         return None
 
 
-RULES = (loop, tools, tool_file, tool_format, quantization)
+RULES = (loop, tools, tool_file, tool_format, unread, quantization)

@@ -106,7 +106,7 @@ def correction_of_bypass(subject: Subject) -> Findings:
 
 
 def strength_of_dro(subject: Subject) -> Findings:
-    """ALG-10: the loss dro has a strength, which veRL does not set."""
+    """ALG-10: the loss dro requires policy_loss.dro_beta, which veRL leaves unset."""
     beta = subject.number(DRO_BETA)
     if subject.get(LOSS_MODE) == "dro" and not (beta or 0) > 0:
         message = f"the loss dro requires a positive {DRO_BETA}, which is {subject.get(DRO_BETA)}"

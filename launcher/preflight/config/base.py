@@ -37,6 +37,11 @@ def gpu_count(count: int) -> str:
     return "1 GPU" if count == 1 else f"{count} GPUs"
 
 
+def machines(count: int) -> str:
+    """`1 machine`, `4 machines`."""
+    return "1 machine" if count == 1 else f"{count} machines"
+
+
 def unknown_name(subject: Subject, id: str, key: str, known: Sequence[str], what: str, when: str) -> Findings:
     """An error when the value of `key` is none of the `known` names; nothing when no names are known."""
     value = subject.get(key)

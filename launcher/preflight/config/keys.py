@@ -3,7 +3,8 @@
 veRL: `verl/utils/config.py: omega_conf_to_dataclass` builds the classes that refuse strange names.
 """
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,10 +57,10 @@ def unknown(subject: Subject) -> Findings:
     """KEY-1: Hydra rejects a key that veRL's configuration does not have: a typo, or a missing `+`."""
     lacking = [
         key
-        for prefix, key in _free(subject)
+        for prefix, key in (_overrides(subject) if subject.config is None else _free(subject))
         if not (prefix or _has(subject, key) or versions.unlisted(versions.newest(key), subject.version))
     ]
-    if subject.loaded.preset.program.is_foreign:  # it may have any keys: no guess which ones were meant
+    if subject.config is None:  # the program may have any keys: no guess which ones were meant
         if lacking:
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
             message = f"veRL {subject.version} itself has no {names}: they are rejected unless this program has them"
@@ -76,9 +77,13 @@ def unknown(subject: Subject) -> Findings:
 
 
 def appended(subject: Subject) -> Findings:
-    """KEY-2: `+` only adds keys that do not exist."""
+    """KEY-2: `+` only adds keys that do not exist, or are null; mappings and lists it joins.
+
+    Hydra: `hydra/_internal/config_loader_impl.py: ConfigLoaderImpl._apply_overrides_to_config`.
+    """
     for prefix, key in _free(subject):
-        if prefix == "+" and _has(subject, key):
+        joined = isinstance(subject.settings[key].value, (dict, list))
+        if prefix == "+" and not joined and defaults.leaf(subject.defaults, key)[1] is not None:
             message = f"{key} already exists, and '+' only adds new keys: Hydra rejects it"
             yield error("KEY-2", message, f"use {key} without '+'", [key])
 
@@ -118,10 +123,15 @@ def unused(subject: Subject) -> Findings:
 
 
 def groups(subject: Subject) -> Findings:
-    """KEY-5: a choice of configuration files, such as model_engine, names files of this veRL."""
+    """KEY-5: a choice of configuration files, such as model_engine or program.config_name, names files of this veRL."""
     folder = (subject.verl or Path()) / "trainer" / "config"
-    if subject.knows_keys or subject.verl is None or not folder.is_dir():
+    if subject.knows_keys or subject.verl is None or not folder.is_dir() or "hydra.searchpath" in subject.settings:
         return
+    if subject.config and not (file := subject.verl / f"{subject.config}.yaml").is_file():
+        names = sorted(each.stem for each in file.parent.glob("*.yaml"))
+        message = f"veRL {subject.version} has no configuration '{file.stem}'{did_you_mean(file.stem, names)}"
+        known = f"set program.config_name to one of {', '.join(names)}" if names else "remove program.config_name"
+        yield error("KEY-5", f"{message}: Hydra rejects it", known, ["program.config_name"])
     for key, setting in subject.settings.items():
         if not hydra.is_group(key):
             continue
@@ -136,7 +146,7 @@ def groups(subject: Subject) -> Findings:
 
 def of_other_engines(subject: Subject) -> Findings:
     """KEY-6: with another model engine, fields of FSDP have no key to go to."""
-    if not subject.groups or not subject.knows_keys:
+    if not subject.chosen or not subject.knows_keys:
         return
     for key, setting in subject.settings.items():
         spec = BY_KEY.get(versions.newest(key))
@@ -148,13 +158,34 @@ def of_other_engines(subject: Subject) -> Findings:
             each for each in defaults.leaves(subject.defaults) if each.startswith(block) and each.endswith(f".{last}")
         ]
         instead = f", and {there[0]} under overrides instead" if there else ""
-        message = f"{key} does not exist with {', '.join(subject.groups)}: Hydra rejects it"
+        message = f"{key} does not exist with {', '.join(subject.chosen)}: Hydra rejects it"
         yield error("KEY-6", message, f"set {field} to null{instead}", [key], {field: None})
 
 
+def _in_own_verl(rule: Callable[[Subject], Findings]) -> Callable[[Subject], Findings]:
+    """The rule, whose errors are warnings where the preset brings a veRL of its own, whose program may differ."""
+
+    @functools.wraps(rule)
+    def judged(subject: Subject) -> Findings:
+        own = subject.loaded.preset.own_verl
+        for finding in rule(subject):
+            if own is None or finding.level != "error":
+                yield finding
+            else:
+                message = finding.message.replace(f"veRL {subject.version}", f"the veRL in {own.parent}")
+                yield replace(finding, level="warning", message=message)
+
+    return judged
+
+
 def _free(subject: Subject) -> Iterator[tuple[str, str]]:
+    """As `_overrides`, where it is known which keys there are."""
+    return _overrides(subject) if subject.knows_keys else iter(())
+
+
+def _overrides(subject: Subject) -> Iterator[tuple[str, str]]:
     """The keys without a field of their own: prefix, and key as this version calls it."""
-    for key, setting in subject.settings.items() if subject.knows_keys else ():
+    for key, setting in subject.settings.items():
         if setting.source == "override" and not hydra.is_group(key):
             yield setting.prefix, key
 
@@ -188,4 +219,4 @@ def _nearest_key(subject: Subject, key: str) -> str | None:
     return None
 
 
-RULES = (named_files, unknown, appended, strange, unused, groups, of_other_engines)
+RULES = (named_files, unused, *map(_in_own_verl, (unknown, appended, strange, groups, of_other_engines)))

@@ -5,11 +5,9 @@ veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 
 from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
+from launcher.preset.effective import OTHER_ENGINES
 from launcher.text import did_you_mean
 from launcher.verl_config import ACTOR, CRITIC, GPUS, NODES
-
-OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
-"""Engines beside FSDP, which have a `model_engine` and a strategy of the same name."""
 
 TORCH = (
     "ASGD",
@@ -130,7 +128,7 @@ def sharding(subject: Subject) -> Findings:
 
 def engines(subject: Subject) -> Findings:
     """FSDP-3: the strategies of other engines come with the choice of `model_engine` (0.7.1 on)."""
-    if subject.groups or not subject.at_least("0.7.1"):
+    if subject.chosen or not subject.at_least("0.7.1"):
         return
     for group, block in (("actor", ACTOR), *([("critic", CRITIC)] if subject.has_critic else [])):
         strategy = subject.text(f"{block}.strategy")

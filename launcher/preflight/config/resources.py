@@ -6,7 +6,7 @@ veRL: `verl/single_controller/ray/base.py: ResourcePoolManager._check_resource_a
 
 from launcher import jobs
 from launcher.errors import UserError
-from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of
+from launcher.preflight.config.base import Findings, dividing, error, gpu_count, machines, one_of
 from launcher.preflight.finding import of_hardware
 from launcher.preflight.subject import Subject
 from launcher.verl_config import ENGINE_GPUS, GPUS, NODES, TENSOR
@@ -17,6 +17,9 @@ RAY_CPUS = "ray_kwargs.ray_init.num_cpus"
 
 def gpus(subject: Subject) -> Findings:
     """P1: the GPUs exist; a run over several machines joins a Ray cluster."""
+    if subject.machine.nodes is not None:
+        yield from _over_nodes(subject, subject.machine.nodes)
+        return
     if subject.joins_cluster:
         return
     own = subject.engine_gpus
@@ -46,6 +49,28 @@ def gpus(subject: Subject) -> Findings:
     yield of_hardware.error("P1", message, fix, (GPUS, NODES), change or None)
 
 
+def _over_nodes(subject: Subject, there: int) -> Findings:
+    """P1 for a described cluster: machines with as many GPUs as veRL asks of one.
+
+    veRL: `RayResourcePool.get_placement_groups`: a STRICT_PACK group for each; two of them may share a machine.
+    """
+    gpus, nodes, own = subject.whole(GPUS) or 1, subject.whole(NODES) or 1, subject.engine_gpus
+    each = len(subject.machine.gpus) // there
+    if there * (each // gpus) < nodes or subject.gpus + own > there * each:
+        change = {"trainer.nodes": there, "trainer.gpus": each} if not own else None
+        extra = f" and {gpu_count(own)} for the engine alone" if own else ""
+        message = (
+            f"the run requires {machines(nodes)} with {gpu_count(gpus)} each{extra}, and the assumed cluster has "
+            f"{machines(there)} with {gpu_count(each)} each"
+        )
+        fix = f"set trainer.nodes to {there} and trainer.gpus to {each}" if change else "use fewer, or add machines"
+        yield of_hardware.error("P1", message, fix, (GPUS, NODES), change)
+    elif nodes > 1 and not subject.joins_cluster:
+        message = f"a run over {machines(nodes)} joins a Ray cluster, and cluster.address is not set"
+        fix = "set cluster.address to auto on the head of the cluster, or to its address; or use preset export --slurm"
+        yield of_hardware.warning("P1", message, fix, (NODES, "cluster.address"), {"cluster.address": "auto"})
+
+
 def engines_over_gpus(subject: Subject) -> Findings:
     """P2: the GPUs divide evenly into engines."""
     tensor, total, engine = subject.whole(TENSOR), subject.gpus, subject.engine_size
@@ -67,7 +92,7 @@ def cpus(subject: Subject) -> Findings:
     if subject.joins_cluster or (said is None and subject.machine.assumed):
         return
     have = said if said is not None else subject.machine.cpus
-    each = 3 if subject.at_least("0.7.0") else 1
+    each = cpus_a_gpu(subject)
     own = subject.whole(ENGINE_GPUS) or 0 if subject.is_separate else 0
     workers = each * (subject.whole(GPUS) or 1)
     units = subject.whole(UNITS) if subject.is_v1 else 0
@@ -87,6 +112,11 @@ def cpus(subject: Subject) -> Findings:
     fix = _room(units, need, have)
     change = {"cluster.cpus": need} if have >= 2 or said is not None else None
     yield error("P3", message, fix, [RAY_CPUS, UNITS, GPUS], change)
+
+
+def cpus_a_gpu(subject: Subject) -> int:
+    """CPUs that veRL reserves beside each GPU of the trainer: `ResourcePoolManager.max_colocate_count`."""
+    return 3 if subject.at_least("0.7.0") else 1
 
 
 def addresses(subject: Subject) -> Findings:

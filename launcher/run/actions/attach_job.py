@@ -6,6 +6,7 @@ import time
 import orjson
 
 from launcher.errors import UserError
+from launcher.hosts import HostRuns
 from launcher.jobs import Cluster, Job, url_of
 from launcher.preset.translate import Launch
 from launcher.record.attempt import LaunchRecord
@@ -30,9 +31,23 @@ def attach_job(address: str, id: str) -> RunDir:
     if job is None:
         raise UserError(f"no job '{id}' at {cluster.url}{did_you_mean(id, [each.id for each in cluster.jobs()])}")
     try:
-        return _follow(cluster, job, _UNSAFE.sub("-", id).strip(".-")[:80] or None)
+        return _follow(cluster, job, _folder(id))
     except FileExistsError:  # another command was faster, or another cluster has a job of this name
         return _known(cluster, id) or _follow(cluster, job, None)
+
+
+def jobs_of(address: str) -> HostRuns:
+    """The jobs of a cluster that are no runs here yet, in the words of runs."""
+    try:
+        jobs, here = Cluster(address).jobs(), {run.id for run in all_runs()}
+    except UserError as error:
+        return HostRuns(address, away=str(error))
+    return HostRuns(address, [_as_run(job) for job in jobs if not {job.id, _folder(job.id)} & here])
+
+
+def _as_run(job: Job) -> dict[str, object]:
+    state = {"pending": "queued", "succeeded": "finished"}.get(job.status.lower(), job.status.lower())
+    return {"run": job.id, "name": described(job).get("name") or job.id, "state": state, "created": job.started}
 
 
 def _known(cluster: Cluster, id: str) -> RunDir | None:
@@ -49,6 +64,11 @@ def _known(cluster: Cluster, id: str) -> RunDir | None:
             kept(run)
             return run
     return None
+
+
+def _folder(id: str) -> str | None:
+    """The id of the run of a job that was submitted elsewhere."""
+    return _UNSAFE.sub("-", id).strip(".-")[:80] or None
 
 
 def _follow(cluster: Cluster, job: Job, id: str | None) -> RunDir:

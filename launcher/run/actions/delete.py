@@ -8,31 +8,29 @@ from pathlib import Path
 from launcher.errors import UserError
 from launcher.record.control import alone
 from launcher.record.layout import RunDir
-from launcher.record.ray_session import RaySession
+from launcher.record.ray_session import left_by
 from launcher.run.supervisor.spawn import ended
 
 _DOOMED = ".deleted-"
 
 
 def check(run: RunDir) -> None:
-    """Raises UserError while anything of the run still goes."""
+    """Raises UserError for a run that has not ended."""
     state = ended(run)
     if state.going:
         raise UserError(f"run {run.id} is still running (state: {state.state}); stop it first")
 
 
 def delete(run: RunDir) -> None:
-    """Removes an ended run and what its Ray left; raises UserError for one that goes.
+    """Removes an ended run and what its Ray left. Raises UserError for a run that has not ended.
 
-    It leaves the list at once: checkpoints of hundreds of gigabytes take their time. What a delete that was
-    killed left behind goes with the next one.
+    The run leaves the list at once; removing hundreds of gigabytes of checkpoints takes longer. What is left of a run
+    when a delete is killed, the next delete removes.
     """
     with alone(run):
         check(run)
-        for number in run.attempt_numbers():
-            session = RaySession.read(run.attempt(number).ray)
-            if session is not None and session.left:
-                shutil.rmtree(session.path, ignore_errors=True)
+        for session in left_by(run):
+            shutil.rmtree(session.path, ignore_errors=True)
         try:
             run.path.rename(run.path.with_name(_DOOMED + run.id))
         except OSError as error:
@@ -42,10 +40,11 @@ def delete(run: RunDir) -> None:
 
 
 def size(path: Path) -> int:
-    """Bytes that deleting a folder frees."""
+    """Bytes that the files of a folder take on the disk; a console with a gap takes less than its length."""
     total = 0
     for folder, _, files in os.walk(path):
         for name in files:
             with contextlib.suppress(OSError):
-                total += os.lstat(f"{folder}/{name}").st_size
+                status = os.lstat(f"{folder}/{name}")
+                total += min(status.st_size, status.st_blocks * 512)
     return total

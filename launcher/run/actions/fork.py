@@ -8,13 +8,14 @@ from launcher.errors import UserError
 from launcher.preset.files import LoadedPreset, restore
 from launcher.preset.remedy import configuration
 from launcher.preset.yaml_text import text_of
-from launcher.record.info import RunInfo
+from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir
 from launcher.run.actions.relaunch import origin
 from launcher.run.actions.start import Narrate, silent, start
 from launcher.run.reading.attempts import last_settings
-from launcher.run.reading.checkpoints import checkpoint, checkpoint_steps
+from launcher.run.reading.checkpoints import beginning, checkpoint, checkpoint_steps
 from launcher.run.reading.onset import Onset, first_onset
+from launcher.run.reading.steps import parent_of
 from launcher.verl_config import ACTOR, CRITIC, CRITIC_PATH, ESTIMATOR, GPUS, MODEL, MODEL_PATH, NODES
 
 _ENGINE = "the checkpoint is in the format of the engine that wrote it"
@@ -56,16 +57,41 @@ def fork(
     is the rule whose fix the new run tries. Raises UserError where there is none or a setting cannot change, and
     Refused as `start` does.
     """
+    loaded, after = planned_fork(run, settings, step=step, trial=trial)
+    narrate(f"forking run {run.id} from {f'step {after.step}' if after.step else 'its start'}")
+    return start(loaded, settings, narrate, force=force, after=after, resume_from=fork_folder(after))
+
+
+def planned_fork(
+    run: RunDir, settings: Sequence[str] = (), *, step: int | None = None, trial: str | None = None
+) -> tuple[LoadedPreset, Origin]:
+    """The preset of a fork and what it comes from, as in `fork`. Raises UserError."""
     info = refuse_parent(run)
     at = fork_step(run) if step is None else step
     loaded = restore(info.name, info.preset or {}, settings)
-    folder = _folder(run, at)
-    if folder is not None:
+    after = origin(run, loaded.snapshot(), at, trial)
+    if fork_folder(after) is not None:
         refuse_fixed(info.preset or {}, loaded)
-    narrate(f"forking run {run.id} from {f'step {at}' if at else 'its start'}")
-    return start(
-        loaded, settings, narrate, force=force, after=origin(run, loaded.snapshot(), at, trial), resume_from=folder
-    )
+    return loaded, after
+
+
+def fork_folder(after: Origin) -> Path | None:
+    """The checkpoint that a fork begins with, None for the start. Raises UserError when it is not there."""
+    if not after.step:
+        return None
+    run = parent_of(after)
+    if run is None:
+        raise UserError(f"run {after.run}, from which the fork was to begin, was deleted")
+    begun = beginning(run)
+    if begun is not None and begun[0] == after.step:
+        return begun[1]
+    return checkpoint(run, after.step, option="--at")[1]
+
+
+def fork_steps(run: RunDir) -> list[int]:
+    """Steps that a run can be forked from: its checkpoints, and the one that it began with as a fork."""
+    begun = beginning(run)
+    return sorted({*checkpoint_steps(run), *([begun[0]] if begun else [])})
 
 
 def refuse_parent(run: RunDir) -> RunInfo:
@@ -82,9 +108,9 @@ def fork_step(run: RunDir, onset: Onset | None = None) -> int:
     Raises UserError where there is none and tells what there is instead.
     """
     onset = onset or first_onset(run)
-    kept = checkpoint_steps(run)
+    kept = fork_steps(run)
     if onset is None:
-        return checkpoint(run, None)[0]
+        return kept[-1] if kept else checkpoint(run, None)[0]
     before = [step for step in kept if step < onset.step]
     if before:
         return before[-1]
@@ -110,7 +136,3 @@ def refuse_fixed(parent: Mapping[str, Any], loaded: LoadedPreset) -> None:
             f"{ESTIMATOR} cannot become {text_of(now.get(ESTIMATOR))} in a fork: the checkpoint has no critic; "
             "use --at 0 to begin anew"
         )
-
-
-def _folder(run: RunDir, step: int) -> Path | None:
-    return None if step == 0 else checkpoint(run, step, option="--at")[1]

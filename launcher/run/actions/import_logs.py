@@ -17,6 +17,7 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.monitor import DiskSink, Monitor
 from launcher.run.reading.recorded import LogClock, read_attempt, settings_of
+from launcher.run.reading.scores import scored
 from launcher.run.reading.source import LogFile, chunks, log_file
 from launcher.run.reading.steps import earlier_steps, steps
 
@@ -119,7 +120,7 @@ def _fill(run: RunDir, group: list[_Attempt]) -> None:
         run.id, group[0].name, now, preset=settings.preset, preset_notes=settings.notes, imported_from=tuple(sources)
     )
     info.write(run.run_yaml)
-    StateFile(run).write(state)
+    StateFile(run).write(scored(run, state))
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psutil
 
-from launcher.record.layout import RunDir, all_runs
+from launcher.record.layout import all_runs
 from launcher.record.process import ProcessId, processes_of_runs
-from launcher.record.ray_session import RaySession
+from launcher.record.ray_session import RaySession, left_by
 from launcher.record.state import RunState, current
 from launcher.run.actions.delete import size
 
@@ -38,7 +38,7 @@ def leftovers() -> list[Leftover]:
                 known = psutil.Process(pid)
                 found.append(Leftover(run_id, f"{pid} {known.name()}", known.memory_info().rss, process))
     for run in over.values():
-        found += [Leftover(run.id, each.path, size(Path(each.path)), session=each) for each in _sessions(run)]
+        found += [Leftover(run.id, each.path, size(Path(each.path)), session=each) for each in left_by(run)]
     return found
 
 
@@ -63,8 +63,3 @@ def _left(found: Leftover) -> bool:
 def _over(state: RunState) -> bool:
     """Whether the end of a run is on record: one that may still go has left nothing."""
     return not state.live and state.driver_alive is None
-
-
-def _sessions(run: RunDir) -> list[RaySession]:
-    found = (RaySession.read(run.attempt(number).ray) for number in run.attempt_numbers())
-    return [each for each in found if each is not None and each.left]

@@ -13,10 +13,12 @@ from launcher.gpu import VISIBLE, visible
 from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.record import queue
+from launcher.record.info import Origin
 from launcher.record.layout import find, new_id
 from launcher.record.note import RunNote
 from launcher.record.process import ProcessId
 from launcher.record.queue import Queued
+from launcher.run.actions.fork import fork_folder
 from launcher.run.actions.start import start
 from launcher.run.reading.turns import Turn, turns
 from launcher.run.supervisor.queue import wake
@@ -32,11 +34,12 @@ def add(
     gpus: str | None = None,
     force: bool = False,
     note: str = "",
+    origin: Origin | None = None,
 ) -> Queued:
-    """Puts a run at the end of the queue: with the settings of now, whatever becomes of the preset's file.
+    """Adds a run at the end of the queue, with the settings of now, whatever becomes of the preset's file.
 
-    `note` becomes the note of the run, with its #tags.
-    `after` is a run, or one of the queue; `gpus` as in CUDAVISIBLE_DEVICES. Raises UserError.
+    `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. `note` becomes the note of the run, with
+    its #tags. `origin` is the checkpoint of another run that a fork begins with. Raises UserError.
     """
     loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
     check_health(loaded.preset.health)
@@ -58,6 +61,7 @@ def add(
         after=_earlier(after) if after else None,
         force=force,
         note=note,
+        origin=origin,
     )
     entry.save()
     wake()
@@ -126,7 +130,8 @@ def _start(turn: Turn) -> None:
     try:
         loaded = restore(entry.name, entry.preset)
         chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
-        start(loaded, chosen, _narrate, force=entry.force, id=entry.id)
+        folder = fork_folder(entry.origin) if entry.origin else None
+        start(loaded, chosen, _narrate, force=entry.force, id=entry.id, after=entry.origin, resume_from=folder)
     except FileExistsError:  # without locks another process may be at it
         if not entry.run.path.exists():
             queue.change(entry, starter=None)

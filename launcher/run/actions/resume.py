@@ -48,7 +48,7 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
         raise UserError(f"run {run.id} was not started from a preset and cannot be resumed")
     loaded = restore(info.name, info.preset, settings)
     check_health(loaded.preset.health)
-    env = verl_env.require(loaded.preset.python)
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     preflight = admit(loaded, force=force, narrate=narrate, prepare=lambda: None)
     attempt = run.add_attempt()
     try:

@@ -45,7 +45,7 @@ def start(
     from launcher.preflight.gate import admit
 
     loaded = with_settings(preset, settings)
-    env = verl_env.require(loaded.preset.python)
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     check_health(loaded.preset.health)
 
     def prepare() -> None:
@@ -86,7 +86,7 @@ def start(
 def preview(preset: str | LoadedPreset, settings: Sequence[str], below: Path) -> Launch:
     """What `start` would execute; the files of the run, which there is not yet, stand below a folder."""
     loaded = with_settings(preset, settings)
-    env = verl_env.require(loaded.preset.python)
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     assert env.verl is not None
     return build(loaded, version=env.verl, python=env.python, folders=RunFolders.below(below))
 

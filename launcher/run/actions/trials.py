@@ -1,35 +1,47 @@
-"""Trying the fixes of a flag: an untouched twin and each fix, from the checkpoint before it, one after another."""
+"""Trying the fixes of a flag: an untouched twin and each fix, from the checkpoint before it, as runs of the queue."""
 
+import math
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from launcher import settings
 from launcher.errors import UserError
+from launcher.format import duration
+from launcher.gpu import visible
 from launcher.health.values import tried_values
 from launcher.metrics.timing import seconds_of
 from launcher.preset import hydra
+from launcher.preset.files import restore
 from launcher.preset.remedy import configuration
+from launcher.record import queue
 from launcher.record.layout import RunDir
 from launcher.record.state import current
-from launcher.run.actions.fork import fork, fork_step, refuse_parent
+from launcher.run.actions.fork import fork_step, fork_steps, planned_fork, refuse_parent
+from launcher.run.actions.queue import add
 from launcher.run.actions.start import Narrate, silent
 from launcher.run.actions.stop import stop
-from launcher.run.reading.checkpoints import checkpoint_steps
+from launcher.run.reading.attempts import last_settings
 from launcher.run.reading.onset import Onset, first_onset
-from launcher.run.reading.steps import steps
-from launcher.run.reading.trials import facts_of, settled
-from launcher.verl_config import GPUS, NODES
+from launcher.run.reading.steps import parent_of, steps
+from launcher.run.reading.trials import DIFFERENT, facts_of, judge, settled
+from launcher.run.reading.turns import free_gpus
+from launcher.verl_config import GPUS, NODES, VerlConfig
 
 POLL = 1.0  # seconds
-_MORE = 10  # steps after the one at which the flag was up
+_MORE = 12  # steps after the one at which the flag was up: as many as it takes to compare rewards
 
 
 @dataclass(frozen=True)
 class Plan:
     """What is tried: from `step` of `run` on, to step `until`; `arms` are the settings of each trial, the twin first.
 
-    `seconds` is what they take one after another, None when nothing is known; `gpus` how many each takes, 0 on a CPU.
+    `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
+    on this machine side by side.
     """
 
     run: RunDir
@@ -39,11 +51,31 @@ class Plan:
     arms: tuple[tuple[str, ...], ...]
     seconds: float | None
     gpus: int
+    side: int
+
+    @property
+    def wall(self) -> float | None:
+        """Seconds that all take."""
+        return None if self.seconds is None else self.seconds * math.ceil(len(self.arms) / self.side)
+
+    @property
+    def name(self) -> str:
+        """The flag and where its trials begin and end."""
+        place = f"step {self.step}" if self.step else "the start"
+        return f"{self.onset.rule} rose at step {self.onset.rose}; trials from {place} to step {self.until}"
+
+    @property
+    def cost(self) -> str:
+        """What the trials take, as words."""
+        time_ = "unknown" if self.wall is None else f"about {duration(self.wall)}"
+        how = f"{self.side} at a time" if self.side > 1 else "one after another"
+        used = f", {self.gpu_minutes:.0f} GPU minutes" if self.gpu_minutes else "" if self.gpus else ", no GPU"
+        return f"{time_}, {how}{used}"
 
     @property
     def gpu_minutes(self) -> float | None:
         """What it costs."""
-        return None if self.seconds is None else self.seconds * self.gpus / 60
+        return None if self.seconds is None else self.seconds * len(self.arms) * self.gpus / 60
 
 
 def plan(
@@ -66,21 +98,48 @@ def plan(
         named = f"{rule} never rose" if rule else "no check ever rose"
         raise UserError(f"{named} to WARN or CRITICAL in run {run.id}; 'ppo-tui health {run.id}' shows its checks")
     step = fork_step(run, onset) if at is None else at
-    if at and at not in checkpoint_steps(run):
+    if at and at not in fork_steps(run):
         raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step")
     config = configuration(info.preset or {})
     if not changes:
         advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
-        now = {each.key: config.get(each.key) for each in advised if each.key}
-        found = tried_values(onset.rule, advised, now, step)
+        keys, earlier = [each.key for each in advised if each.key], _before(run)
+        before = {key: earlier.get(key) for key in keys} if earlier else {}
+        found = tried_values(onset.rule, advised, {key: config.get(key) for key in keys}, step, before)
         changes = [[f"{key}={hydra.quote(value)}"] for key, value in found][:most]
         if not changes:
             raise UserError(f"no fix of {onset.rule} is a setting that could be tried; name one, as KEY=VALUE")
     until = step + (count or max(onset.rose - step, 1) + _MORE)
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
-    seconds = _seconds(run, until - step)
+    side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
     arms = ((), *map(tuple, changes))
-    return Plan(run, onset, step, until, arms, seconds and seconds * len(arms), gpus)
+    return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1))
+
+
+def start_apart(planned: Plan) -> None:
+    """Carries the trials out in a process of its own, `ppo-tui try`, which tells its progress in trials.log of the run.
+
+    Raises OSError.
+    """
+    words = ["try", planned.run.id, "--rule", planned.onset.rule, "--at", str(planned.step), "--yes"]
+    with planned.run.trials_log.open("wb") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "launcher.cli", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
+    """Adds a trial to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
+    chosen = [*changes, f"trainer.steps={planned.until}"]
+    loaded, after = planned_fork(planned.run, chosen, step=planned.step, trial=planned.onset.rule)
+    snapshot = loaded.snapshot()
+    if isinstance(env := snapshot.get("env"), dict):  # those that the queue gave to the parent
+        snapshot["env"] = {name: value for name, value in env.items() if name != "CUDA_VISIBLE_DEVICES"}
+    return add(restore(loaded.name, snapshot), chosen, force=force, origin=after).run
 
 
 def carry_out(
@@ -88,45 +147,89 @@ def carry_out(
     narrate: Narrate = silent,
     *,
     force: bool = False,
-    begin: Callable[..., RunDir] = fork,
+    begin: Callable[..., RunDir] = enqueue,
     poll: float = POLL,
 ) -> list[RunDir]:
-    """Runs the trials one after another, each until its verdict is clear; returns their runs.
+    """Runs the trials, each until its verdict is clear, all until the twin is well; returns those that were started.
 
-    One that the preflight refuses is left out with the reason, unless it is the twin. An interruption stops the trial
-    that goes on. `begin` starts one, as `fork` does.
+    One that cannot start is left out with the reason, unless it is the twin: UserError. An interruption ends all.
+    `begin` starts or queues one, as `enqueue` does.
     """
-    from launcher.preflight.gate import Refused
-
     runs: list[RunDir] = []
-    for number, changes in enumerate(planned.arms):
-        narrate(f"trial {number + 1} of {len(planned.arms)}: {' '.join(changes) or 'the untouched twin'}")
-        settings = [*changes, f"trainer.steps={planned.until}"]
-        try:
-            run = begin(planned.run, settings, narrate, step=planned.step, force=force, trial=planned.onset.rule)
-        except (Refused, UserError) as refused:
-            if not changes:
-                raise
-            narrate(f"left out: {refused}")
-            continue
-        runs.append(run)
-        _await(run, narrate, poll)
-    return runs
-
-
-def _await(run: RunDir, narrate: Narrate, poll: float) -> None:
-    """Until the trial has ended, or has shown what it can."""
+    going: dict[str, tuple[RunDir, Sequence[str]]] = {}
     try:
-        while current(run, checks=False).going:
-            facts = facts_of(run)
-            if facts is not None and settled(facts):
-                narrate(f"the verdict on {run.id} is clear at step {facts.last}")
-                stop(run, by="trial: the verdict is clear", wait=True)
-                return
+        for arm in planned.arms:
+            try:
+                run = begin(planned, arm, force=force)
+            except UserError as refused:
+                if not arm:
+                    raise
+                narrate(f"left out {' '.join(arm)}: {refused}")
+                continue
+            runs.append(run)
+            going[run.id] = run, arm
+            narrate(f"queued {run.id}: {' '.join(arm) or 'the untouched twin'}")
+        while going:
             time.sleep(poll)
-    except KeyboardInterrupt:
-        stop(run, by="user", wait=True)
-        raise
+            for run, changes in list(going.values()):
+                if _over(run, changes, narrate):
+                    del going[run.id]
+            if going and _well(runs[0]):
+                narrate("the flag did not rise again in the untouched twin: nothing can be told of the fixes")
+                break
+    finally:
+        for run, _ in going.values():
+            _end(run)
+    return [run for run in runs if run.path.exists()]
+
+
+def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
+    """Whether a trial has ended, was stopped as its verdict is clear, or cannot start."""
+    if not run.path.exists():
+        entry = next((each for each in queue.entries() if each.id == run.id), None)
+        if run.path.exists() or (entry is not None and entry.skipped is None):
+            return False
+        reason = entry.skipped if entry else "it was removed from the queue"
+        if entry:
+            entry.remove()
+        if not changes:
+            raise UserError(f"the untouched twin cannot start: {reason}")
+        narrate(f"left out {' '.join(changes)}: {reason}")
+        return True
+    state, facts = current(run, checks=False), facts_of(run)
+    if not state.going:
+        if not changes and state.failed and facts is not None and not facts.scores.steps:
+            raise UserError(f"the untouched twin {run.id} did not start: {state.error or state.state}; try again")
+        return True
+    if facts is None or not settled(facts):
+        return False
+    narrate(f"the verdict on {run.id} is clear at step {facts.last}")
+    stop(run, by="trial: the verdict is clear", wait=True)
+    return True
+
+
+def _well(twin: RunDir) -> bool:
+    """Whether the twin has come to its end without the flag."""
+    facts = facts_of(twin) if twin.path.exists() else None
+    return facts is not None and judge([facts])[0].verdict == DIFFERENT
+
+
+def _end(run: RunDir) -> None:
+    """Takes a trial out of the queue, or stops it."""
+    while entry := next((each for each in queue.entries() if each.id == run.id), None):
+        if not entry.starting:
+            entry.remove()
+        time.sleep(POLL)
+    if run.path.exists() and current(run, checks=False).going:
+        stop(run, by="trial: ended", wait=True)
+
+
+def _before(run: RunDir) -> VerlConfig | None:
+    """The configuration before the last change: that of the run itself before it was resumed, or of its parent."""
+    info, resumed = run.read_info(), last_settings(run)[1]
+    parent = parent_of(info.parent)
+    earlier = info.preset if resumed else last_settings(parent)[0].preset if parent is not None else None
+    return configuration(earlier) if earlier else None
 
 
 def _seconds(run: RunDir, count: int) -> float | None:

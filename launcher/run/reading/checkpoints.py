@@ -1,6 +1,6 @@
 """veRL's checkpoints: `global_step_<k>` folders and a tracker file that is written last.
 
-One that the supervisor protects from veRL's retention lies in the folder `protected` of the run.
+Those that the supervisor protects from veRL's retention lie in the folders `protected` and `best` of the run.
 """
 
 import contextlib
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from launcher.errors import UserError
 from launcher.record.layout import RunDir
+from launcher.run.reading.steps import parent_of
 
 TRACKER = "latest_checkpointed_iteration.txt"
 
@@ -47,10 +48,28 @@ def checkpoint(run: RunDir, step: int | None, option: str = "--step") -> tuple[i
 def checkpoint_steps(run: RunDir) -> list[int]:
     """The steps of a run's complete checkpoints, oldest first."""
     newest = latest_checkpoint(run)
-    folders = [path for place in (run.checkpoints, run.protected) for path in place.glob("global_step_*/actor")]
+    folders = [path for place in _folders(run) for path in place.glob("global_step_*/actor")]
     names = {path.parent.name.removeprefix("global_step_") for path in folders}
     return sorted(step for step in map(int, filter(str.isdecimal, names)) if newest and step <= newest[0])
 
 
+def beginning(run: RunDir) -> tuple[int, Path] | None:
+    """Step and folder of the checkpoint of another run that a fork began with; None when it is no longer there."""
+    parent, seen = run.read_info().parent, {run.id}  # a damaged run.yaml may name its own run
+    step = parent.step if parent is not None else None
+    while step and parent is not None and parent.step == step and parent.run not in seen:
+        seen.add(parent.run)
+        if (its := parent_of(parent)) is None:
+            return None
+        if (folder := next((path for path in _places(its, step) if (path / "actor").is_dir()), None)) is not None:
+            return step, folder
+        parent = its.read_info().parent
+    return None
+
+
 def _places(run: RunDir, step: int) -> list[Path]:
-    return [place / f"global_step_{step}" for place in (run.checkpoints, run.protected)]
+    return [place / f"global_step_{step}" for place in _folders(run)]
+
+
+def _folders(run: RunDir) -> tuple[Path, ...]:
+    return run.checkpoints, run.protected, run.best

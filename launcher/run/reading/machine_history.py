@@ -31,6 +31,8 @@ class MachineHistory:
         self.times.append(sample.t)
         self._append("host", None, index, sample.host.used, GIB)
         self._append("rss", None, index, sample.run.rss, GIB)
+        for node in sample.nodes:
+            self._append("used", f"host {node.name}", index, node.used, GIB)
         for gpu in sample.gpus:
             self._append("used", gpu.index, index, gpu.used, GIB)
             self._append("run_used", gpu.index, index, gpu.run_used, GIB)

@@ -114,6 +114,7 @@ class Monitor:
         self.checklist = make_checklist(self.keys)
         self._sink, self._make_checklist = sink, make_checklist
         self._reader = console.ConsoleReader()
+        self._passed = 0
         self._file_logger = file_logger
         self._merger = Merger(both=file_logger)
         self._three_decimals = False
@@ -138,11 +139,16 @@ class Monitor:
         self.checklist.mute(rule, muted)
         self._mutes[rule] = muted
 
-    def feed_console(self, chunk: bytes, now: float) -> None:
-        """New bytes of the console, read at `now`."""
-        self.last_output = now
+    def feed_console(self, chunk: bytes, now: float, passed: int = 0) -> None:
+        """New bytes of the console, read at `now`; so many bytes before them were left out."""
+        self.last_output, self._passed = now, passed
         for event in self._reader.feed(chunk):
             self._take(event, now)
+
+    def feed_records(self, records: Iterable[StepRecord], now: float) -> None:
+        """Steps that an earlier supervisor read in lines which the console has no more."""
+        for record in records:
+            self._merger.console(record.step, record.data, record.log_offset or 0, now)
 
     def feed_file(self, lines: list[bytes], now: float) -> None:
         """New lines of veRL's file logger."""
@@ -223,7 +229,7 @@ class Monitor:
                 self._begun, self._restarted, self._printed = True, False, event.step
                 self.phase_since = now  # the next step's rollout, of which no line tells
                 self._three_decimals = event.three_decimals
-                self._merger.console(event.step, event.data, event.offset, now)
+                self._merger.console(event.step, event.data, event.offset + self._passed, now)
                 self.rollout = None
             case console.PhaseChange():
                 self._restarted = self._restarted or (self._begun and event.phase == "ray")

@@ -20,10 +20,13 @@ class Onset:
     level: Level
 
 
-def onset_of(change: LevelChange, debounce: tuple[int, ...]) -> Onset:
-    """A flag is up after some of the last `debounce[1]` steps crossed its limit: the oldest may be the first."""
+def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> Onset:
+    """A flag is up after some of the last `debounce[1]` steps crossed its limit: the oldest may be the first.
+
+    `first` is the first step of the run.
+    """
     window = debounce[1] if len(debounce) > 1 else 1
-    return Onset(change.rule, max(change.step - window + 1, 1), change.step, change.after)
+    return Onset(change.rule, max(change.step - window + 1, first), change.step, change.after)
 
 
 def check_counts(check: Check) -> bool:
@@ -37,13 +40,15 @@ def first_onset(run: RunDir, rule: str | None = None) -> Onset | None:
     Muted rules and those about the machine count only when they are named. None without such a flag.
     """
     checks = {check.rule: check for check in current(run).checks}
+    parent = run.read_info().parent
+    first = (parent.step or 0) + 1 if parent is not None else 1
     found = []
     for event in read_events(run.events):
         change = event.what
         if isinstance(change, LevelChange) and change.alarming:
             check = checks.get(change.rule) or Check(change.rule)
             if change.rule == rule if rule else check_counts(check):
-                found.append(onset_of(change, check.debounce))
+                found.append(onset_of(change, check.debounce, first))
     worst = max((onset.level for onset in found), default=None)
     serious = {onset.rule for onset in found if onset.level == worst}
     return next((onset for onset in found if onset.rule in serious), None)

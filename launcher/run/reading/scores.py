@@ -1,5 +1,6 @@
 """The scores of a run: of its steps alone, for a list of hundreds of runs, and of its validations."""
 
+import dataclasses
 import re
 import statistics
 from itertools import chain
@@ -9,6 +10,7 @@ from launcher.metrics import names
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
 from launcher.record.layout import RunDir
+from launcher.record.state import RunState
 from launcher.run.reading.steps import StepTail
 
 _STEP = re.compile(rb'\{"step":(\d+),')
@@ -27,6 +29,13 @@ class Scores:
         self._validated: float | None = None
         self._tail = StepTail(run)
 
+    @classmethod
+    def elsewhere(cls, run: RunDir, best: float | None) -> "Scores":
+        """Of a run of another machine, which tells its best score alone."""
+        found = cls(run)
+        found._validated = best
+        return found
+
     def poll(self) -> bool:
         """Reads what is new; whether a score was."""
         found = False
@@ -42,6 +51,10 @@ class Scores:
                 self._validated = float(validated[1])
         return found
 
+    def put_into(self, state: RunState) -> RunState:
+        """`state` with the best and the last score, as far as steps were read."""
+        return dataclasses.replace(state, best_score=self.best, last_score=self.series.last)
+
     @property
     def best(self) -> float | None:
         """The highest finite score; None without one."""
@@ -50,6 +63,20 @@ class Scores:
             return self._validated
         span = self.series.span(steps[0], steps[-1])
         return span.high if span else None
+
+
+def scored(run: RunDir, state: RunState) -> RunState:
+    """`state` with the best and the last score of the steps on disk."""
+    scores = Scores(run)
+    scores.poll()
+    return scores.put_into(state)
+
+
+def best_and_last(run: RunDir, state: RunState) -> tuple[float | None, float | None]:
+    """The best and the last score: as state.json has them, or read from the steps of a run of an earlier ppo-tui."""
+    if state.best_score is None or state.last_score is None:
+        state = scored(run, state)
+    return state.best_score, state.last_score
 
 
 def validation(store: SeriesStore) -> Series | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from launcher import gap
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
 
@@ -52,7 +53,7 @@ def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a log in pieces, as UTF-8 without a byte order mark; a missing file is empty.
+    """The bytes of a log in pieces, as UTF-8 without a byte order mark; a missing file is empty, a gap left out.
 
     PowerShell's `>` and Tee-Object write UTF-16.
     """
@@ -66,8 +67,11 @@ def chunks(path: Path) -> Iterator[bytes]:
                     first = file.read(_CHUNK)
                 return
             yield first.removeprefix(codecs.BOM_UTF8)
+            missing = range(0) if isinstance(file, gzip.GzipFile) else gap.find(file.fileno())
             while chunk := file.read(_CHUNK):
                 yield chunk
+                if file.tell() in missing:
+                    file.seek(missing.stop)
     except FileNotFoundError:
         return
     except (OSError, EOFError, zlib.error) as error:

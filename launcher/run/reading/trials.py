@@ -7,8 +7,11 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from launcher import paths
+from launcher.metrics import intervals
 from launcher.metrics.store import Series
 from launcher.preset.yaml_text import text_of
 from launcher.record.events import LevelChange, read_events
@@ -19,9 +22,8 @@ from launcher.record.state import RunState, current
 from launcher.run.reading.onset import check_counts
 from launcher.run.reading.scores import Scores
 
-PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on")  # what every trial sets, the twin too
-ERRORS = 2.0  # standard errors beyond which a reward is worse
-_FEWEST = 4  # steps that both must have
+# what every trial sets, the twin too
+PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIBLE_DEVICES")
 
 HEALED, NOTHING, BROKE = "healed", "nothing", "broke"
 REPEATED, DIFFERENT = "repeated", "not repeated"  # of the twin
@@ -49,6 +51,12 @@ class Facts:
     def twin(self) -> bool:
         """Whether nothing was changed."""
         return not self.changes
+
+    @property
+    def late_reward(self) -> float:
+        """The mean reward of the second half of its steps; minus infinity without one that is finite."""
+        late = [value for value in self.scores.values[len(self.scores.steps) // 2 :] if math.isfinite(value)]
+        return statistics.fmean(late) if late else -math.inf
 
 
 @dataclass(frozen=True)
@@ -90,16 +98,27 @@ def trials_of(parent: str | None = None) -> list[Trials]:
         origin = info.parent
         place = (origin.run, origin.trial or "", origin.step or 0)
         found.setdefault(place, []).append(_facts(run, info, origin))
-    return [Trials(*place, tuple(judge(each))) for place, each in found.items()]
+    known = {run: alarms(RunDir(paths.runs_dir() / Path(run).name)) for run, _, _ in found}
+    return [Trials(*place, tuple(judge(each, known[place[0]]))) for place, each in found.items()]
 
 
-def judge(found: Sequence[Facts]) -> list[Arm]:
-    """The verdicts of the trials of one rule from one checkpoint."""
+def alarms(run: RunDir) -> frozenset[str]:
+    """The rules of which a run had a flag at WARN or CRITICAL."""
+    changes = [event.what for event in read_events(run.events) if isinstance(event.what, LevelChange)]
+    return frozenset(change.rule for change in changes if change.alarming)
+
+
+def judge(found: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
+    """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
+
+    A twin is stopped when its flag is back: what would have risen later, its parent shows.
+    """
     twin = next((each for each in found if each.twin), None)
     order = (REPEATED, DIFFERENT, HEALED, BROKE, NOTHING)
-    arms = [_judged(each, twin) for each in found]
-    arms.sort(key=lambda arm: (bool(arm.changes), order.index(arm.verdict) if arm.verdict in order else len(order)))
-    return arms
+    ranks = {verdict: place for place, verdict in enumerate(order)}
+    judged = [(each, _judged(each, twin, known)) for each in found]
+    judged.sort(key=lambda pair: (not pair[0].twin, ranks.get(pair[1].verdict, len(order)), -pair[0].late_reward))
+    return [arm for _, arm in judged]
 
 
 def settled(facts: Facts) -> bool:
@@ -113,14 +132,14 @@ def facts_of(run: RunDir) -> Facts | None:
     return _facts(run, info, info.parent) if info is not None and info.parent is not None else None
 
 
-def _judged(facts: Facts, twin: Facts | None) -> Arm:
+def _judged(facts: Facts, twin: Facts | None, known: frozenset[str]) -> Arm:
     worse, difference = (False, None) if twin is None or facts.twin else worse_reward(facts.scores, twin.scores)
-    verdict, why = _verdict(facts, twin, worse=worse)
+    verdict, why = _verdict(facts, twin, known, worse=worse)
     state, level = facts.state.state, facts.level.words
     return Arm(facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, difference)
 
 
-def _verdict(facts: Facts, twin: Facts | None, *, worse: bool) -> tuple[str, str]:
+def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
     again = facts.level >= Level.WARN
     ended = not facts.state.going
     if facts.twin:
@@ -131,42 +150,46 @@ def _verdict(facts: Facts, twin: Facts | None, *, worse: bool) -> tuple[str, str
         done = facts.last >= facts.planned
         return (DIFFERENT, "the flag did not rise again: nothing can be told") if done else (UNFINISHED, "")
     if ended and facts.state.failed:
-        return BROKE, f"the run failed: {facts.state.error or facts.state.state}"
+        reason = facts.state.error or facts.state.state
+        started = len(facts.scores.steps) > 0
+        return (BROKE, f"the run failed: {reason}") if started else (UNFINISHED, f"the run did not start: {reason}")
     if again and (ended or settled(facts)):
         return NOTHING, f"the flag is up ({facts.level.words})"
     if not ended:
         return GOING, ""
-    if facts.last < facts.planned:
+    well = twin is not None and not twin.state.going and max(twin.level, twin.worst) < Level.WARN
+    if facts.last < facts.planned and not well:
         return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
-    new = sorted(facts.others - (twin.others if twin else frozenset()))
+    new = sorted(facts.others - known - (twin.others if twin else frozenset()))
     if new:
-        return BROKE, f"{' '.join(new)} rose, not in the twin"
+        return BROKE, f"{' '.join(new)} rose, not without the change"
     if worse:
         return BROKE, "the reward is worse than the twin's"
     if twin is None:
         return UNTOLD, "there is no twin"
     if max(twin.level, twin.worst) < Level.WARN:
-        return UNTOLD, "the flag did not rise in the twin either"
-    shared = set(facts.scores.steps) & set(twin.scores.steps)
-    told = "reward not worse than the twin's" if len(shared) >= _FEWEST else "too few steps to compare the reward"
-    return HEALED, f"no flag, {told}"
+        whole = twin.last >= twin.planned
+        return UNTOLD, "the flag did not rise in the twin either" if whole else "the twin did not come to its end"
+    shared = len(set(facts.scores.steps) & set(twin.scores.steps))
+    few = f"{shared} steps are too few to compare the reward with the twin's"
+    return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than that of the twin'}"
 
 
 def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
     """Whether the reward is worse than the twin's by more than the noise, and the mean difference.
 
-    Steps are compared in pairs: both trials see the same prompts. The noise is the standard error of the mean
-    difference. A reward that is not finite is worse than one that is.
+    Steps are compared in pairs, as in `compare`: both trials see the same prompts. A reward that is not finite is worse
+    than one that is.
     """
     pairs = [(scores.at(step), twin.at(step)) for step in scores.steps]
     both = [(own, other) for own, other in pairs if own is not None and other is not None and math.isfinite(other)]
     if any(not math.isfinite(own) for own, _ in both):
         return True, None
     gaps = [own - other for own, other in both]
-    if len(gaps) < _FEWEST:
-        return False, statistics.fmean(gaps) if gaps else None
-    mean, error = statistics.fmean(gaps), statistics.stdev(gaps) / math.sqrt(len(gaps))
-    return mean < -ERRORS * error and mean < 0, mean
+    if not gaps:
+        return False, None
+    mean, error = statistics.fmean(gaps), intervals.of_steps(gaps)
+    return error is not None and mean + error.reach() < 0, mean
 
 
 def _trial_info(run: RunDir) -> RunInfo | None:

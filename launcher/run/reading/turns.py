@@ -72,6 +72,11 @@ def turns() -> list[Turn]:
     return found
 
 
+def free_gpus(devices: Sequence[str] | None) -> list[str]:
+    """The GPUs of this machine that nobody uses, of `devices` as CUDA_VISIBLE_DEVICES names them."""
+    return [gpu for gpu, user in _sampled(devices).items() if user is None]
+
+
 def _after(entry: Queued, entries: Sequence[Queued]) -> Turn | None:
     """What stands in the way of an entry that waits for another run; None when that has finished."""
     if entry.after is None or entry.now:
@@ -96,7 +101,7 @@ def _ending(run: RunDir, state: RunState) -> bool:
     if state.supervisor is not None and state.supervisor.alive():
         return True
     with contextlib.suppress(OSError):
-        if state.state == "failed" and time.time() - run.events.stat().st_mtime < _RETRY:
+        if state.state == "failed" and abs(time.time() - run.events.stat().st_mtime) < _RETRY:
             said = [each.what.verb for each in read_events(run.events) if isinstance(each.what, Action)]
             return [verb for verb in said if verb in ("retry", "resume")][-1:] == ["retry"]
     return False

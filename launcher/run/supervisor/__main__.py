@@ -11,6 +11,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from launcher import clock
 from launcher.record import control
 from launcher.record.layout import RunDir
 from launcher.record.state import current, stored
@@ -32,6 +33,8 @@ def main() -> None:
     wanted = orphaned(run, current(run)) and alone if adopting else before and before.state == "queued"
     if alone is False or before is None or not wanted:
         return
+    if before.beat is not None and before.heartbeat is not None and before.supervisor and before.supervisor.here:
+        clock.follow(before.heartbeat, before.beat)
     try:
         supervisor = Supervisor(run, before if adopting else None)
         # only noted: a handler runs in the middle of anything, such as writing state.json

@@ -5,12 +5,12 @@ flags come again. Those that are on disk already are left out, so that nothing i
 """
 
 import contextlib
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 import psutil
 
+from launcher import clock
 from launcher.metrics.records import StepRecord
 from launcher.metrics.timing import seconds_of
 from launcher.record.events import Action, Event, EventLog, LevelChange, PhaseChange, StateChange, read_events
@@ -28,7 +28,8 @@ class CatchingUp(DiskSink):
         self, run: RunDir, attempt: AttemptDir, events: EventLog, on_change: Callable[[LevelChange, float], None]
     ) -> None:
         super().__init__(attempt, events, on_change, patient=True)
-        self.since = time.time()
+        self._attempt = attempt
+        self.since = clock.now()
         self.until: float | None = None  # when it had caught up; what comes then happens now
         self._times: dict[int, deque[float]] = {}
         for line in records(attempt.steps):
@@ -50,6 +51,11 @@ class CatchingUp(DiskSink):
         else:
             self._t = record.t
         return self._t
+
+    def recorded(self, end: int) -> list[StepRecord]:
+        """Steps on disk whose lines began before byte `end` of the console, where a part may be missing by now."""
+        found = (StepRecord.from_line(line) for line in records(self._attempt.steps))
+        return [each for each in found if each is not None and (each.log_offset or 0) < end]
 
     def steps(self, records: list[StepRecord]) -> None:
         fresh = [record for record in records if id(record) not in self._again]

@@ -1,4 +1,4 @@
-"""What a flag sets off besides an event: the user's `on_alert` command, and `stop_on`."""
+"""What a flag sets off besides an event: the user's `on_alert` command, `stop_on`; and `stop_behind`."""
 
 import queue
 import subprocess
@@ -67,13 +67,16 @@ class AlertCommand:
 
 
 class StopRule:
-    """Decides when `stop_on` ends the run."""
+    """Decides when `stop_on` or `stop_behind` ends the run."""
 
-    def __init__(self, settings: AlertSettings, save_every: int | None) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: AlertSettings, save_every: int | None, behind: Callable[[int], str | None] = lambda _: None
+    ) -> None:
+        """`behind` tells of a step why the run should end after it, as its rewards are behind those of others."""
+        self._settings, self._behind = settings, behind
         self._save_every = save_every if save_every and save_every > 0 else None
         self._since: dict[str, int] = {}
-        self._verdict: tuple[str, int] | None = None  # the rule, and the step whose checkpoint is awaited
+        self._verdict: tuple[str, int] | None = None  # the reason, and the step whose checkpoint is awaited
 
     def due(self, levels: Mapping[str, Level], step: int) -> str | None:
         """The reason to stop after this step, or None to go on."""
@@ -84,11 +87,11 @@ class StopRule:
                     continue
                 since = self._since.setdefault(rule, step)
                 if rule in AT_ONCE or step - since >= self._settings.grace_steps:
-                    self._verdict = (rule, self._wait_until(step))
+                    self._verdict = (f"stop_on: {rule} is CRITICAL", self._wait_until(step))
                     break
-        if self._verdict is not None and step >= self._verdict[1]:
-            return f"stop_on: {self._verdict[0]} is CRITICAL"
-        return None
+        if self._verdict is None and (behind := self._behind(step)):
+            self._verdict = (f"stop_behind: {behind}", self._wait_until(step))
+        return self._verdict[0] if self._verdict is not None and step >= self._verdict[1] else None
 
     def _wait_until(self, step: int) -> int:
         """The step with which the next checkpoint is on disk: a step's own is saved before its line."""

@@ -5,7 +5,6 @@ and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 """
 
 import contextlib
-import errno
 import os
 import time
 import traceback
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from launcher import clock
 from launcher.errors import UserError
 from launcher.gpu import visible
 from launcher.health.alerting import AlertSettings
@@ -26,20 +26,23 @@ from launcher.record.state import RunState, StateFile
 from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
 from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.scores import Scores
 from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand, StopRule
-from launcher.run.supervisor.disk import MachineLog, Reserve
+from launcher.run.supervisor.behind import Behind
+from launcher.run.supervisor.disk import ConsoleLimit, MachineLog, OwnFolder, Reserve
 from launcher.run.supervisor.job import JobDriver
-from launcher.run.supervisor.protection import protect
+from launcher.run.supervisor.nodes import NodeSampling
+from launcher.run.supervisor.protection import Keeper
+from launcher.run.supervisor.ray_token import ray_authentication
 from launcher.run.supervisor.retry import retry, wait_before_retry
 from launcher.run.supervisor.sampling import Sampling
 from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
 _AT_ONCE = 16  # MiB that are read between two looks for a stop
-_GONE = 6  # looks in a row without the run's folder, after which it was removed
 
 
 class Supervisor:
@@ -57,17 +60,22 @@ class Supervisor:
         self.id = info.id or run.id  # as `RunDir.read_id`
         alerts = AlertSettings.read(info.health)
         self.name, self.retries = info.name, alerts.retry
+        self.keeper = Keeper(run, attempt, info)
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
-        self.sampling: Sampling | None = None  # a job runs on other machines
-        if self.launch.job is None:
-            devices = visible({**os.environ, **self.launch.env})
-            self.sampling = Sampling(MachineLog(run.machine), attempt.ray, devices, self._guard)
+        samples, job = MachineLog(run.machine), self.launch.job
+        devices = visible({**os.environ, **self.launch.env})
+        self.sampling: Sampling | NodeSampling
+        if job is None:
+            self.sampling = Sampling(samples, attempt.ray, devices, self._guard)
+        else:  # on other machines
+            self.sampling = NodeSampling(samples, job.address)
+        self._gone = OwnFolder().gone
         self.reserve = Reserve(run.path / ".room", self._gone)
         keys = self.launch.keys
         # a replayed log tells of another machine's memory
-        sizes = {} if info.replay_of or self.sampling is None else self.sampling.sizes()
+        sizes = {} if info.replay_of else self.sampling.sizes()
         self.past = CatchingUp(run, attempt, self.events, self._alert) if before else None
         self.sink = self.past or DiskSink(attempt, self.events, self._alert, patient=True)
         self.monitor = Monitor(
@@ -77,8 +85,11 @@ class Supervisor:
             file_logger="file" in str(keys.get("trainer.logger", "")),
             clock=self.past.date if self.past else None,
         )
-        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"))
+        self.scores = Scores(run)
+        behind = Behind(run, self.id, alerts.stop_behind)
+        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"), behind.reason)
         self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
+        self.console_limit = ConsoleLimit(attempt.console, lambda text: self.events.add(Note(text)))
         self.driver: driver.Driver | JobDriver | None = None
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
@@ -86,7 +97,6 @@ class Supervisor:
         self.stopping_since: float | None = None  # by a clock that nobody sets
         self.terminated = False  # by SIGTERM
         self.behind = False  # more was printed than is read at once
-        self.missed = 0  # looks in a row that did not find the run's folder
         self.hung = False  # that sampling hangs was told
         self.retried = False
         self.late = False  # the driver had ended before this supervisor came
@@ -97,7 +107,7 @@ class Supervisor:
         if self._take_over() if self.before else self._spawn():
             self._guard(self._recall)
             while self.driver is not None and self.driver.running() and not self._gone():
-                self._look(time.time())
+                self._look(clock.now())
                 if not self.behind:
                     time.sleep(TICK)
             self._finish()
@@ -119,7 +129,8 @@ class Supervisor:
         self._enter("starting")
         if self.launch.job is not None:
             return self._follow_job()
-        env = {**os.environ, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
+        tokens = ray_authentication(self.attempt.ray_token, self.launch.keys)
+        env = {**os.environ, **tokens, **self.launch.env, RUN: self.id, ATTEMPT: str(self.attempt.number)}
         for name in self.launch.unset:
             env.pop(name, None)
         try:
@@ -129,7 +140,7 @@ class Supervisor:
             self.reserve.retry(lambda: self.attempt.console.write_text(text))
             self._end(127, None)
             return False
-        found = ProcessId.of(process.pid) or ProcessId(process.pid, time.time())
+        found = ProcessId.of(process.pid) or ProcessId(process.pid, clock.now())
         self._follow(driver.Driver(found, self.id, process))
         return True
 
@@ -168,13 +179,15 @@ class Supervisor:
 
     def _follow(self, found: driver.Driver | JobDriver) -> None:
         self.driver = found
-        if self.sampling is not None and found.id is not None:
+        if isinstance(self.sampling, Sampling) and found.id is not None:
             self.sampling.watch(found.id, self.id)
         self._write()
 
     def _recall(self, _: float) -> None:
         """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
-        self.monitor.history(earlier_steps(self.run, self.attempt.number, self.launch.resume_step))
+        earlier = earlier_steps(self.run, self.attempt.number, self.launch.resume_step)
+        self.keeper.took(earlier)
+        self.monitor.history(earlier)
         for event in read_events(self.run.events):  # what the user muted
             if isinstance(event.what, Action):
                 self._mute(event.what.verb, event.what.rule)
@@ -204,19 +217,6 @@ class Supervisor:
             else:
                 self._mute(request.verb, request.rule)
 
-    def _gone(self) -> bool:
-        """Whether the run's folder was removed: then nobody could watch or stop it any more.
-
-        Asked is the folder in which we stand, whatever it is called now and whatever is left in it.
-        """
-        try:
-            Path.cwd().stat()
-            self.missed = 0
-        except OSError as error:
-            # others are those of a network disk that is away for a while
-            self.missed += error.errno in (errno.ENOENT, errno.ESTALE)
-        return self.missed > _GONE
-
     def _mute(self, verb: str, rule: str | None) -> None:
         if verb in ("mute", "unmute"):
             with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
@@ -224,7 +224,7 @@ class Supervisor:
 
     def _guard(self, part: Callable[[float], object]) -> None:
         """Reading and judging must never harm the run: a mistake in them is noted, supervision goes on."""
-        now = time.time()
+        now = clock.now()
         try:
             part(now)
         except Exception as error:
@@ -246,20 +246,27 @@ class Supervisor:
         """
         now = self.past.since if self.past and self._catching_up else now
         for _ in range(_AT_ONCE):
+            passed = self.console.passed
             chunk, lines = self.console.read(), self.metrics.read()
             self.behind = bool(chunk or lines)
+            if self.past and self._catching_up and self.console.passed > passed:
+                self.monitor.feed_records(self.past.recorded(self.console.offset), now)
             if chunk:
-                self.monitor.feed_console(chunk, now)
+                self.monitor.feed_console(chunk, now, self.console.passed)
             self.monitor.feed_file(lines, now)
-            for record in self.monitor.collect(now):
+            for record in (records := self.monitor.collect(now)):
                 levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
                 reason = self.stop_rule.due(levels, record.step)
                 if reason and self.stop(reason):
                     self.events.add(Action("stop", reason, step=record.step), now)
+            self.keeper.took(records)
             if not self.behind:
                 break
         if self.past and self._catching_up and not self.behind:
-            self.past.until = time.time()
+            self.past.until = clock.now()
+        self.scores.poll()
+        if not self._catching_up:
+            self.console_limit.apply()
 
     def _alert(self, change: LevelChange, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
@@ -268,17 +275,14 @@ class Supervisor:
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:
-        step = protect(self.run, change, self.monitor.checklist.checks())
-        if step is not None:
-            self.events.add(Note(f"the checkpoint of step {step}, from before {change.rule}, is kept for a fork"))
+        if (told := self.keeper.rose(change, self.monitor.checklist.checks())) is not None:
+            self.events.add(Note(told))
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
             self.alert_command.send({"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event})
 
     def _judge_machine(self, now: float) -> None:
-        if self.sampling is None:
-            return
         if self.sampling.hangs and not self.hung:
             self.hung = True
             self.events.add(Note("no samples of the machine for a minute: NVML or the disk does not answer"), now)
@@ -302,14 +306,16 @@ class Supervisor:
             self._write()
             self._guard(self._read)
         self._guard(self.monitor.close)
-        if self.sampling is not None:
-            self.sampling.close()
+        self._guard(lambda _: self.scores.poll())
+        self.sampling.close()
         while self.told:
             self.events.add(Note(self.told.popleft()))
         trouble = self.driver.trouble
         self._end(*status, Outcome("failed", None, trouble) if trouble else None)
 
     def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
+        with contextlib.suppress(OSError):
+            self.attempt.ray_token.unlink()
         record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
         self.exit = record
         self.reserve.retry(lambda: self._record(record))
@@ -354,8 +360,8 @@ class Supervisor:
         """Now; of a driver that had ended before we came, its last sign."""
         with contextlib.suppress(OSError):
             if self.late:
-                return self.attempt.console.stat().st_mtime
-        return time.time()
+                return clock.now() - max(0.0, time.time() - self.attempt.console.stat().st_mtime)
+        return clock.now()
 
     def _record(self, record: Exit) -> None:
         self.attempt.path.mkdir(parents=True, exist_ok=True)  # it may have been removed, with the console
@@ -386,7 +392,7 @@ class Supervisor:
             error=outcome.error,
             cause=outcome.cause,
         )
-        self.state_file.write(self.monitor.state(state, time.time()))
+        self.state_file.write(self.scores.put_into(self.monitor.state(state, clock.now())))
 
 
-_ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), time.time())
+_ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())

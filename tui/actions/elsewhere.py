@@ -1,0 +1,40 @@
+"""Opening what another machine or a cluster has."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from textual.app import SuspendNotSupported
+
+from launcher.errors import UserError
+from tui.actions.background import in_background, in_terminal
+from tui.navigation import navigation
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+
+async def open_elsewhere(app: App[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
+    """The dashboard of a run of another machine, or its list, until the user leaves it; of a cluster a job as a run.
+
+    `run` is empty for the machine itself.
+    """
+    from launcher.hosts import there
+    from launcher.run.actions.attach_job import attach_job
+
+    try:
+        if not cluster:
+            command = "watch" if read_only else "attach"
+            code = in_terminal(app, there(name, [command, run] if run else []))
+            if code == 255:  # of ssh itself
+                app.notify(f"ssh cannot reach {name}", severity="error", markup=False)
+        elif read_only:
+            app.notify("Read-only: use `ppo-tui` to follow jobs", severity="warning")
+        elif run:
+            found = await in_background(partial(attach_job, name, run))
+            navigation(app).show_run(found.path, read_only=False)
+    except SuspendNotSupported:
+        app.notify(f"This terminal cannot be handed over; use ppo-tui --host {name}", severity="error", markup=False)
+    except (OSError, UserError) as error:
+        app.notify(str(error), severity="error", markup=False)
