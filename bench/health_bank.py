@@ -1,8 +1,9 @@
 """The health rules on the bank of real runs (tests/data/bank): false alarms, share found and delay, by half.
 
-    .venv/bin/python bench/health_bank.py [--calibration] [--write]
+    .venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
 
-The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen. `--write`
+The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
+of a model of 135M on H200s. `--write`
 puts the tables into docs/health-evaluation.md. What the runs are: tests/cpu-host/bank.py.
 """
 
@@ -37,13 +38,20 @@ class BankRun:
     fault: str
     strength: str
     config: dict[str, Any]
+    vocabulary: int = VOCABULARY
     steps: list[tuple[int, float, dict[str, float]]] = field(default_factory=list)
 
 
 def runs(half: str) -> list[BankRun]:
     manifest = json.loads((BANK / "manifest.json").read_text())
     found = {
-        name: BankRun(name, about["fault"], about["strength"], manifest["config"] | about["config"])
+        name: BankRun(
+            name,
+            about["fault"],
+            about["strength"],
+            about["config"] if about.get("alone") else manifest["config"] | about["config"],
+            about.get("vocabulary", VOCABULARY),
+        )
         for name, about in manifest["runs"].items()
         if about["half"] == half
     }
@@ -56,7 +64,7 @@ def runs(half: str) -> list[BankRun]:
 
 def rises(run: BankRun) -> Iterator[tuple[int, str, Level]]:
     """Step, rule and level of every rise to NOTICE or above."""
-    judge = Checklist(run.config, host_total_gb=HOST_GB, vocabulary=VOCABULARY, clock=False)
+    judge = Checklist(run.config, host_total_gb=HOST_GB, vocabulary=run.vocabulary, clock=False)
     for number, t, data in run.steps:
         for change in judge.step(number, data, t=t):
             if change.after > max(change.before, Level.OK):
@@ -146,12 +154,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Evaluates the health rules on the bank of real runs.")
     parser.add_argument("--calibration", action="store_true", help="show the other half instead")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
+    parser.add_argument("--gpu", action="store_true", help="show the runs of a real model on H200s instead")
     asked = parser.parse_args()
-    found = runs("calibration" if asked.calibration else "unseen")
+    found = runs("gpu" if asked.gpu else "calibration" if asked.calibration else "unseen")
     healthy, faulty = [run for run in found if not run.fault], [run for run in found if run.fault]
     text = "\n".join(["### Healthy runs", "", *false_alarms(healthy), "### Planted faults", "", *faults(faulty)])
     print(text)
-    if asked.write and not asked.calibration:
+    if asked.write and not (asked.calibration or asked.gpu):
         before, _, rest = DOCUMENT.read_text().partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]
         DOCUMENT.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{after}")

@@ -28,9 +28,12 @@ _SLOWED = {  # bits of NVML's reasons for lower clocks; idling and set clocks ar
 }
 
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
 def visible(env: Mapping[str, str]) -> list[str] | None:
     """Devices that CUDA_VISIBLE_DEVICES leaves to a run, None when it does not say."""
-    named = env.get("CUDA_VISIBLE_DEVICES")
+    named = env.get(VISIBLE)
     return None if named is None else [part.strip() for part in named.split(",") if part.strip()]
 
 

@@ -2,6 +2,7 @@
 
     bank.py lines KIT          a line of settings for each run, for `run.sh many`
     bank.py pack RUNS FOLDER   the metrics of the runs in a folder of run directories, as tests/data/bank has them
+    bank.py add RESULTS FOLDER as well those of a campaign of tests/gpu: RESULTS has `results` and `runs`
 
 A name decides the half: it holds everything but the seed, and the seeds are the smallest that put one run of each
 kind into either half. Nothing of this list may change after its runs were seen.
@@ -22,6 +23,8 @@ from launcher.metrics.records import StepRecord, trains
 from launcher.record.layout import RunDir
 
 HALVES = ("calibration", "unseen")
+STRENGTHS = ("actor.lr", "actor.entropy_coeff")
+GPU, VOCABULARY, LEAST_STEPS = "gpu", 49152, 5
 PPO = ()
 GROUP = ("data.train_batch_size=32", "actor.ppo_mini_batch_size=16", "rollout.n=4")
 ALGORITHMS: dict[str, tuple[str, ...]] = {
@@ -179,7 +182,54 @@ def pack(folder: Path, to: Path) -> None:
     common = {k: v for k, v in first.items() if all(each["config"].get(k) == v for each in kept.values())}
     for each in kept.values():
         each["config"] = {key: value for key, value in each["config"].items() if key not in common}
-    manifest = {"config": common, "runs": dict(sorted(kept.items()))}
+    _write({"config": common, "runs": dict(sorted(kept.items()))}, rows, to)
+
+
+def add(campaign: Path, to: Path) -> None:
+    """Adds the runs of a campaign that came to a fifth step: healthy ones, and the broken ones by their names.
+
+    Their half is `gpu`, their model one of 135M with real weights.
+    """
+    manifest = json.loads((to / "manifest.json").read_text())
+    rows = [
+        {key: value for key, value in row.items() if value is not None}
+        for row in pq.read_table(to / "metrics.parquet").to_pylist()
+        if manifest["runs"][row["run"]]["half"] != GPU
+    ]
+    kept = {name: about for name, about in manifest["runs"].items() if about["half"] != GPU}
+    for path in sorted((campaign / "results").glob("*.json")):
+        result = json.loads(path.read_text())
+        if not isinstance(result, dict) or "killed" in result or "run" not in result:
+            continue
+        attempt = RunDir(campaign / "runs" / result["run"]).attempt(1)
+        if not attempt.steps.exists():
+            continue
+        records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
+        steps = [record for record in records if trains(record.data)]
+        if len(steps) < LEAST_STEPS or not result["preset"].endswith("format-reward"):
+            continue
+        what, config = result["name"].removesuffix("-again"), attempt.read_launch().keys
+        name = f"gpu {what}"
+        strength = {key: f"{key}={value}" for key, _, value in map(_parted, result["settings"]) if key in STRENGTHS}
+        rows += [{"run": name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
+        kept[name] = {
+            "half": GPU,
+            "fault": what.removeprefix("break-") if what.startswith("break-") else "",
+            "strength": " ".join(strength.values()) if what.startswith("break-") else "",
+            "steps": len(steps),
+            "vocabulary": VOCABULARY,
+            "settings": [word for word in result["settings"] if "/kit/" not in word],
+            "config": {key: value for key, value in config.items() if "/kit/" not in str(value)},
+            "alone": True,  # nothing of what the toy's runs have in common holds for it
+        }
+    _write({"config": manifest["config"], "runs": dict(sorted(kept.items()))}, rows, to)
+
+
+def _parted(setting: str) -> tuple[str, str, str]:
+    return setting.partition("=")
+
+
+def _write(manifest: Mapping[str, Any], rows: list[dict[str, Any]], to: Path) -> None:
     to.mkdir(parents=True, exist_ok=True)
     (to / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
     rows.sort(key=lambda row: (row["run"], row["step"]))
@@ -202,6 +252,8 @@ def main() -> None:
             print(*(json.dumps(word.replace("@KIT", sys.argv[2])) for word in run.line))
     elif sys.argv[1] == "pack":
         pack(Path(sys.argv[2]), Path(sys.argv[3]))
+    elif sys.argv[1] == "add":
+        add(Path(sys.argv[2]), Path(sys.argv[3]))
 
 
 if __name__ == "__main__":

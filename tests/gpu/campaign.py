@@ -1,6 +1,6 @@
 """The second campaign: as many runs side by side as the host has memory for, then a queue with each GPU to one run.
 
-A 135M model needs 10 GB of a GPU, and a start is imports and waiting: eight runs share one. What needs a GPU for itself
+A 135M model needs 10 GB of a GPU, and a start is imports and waiting: six runs share one. What needs a GPU for itself
 is in the queue, which is tried by it: runs that are killed, and presets in 24 GB.
 """
 
@@ -14,7 +14,7 @@ from harm import disk_full, every_step_once, holding, killed, memory_taken, supe
 
 TOGETHER_BY = 580  # seconds from the start of the suite, of which 240 or more are the starts: about 25 steps
 LATEST = 300  # what could not begin by then comes after the queue
-MEMORY, MORE = 13, 8  # GB of the host that a run takes, and another engine of it
+MEMORY, MORE = 16, 8  # GB of the host that a run takes, and another engine of it
 
 FEW = ("rollout.agent_workers=1", "reward.workers=1", "cluster.cpus=12", "env.OMP_NUM_THREADS=1")
 NOTHING_ELSE = ("trainer.validate_every=-1", "trainer.validate_first=false", "trainer.save_every=-1")
@@ -145,11 +145,11 @@ QUEUE: Sequence[Experiment] = (  # in its order
         at=3,
         first=supervisor_killed,
         after=every_step_once,
-        patience=240,
+        patience=420,
     ),
-    Experiment("killed-memory", REWARDED, (*PAIRS, ALONE), at=3, first=memory_taken, patience=240),
+    Experiment("killed-memory", REWARDED, (*PAIRS, ALONE), at=3, first=memory_taken, patience=420),
     Experiment("refused-data", REWARDED, (*PAIRS, "data.train=/nowhere/train.parquet"), refused=True),
-    Experiment("card-0.5b", PPO, (HALF, *SHIPPED, "trainer.save_every=2"), step=3, patience=300, beside=holding(CARD)),
+    Experiment("card-0.5b", PPO, (HALF, *SHIPPED, "trainer.save_every=2"), step=3, patience=480, beside=holding(CARD)),
     Experiment(
         "killed-disk",
         REWARDED,
@@ -157,7 +157,7 @@ QUEUE: Sequence[Experiment] = (  # in its order
         at=1,
         first=disk_full("256m"),
         after=unmounted,
-        patience=240,
+        patience=420,
     ),
     Experiment("refused-gpus", REWARDED, (*PAIRS, "trainer.gpus=3"), refused=True),
     Experiment(
@@ -165,7 +165,7 @@ QUEUE: Sequence[Experiment] = (  # in its order
         LORA,
         (ONE_AND_A_HALF, *SHIPPED, "trainer.save_every=2"),
         step=2,
-        patience=330,
+        patience=480,
         beside=holding(CARD),
     ),
     Experiment(
@@ -173,7 +173,7 @@ QUEUE: Sequence[Experiment] = (  # in its order
         ONE_AND_A_HALF_PPO,
         (ONE_AND_A_HALF, *SHIPPED, "trainer.save_every=-1"),
         step=1,
-        patience=420,
+        patience=600,
         beside=holding(CARD),
     ),
 )
@@ -187,6 +187,7 @@ REHEARSED: Sequence[Experiment] = (
         step=12,
         patience=400,
         until_critical=True,
+        first=looked_at,
         after=tried(patience=500, settings=("actor.lr=3e-4", "--at", "0", "--steps", "3")),
     ),
     Experiment(

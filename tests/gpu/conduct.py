@@ -114,8 +114,9 @@ def _through_the_product(
     with experiment.beside(lane):
         result["check"] = told(lane, "check", *words)  # while veRL is imported
         if experiment.first:
-            wait(lane, run, experiment.at, deadline - time.monotonic())
-            experiment.first(lane, run, result)
+            state = wait(lane, run, experiment.at, deadline - time.monotonic())
+            if state["state"] not in ENDED:
+                experiment.first(lane, run, result)
         enough = _critical(folder) if experiment.until_critical else lambda _: False
         state = wait(lane, run, experiment.step, max(5.0, deadline - time.monotonic()), enough)
         result["memory_during"] = lane.memory(run)

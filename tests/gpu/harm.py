@@ -128,8 +128,8 @@ def tried(*, patience: float = 420, settings: tuple[str, ...] = ("--most", "1", 
     """`try` of the first CRITICAL of all runs: a twin and the fix that is advised first."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
-        levels = {flag["to"] for flag in result["figures"]["flags"]}
-        if "CRITICAL" not in levels or not _first.acquire(blocking=False):
+        critical = [flag for flag in result["figures"]["flags"] if flag["to"] == "CRITICAL" and flag["step"]]
+        if not critical or not _first.acquire(blocking=False):
             return
         began, said = time.monotonic(), ""
         told_of: list[Any] = []

@@ -87,7 +87,7 @@ def look(lane: Lane, run: str, name: str, folder: Path, key: str = "") -> None:
     for columns, rows in SIZES:
         terminal = Terminal([PPO_TUI, "attach", run], lane.env(), columns, rows)
         try:
-            terminal.wait_for(lambda text: "reward" in text, 30)
+            terminal.wait_for(lambda text: "reward" in text)
             if key:
                 terminal.send(key)
             terminal.pump(4)

@@ -36,29 +36,34 @@ _begun: list[tuple[float, int]] = []
 _admission = threading.Lock()
 
 
-def conduct_all(gpus: int) -> None:
-    """The campaign on so many GPUs, until the time is up."""
+def conduct_all(gpus: int, names: Sequence[str]) -> None:
+    """The campaign, or the experiments of these names (`cluster` is one), on so many GPUs, until the time is up."""
     everything = tuple(range(min(gpus, 2)))
     with ThreadPoolExecutor(len(SIDE_BY_SIDE) + 1) as pool:
-        going = [pool.submit(_cluster, everything)]
-        late = side_by_side(SIDE_BY_SIDE, gpus, LATEST, pool, going)
+        going = [pool.submit(_cluster, everything)] if not names or "cluster" in names else []
+        together = list(going)
+        late = side_by_side(chosen(SIDE_BY_SIDE, names), gpus, LATEST, pool, going)
         # a trial of a fix may go on, as long as it has its GPU
-        futures.wait(going[1:], max(0.0, left(TOGETHER_BY + 20)))
+        futures.wait([each for each in going if each not in together], max(0.0, left(TOGETHER_BY + 20)))
         mark(f"side by side: done, without {[each.name for each in late]}")
-        the_queue(QUEUE)
+        the_queue(chosen(QUEUE, names))
         if left() > QUEUE_LEAST and late:
             side_by_side(late, gpus, float("inf"), pool, going)
 
 
 def rehearse(names: Sequence[str]) -> None:
     """The same on the CPU, where one run at a time is enough."""
-    chosen = [each for each in REHEARSED if not names or each.name in names]
-    for experiment in chosen:
+    for experiment in chosen(REHEARSED, names):
         conduct(experiment, Lane())
     if not names or "queue" in names:
         the_queue(REHEARSED_QUEUE)
     if not names or "cluster" in names:
         on_a_cluster(REHEARSED_CLUSTER[:1], REHEARSED_CLUSTER[1], (), 16)
+
+
+def chosen(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Experiment]:
+    """The experiments of these names, all without any."""
+    return [each for each in experiments if not names or each.name in names]
 
 
 def side_by_side(
@@ -114,6 +119,8 @@ def the_queue(experiments: Sequence[Experiment]) -> None:
     cleaned = ppo_tui(Lane(), "clean", "--yes", "--json")
     (RESULTS / "clean.txt").write_text(cleaned.stdout + cleaned.stderr)  # what the runs before have left
     asked = [(each, queued(each)) for each in experiments]
+    if not asked:
+        return
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(over,))
     watcher.start()

@@ -2,7 +2,7 @@
 
     suite.py               all of them, on as many GPUs as there are
     suite.py NAME ...      these only
-    suite.py second        those of campaign.py: side by side, a cluster, and a queue
+    suite.py second [NAME ...]  those of campaign.py: side by side, a cluster, and a queue
     suite.py rehearse      the same flow with toy-cpu
     suite.py rehearse second
 
@@ -39,7 +39,7 @@ def main(words: Sequence[str]) -> None:
     (RESULTS / "host.json").write_text(json.dumps(host, indent=1))
     (RESULTS / "doctor.json").write_text(json.dumps(told(Lane(), "doctor"), indent=1))
     if "second" in words:
-        second.rehearse(words[2:]) if rehearse else second.conduct_all(len(lanes))
+        second.rehearse(words[2:]) if rehearse else second.conduct_all(len(lanes), words[1:])
         keep()
         mark("suite: done")
         return

@@ -88,7 +88,7 @@ class Watching:
 
         reader = threading.Thread(target=read)
         try:
-            terminal.wait_for(lambda text: "reward" in text, 30)
+            terminal.wait_for(lambda text: "reward" in text)
             terminal.pump(3)
             reader.start()
             yield terminal.process.pid

@@ -2,7 +2,8 @@
 
 A run that learned, stopped after 42 steps and resumed from the checkpoint of step 40; one whose entropy
 collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random weights; 133 steps of
-such a model of 0.5B, which never gets a reward.
+such a model of 0.5B, which never gets a reward. Of the second campaign, twelve side by side: algorithms, breaks,
+one whose worker was killed and which was retried, one whose supervisor was killed.
 """
 
 import json
@@ -15,7 +16,7 @@ import orjson
 import pytest
 
 from launcher.format import GIB
-from launcher.record.events import LevelChange
+from launcher.record.events import Action, LevelChange, Note
 from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
@@ -28,6 +29,10 @@ LEARNED, COLLAPSED, BLEW_UP, ON_TWO = (
 )
 LORA = "dfd502-gsm8k-1.5b-lora-24gb"
 UNREWARDED = "6d93da-gsm8k-0.5b-24gb"
+GSPO, RLOO, REMAX, DAPO, APART, CISPO, COLLAPSED_AT_ONCE, BLEW_UP_AT_ONCE, RETRIED, ADOPTED = (
+    f"{start}-gsm8k-format-reward"
+    for start in ["284da5", "e19d4e", "898b5b", "c2f546", "62a70e", "2a68c2", "8a3d1c", "aa3dd3", "69d053", "e7f2ef"]
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +58,7 @@ def flagged_now(run: Path) -> list[tuple[str, int, str]]:
     return [(change.rule, change.step, change.after.name) for change in high]
 
 
-@pytest.mark.parametrize("run", [LEARNED, ON_TWO])
+@pytest.mark.parametrize("run", [LEARNED, ON_TWO, RLOO, REMAX, DAPO, APART, ADOPTED])
 def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
     assert flagged_live(runs / run) == flagged_now(runs / run) == []
 
@@ -103,6 +108,26 @@ def test_a_run_that_goes_wrong_is_flagged_no_later_than_on_the_gpu(
     assert flagged_now(runs / run) == now
 
 
+@pytest.mark.parametrize(
+    ("run", "flags"),
+    [
+        # the host's memory, shared by twelve runs; responses that grew into the limit, from 13 to 48 per cent of them
+        (GSPO, [("MEM-2", 3, "WARN"), ("TRUNC-1", 18, "WARN")]),
+        # every response is cut and has the same score from step 4 on
+        (CISPO, [("KL-1", 8, "WARN"), ("TRUNC-1", 11, "WARN"), ("ENT-1", 17, "WARN"), ("ENT-1", 19, "CRITICAL")]),
+        (
+            COLLAPSED_AT_ONCE,
+            [("KL-2", 4, "WARN"), ("KL-1", 5, "CRITICAL"), ("ENT-1", 5, "WARN"), ("ENT-1", 6, "CRITICAL")],
+        ),
+        (BLEW_UP_AT_ONCE, [("KL-2", 2, "CRITICAL"), ("CLIP-1", 2, "WARN"), ("KL-1", 3, "WARN")]),
+    ],
+)
+def test_what_rose_live_in_the_second_campaign_rises_still(
+    runs: Path, run: str, flags: list[tuple[str, int, str]]
+) -> None:
+    assert flagged_live(runs / run) == flagged_now(runs / run) == flags
+
+
 def test_a_critic_is_not_blamed_where_there_is_never_a_reward(runs: Path) -> None:
     flags = [("MIS-1", 2, "CRITICAL"), ("SIG-1", 10, "WARN"), ("TRUNC-1", 11, "WARN"), ("SIG-1", 25, "CRITICAL")]
     assert flagged_live(runs / UNREWARDED) == [*flags, ("CRIT-1", 111, "CRITICAL")]  # by the rule of that day
@@ -125,6 +150,29 @@ def test_the_curves_of_both_attempts_are_one(runs: Path) -> None:
     assert (max(first), min(second), max(second)) == (42, 41, 46) and first[41] != second[41]
     assert series is not None
     assert dict(zip(series.steps, series.values, strict=True)) == {**first, **second}
+
+
+def test_a_run_whose_worker_was_killed_goes_on_from_its_checkpoint(runs: Path) -> None:
+    """Killed in step 4, retried after 30 s from the checkpoint of step 2: step 3 was done twice."""
+    reader = RunReader(runs / RETRIED)
+    reader.poll()
+    actions = [event.what for event in reader.events if isinstance(event.what, Action)]
+    assert [(each.verb, each.by) for each in actions[:2]] == [("retry", "retry after worker-died"), ("resume", "user")]
+    first, second = scores(runs / RETRIED, 1), scores(runs / RETRIED, 2)
+    assert ([*first], [*second]) == ([1, 2, 3], [3, 4])
+    series = reader.series.get("critic/score/mean")
+    assert series is not None and dict(zip(series.steps, series.values, strict=True)) == {**first, **second}
+
+
+def test_an_adopted_run_has_every_step_once_and_says_so(runs: Path) -> None:
+    reader = RunReader(runs / ADOPTED)
+    reader.poll()
+    series, notes = (
+        reader.series.get("critic/score/mean"),
+        [e.what.text for e in reader.events if isinstance(e.what, Note)],
+    )
+    assert series is not None and dict(zip(series.steps, series.values, strict=True)) == scores(runs / ADOPTED, 1)
+    assert notes == ["the supervisor was killed; another one took over the run, whose driver continues"]
 
 
 def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, ppo_tui: Command) -> None:

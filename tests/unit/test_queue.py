@@ -93,6 +93,21 @@ def test_a_run_without_named_gpus_has_the_first_ones(gpus: list[FakeGpu]) -> Non
     assert chosen() == {"x": ("3",)}
 
 
+def test_a_run_has_the_gpus_that_its_shell_named(gpus: list[FakeGpu], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On two H200 the queue took GPU 0 for that of a run which had been started with CUDA_VISIBLE_DEVICES=1."""
+    with monkeypatch.context() as shell:
+        shell.setenv("CUDA_VISIBLE_DEVICES", "1,3")
+        run = live("a", {"trainer.n_gpus_per_node": 1})
+        apart = {"trainer.n_gpus_per_node": 1, "actor_rollout_ref.rollout.n_gpus_per_node": 1}
+        shell.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+        other = live("b", apart)
+    queued("x", 1)
+    queued("y", gpus=("1",))
+    queued("z", gpus=("3",))
+    assert chosen() == {"x": ("0",)}
+    assert waits()["y"] == f"GPU 1 is used by {run.id}" and waits()["z"] == f"GPU 3 is used by {other.id}"
+
+
 def test_memory_that_others_hold_keeps_a_gpu_from_the_queue(gpus: list[FakeGpu]) -> None:
     for gpu in gpus:
         gpu.used = 20 * GIB

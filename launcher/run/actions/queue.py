@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 
 from launcher.errors import UserError
-from launcher.gpu import visible
+from launcher.gpu import VISIBLE, visible
 from launcher.health.alerting import check_health
 from launcher.preset.files import LoadedPreset, restore, with_settings
 from launcher.record import queue
@@ -24,7 +24,6 @@ from launcher.run.reading.turns import Turn, turns
 from launcher.run.supervisor.queue import wake
 
 POLL = 2.0  # seconds between two looks for what no supervisor tells
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def add(
@@ -42,7 +41,7 @@ def add(
     `after` is a run, or one of the queue; `gpus` as in CUDA_VISIBLE_DEVICES. `note` becomes the note of the run, with
     its #tags. `origin` is the checkpoint of another run that a fork begins with. Raises UserError.
     """
-    loaded = with_settings(preset, [*settings, *([f"env.{_VISIBLE}={gpus}"] if gpus is not None else [])])
+    loaded = with_settings(preset, [*settings, *([f"env.{VISIBLE}={gpus}"] if gpus is not None else [])])
     check_health(loaded.preset.health)
     trainer, named = loaded.preset.trainer, visible(loaded.preset.env) or []
     needs = 0 if trainer.device == "cpu" else trainer.gpus
@@ -130,7 +129,7 @@ def _start(turn: Turn) -> None:
     queue.change(entry, starter=ProcessId.of(os.getpid()))
     try:
         loaded = restore(entry.name, entry.preset)
-        chosen = [f"env.{_VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
+        chosen = [f"env.{VISIBLE}={','.join(turn.gpus)}"] if turn.gpus and not entry.gpus else []
         folder = fork_folder(entry.origin) if entry.origin else None
         start(loaded, chosen, _narrate, force=entry.force, id=entry.id, after=entry.origin, resume_from=folder)
     except FileExistsError:  # without locks another process may be at it

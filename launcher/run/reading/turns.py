@@ -17,6 +17,7 @@ from launcher.record.events import Action, read_events
 from launcher.record.layout import RunDir, all_runs
 from launcher.record.queue import Queued
 from launcher.record.state import RunState, current
+from launcher.verl_config import ENGINE_GPUS, GPUS
 
 _ALL = "all"  # GPUs of a machine that does not tell which it has
 _RETRY = 300.0  # seconds in which a retry that was announced has begun
@@ -135,11 +136,12 @@ class _Machine:
         if launch.keys.get("trainer.device") == "cpu":
             self.on_cpu.append(run)
             return
-        count = launch.keys.get("trainer.n_gpus_per_node")
+        count, engine = launch.keys.get(GPUS), launch.keys.get(ENGINE_GPUS)
         if isinstance(count, int):  # the replay of a log has none
+            count += engine if isinstance(engine, int) else 0
             # Ray takes the first ones of those that it sees
             named = visible(launch.env)
-            devices = named if named is not None else [*self.gpus][:count] or [_ALL]
+            devices = named[:count] if named is not None else [*self.gpus][:count] or [_ALL]
             self.held |= dict.fromkeys(devices, f"is used by {run}")
 
     def place(self, entry: Queued) -> Turn:

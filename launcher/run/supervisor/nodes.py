@@ -21,7 +21,7 @@ _A_GPU = 0.2  # seconds more rarely; so gpu.jsonl grows by less than 1 kB/s, wha
 def sampling(
     run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Callable[[Callable[[float], object]], None]
 ) -> "Sampling | NodeSampling":
-    """What samples the machines of a run: of a job those of its cluster, else this one. `guard` is that of `Sampling`."""
+    """What samples the machines of a run: a job has those of its cluster. `guard` is that of `Sampling`."""
     log = MachineLog(run.machine)
     if launch.job is not None:
         return NodeSampling(log, launch.job.address)

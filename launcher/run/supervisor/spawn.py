@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launcher.errors import UserError
+from launcher.gpu import VISIBLE
 from launcher.record.attempt import JobRef, LaunchRecord
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ATTEMPT, RUN
@@ -39,13 +40,15 @@ def write_launch(
 ) -> None:
     """What the supervisor needs. The surroundings of the driver come from ours, so no secret is written.
 
+    Only the GPUs that our shell names are written, too: the queue must know them.
     `cwd` is where the driver stands: the folder of the run, which may not have its name yet. `job` is the id of a job
     that runs already.
     """
     later = f"-{attempt.number}" if attempt.number > 1 else ""
+    ours = {VISIBLE: os.environ[VISIBLE]} if VISIBLE in os.environ and not launch.submit else {}
     LaunchRecord(
         argv=tuple(launch.argv),
-        env=launch.env,
+        env={**ours, **launch.env},
         unset=tuple(launch.unset),
         keys=launch.keys,
         cwd=launch.cwd or str(cwd or run.path),
