@@ -50,6 +50,8 @@ ASCII = {  # signs and their twins where a terminal or a locale has no others; b
     "▒": "%",
     "░": ".",
     "×": "x",
+    "÷": "/",
+    "−": "-",
     "╭": "+",
     "╮": "+",
     "╰": "+",
