@@ -201,7 +201,7 @@ FIXES: dict[str, Sequence[Fix]] = {
     ),
     "RATIO-1": (
         _say("look for dropout in the model's configuration, which must be 0"),
-        Fix(f"{_ACTOR}.fsdp_config.mixed_precision", "check", "must be the same with and without gradients"),
+        _say("look at actor.fsdp_config.mixed_precision: it must be the same with and without gradients"),
         _say("for a mixture of experts: the router must choose the same experts in both passes (router replay)"),
     ),
     "STALE-1": (

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from launcher.preflight import cluster_view
 from launcher.record import attempt, check, control, events, info, machine, note, process, queue, ray_session, state
 from launcher.record.attempt import Exit
 from launcher.record.check import Bound, Check
@@ -26,7 +27,7 @@ from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
 
-MODULES = (attempt, check, control, events, info, machine, note, process, queue, ray_session, state)
+MODULES = (attempt, check, cluster_view, control, events, info, machine, note, process, queue, ray_session, state)
 RECORDS = sorted(
     {
         kind
