@@ -152,7 +152,11 @@ def test_a_history_that_takes_long_holds_back_no_start(run: RunDir, tmp_path: Pa
     wait_for(run, lambda state: state.driver is not None)
     wait_until(lambda: b"step:5" in run.attempt(2).console.read_bytes())
     assert current(run).step is None
-    first.steps.write_bytes(b'{"step":1,"t":1.0,"log_offset":0,"data":{"actor/entropy":0.5}}\n')
+    line = b'{"step":1,"t":1.0,"log_offset":0,"data":{"actor/entropy":0.5}}\n'
+    with first.steps.open("wb") as fifo:
+        fifo.write(line)
+        first.steps.unlink()  # others read it later
+        first.steps.write_bytes(line)
     wait_for(run, lambda state: state.step == 5)
     assert stop(run, wait=True) == "stopped"
 
