@@ -90,7 +90,7 @@ class Budget:
             raise UserError("the script takes too long to read; it has loops or expansions that do not end")
 
     def made(self, text: str) -> str:
-        """Charges a value that was made, and returns it."""
+        """Counts a new value against the limit, and returns it."""
         self._letters -= len(text)
         if len(text) > _LONGEST or self._letters < 0:
             raise UserError(f"the script makes a value of more than {_LONGEST:,} letters")

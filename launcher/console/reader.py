@@ -73,7 +73,7 @@ class ConfigDump:
 
 @dataclass(frozen=True)
 class Notable:
-    """A line that tells of an error; not each of a program that prints the same for ever."""
+    """A line that reports an error. Of a line that repeats, only the first ones are reported."""
 
     line: Line
 

@@ -103,7 +103,7 @@ class RunsScreen(Screen[None]):
         self.set_interval(POLL_ELSEWHERE, self._ask_elsewhere)
 
     def _ask_elsewhere(self) -> None:
-        """Each machine by itself: one that is away takes a while to be so."""
+        """Asks each machine separately: a connection to one that is away takes seconds to fail."""
         try:
             self.lines.elsewhere = elsewhere = self.lines.elsewhere or Elsewhere()
         except UserError as error:

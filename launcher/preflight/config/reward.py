@@ -28,7 +28,7 @@ def manager(subject: Subject) -> Findings:
 
 
 def function(subject: Subject) -> Findings:
-    """REWARD-2: the name of a reward function counts next to a file only."""
+    """REWARD-2: veRL reads the name of a reward function only where a file is set."""
     name = subject.loaded.preset.reward.function
     if subject.get(PATH) or name in (None, "compute_score", *BUILT_IN_REWARDS):
         return
