@@ -108,19 +108,24 @@ def authentication() -> dict[str, str]:
 class Cluster:
     """The head of a Ray cluster. Every method raises `Unreachable`, or UserError for what will not pass."""
 
-    def __init__(self, address: str | None) -> None:
-        self.url = url_of(address)
+    def __init__(self, address: str | None, own_token: str | None = None) -> None:
+        """`own_token` is that of a run's own Ray, in place of the user's."""
+        self.url, self._token = url_of(address), own_token
 
     @functools.cached_property
     def _http(self) -> "httpx.Client":
         import httpx
 
-        head = {"Authorization": f"Bearer {found}"} if (found := token()) else {}
+        head = {"Authorization": f"Bearer {found}"} if (found := self._token or token()) else {}
         return httpx.Client(base_url=self.url, headers=head, timeout=_PATIENCE, trust_env=False)
 
     def version(self) -> str:
         """The version of Ray there."""
         return str(self._ask("GET", "/api/version").json().get("ray_version"))
+
+    def session(self) -> str:
+        """The name of its session: that of the folder in which it keeps logs and sockets."""
+        return Path(str(self._ask("GET", "/api/version").json().get("session_name") or "")).name
 
     def resources(self) -> dict[str, tuple[float, float]]:
         """What is taken of each resource and what there is, such as `GPU`; empty where the autoscaler does not tell."""
@@ -137,7 +142,7 @@ class Cluster:
 
     def actors(self, name: str) -> list[str]:
         """Ids of the live actors of a class."""
-        found = self._state("actors", f"filter_keys=class_name&filter_predicates=%3D&filter_values={name}")
+        found = self.listed("actors", "class_name", name)
         return [each["actor_id"] for each in found if each.get("state") == "ALIVE"]
 
     def submit(self, id: str, entrypoint: str, env: Mapping[str, str], metadata: Mapping[str, str]) -> None:
@@ -176,10 +181,10 @@ class Cluster:
     def holders(self) -> dict[str, float]:
         """Who has reserved GPUs, and how many: the submission id of a job, else the command of a driver."""
         held: dict[str, float] = {}
-        for group in self._state("placement_groups", "filter_keys=state&filter_predicates=%3D&filter_values=CREATED"):
+        for group in self.listed("placement_groups", "state", "CREATED"):
             for bundle in group.get("bundles") or ():
                 _add(held, group.get("creator_job_id"), bundle.get("unit_resources"))
-        for actor in self._state("actors", "filter_keys=state&filter_predicates=%3D&filter_values=ALIVE"):
+        for actor in self.listed("actors", "state", "ALIVE"):
             if not actor.get("placement_group_id"):
                 _add(held, actor.get("job_id"), actor.get("required_resources"))
         names = {
@@ -193,8 +198,7 @@ class Cluster:
         found = []
         if job.ray_id:
             for kind, owner, name in (("actors", "job_id", "class_name"), ("placement_groups", "creator_job_id", "")):
-                query = f"filter_keys={owner}&filter_predicates=%3D&filter_values={job.ray_id}"
-                for each in self._state(kind, query):
+                for each in self.listed(kind, owner, job.ray_id):
                     if each.get("state") not in ("DEAD", "REMOVED"):
                         found.append(str(each.get(name) or "a placement group"))
         return found
@@ -219,9 +223,10 @@ class Cluster:
         except httpx.HTTPError as error:
             raise self._away(error) from None
 
-    def _state(self, kind: str, query: str) -> list[dict[str, Any]]:
-        """What the state API lists, at most 1,000."""
-        answer = self._ask("GET", f"/api/v0/{kind}?{query}&limit=1000&detail=1").json()
+    def listed(self, kind: str, key: str, value: str) -> list[dict[str, Any]]:
+        """Actors or placement groups by a value, at most 1,000 (Ray: `dashboard/modules/state/state_head.py`)."""
+        asked = {"filter_keys": key, "filter_predicates": "=", "filter_values": value, "limit": 1000, "detail": 1}
+        answer = self._ask("GET", f"/api/v0/{kind}", params=asked).json()
         found: list[dict[str, Any]] = answer["data"]["result"]["result"]
         return found
 

@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from launcher import jobs
+from launcher.errors import UserError
 from launcher.files import write_atomic
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.process import ProcessId, run_members
@@ -32,7 +32,6 @@ _TAIL = 2 << 20  # bytes of the console that are looked at
 _SIZE = 256 << 10  # characters of the report
 _STACK = 10.0  # seconds for the stacks of one process
 _STACKS = 60.0  # seconds for all stacks
-_ANSWER = 5.0  # seconds for an answer of Ray
 _FROM = re.compile(r"^\s*\(([^()]*\bpid=\d+[^()]*)\)\s?(.*)")
 
 
@@ -58,7 +57,7 @@ def report(run: RunDir, attempt: AttemptDir, driver: ProcessId | None, id: str) 
     """All that can be said now, without secrets and control characters; takes a minute and a half at most."""
     parts: list[tuple[str, Callable[[], Iterator[str]]]] = [
         ("Last line of each process", lambda: _last_lines(attempt.console)),
-        ("Ray", lambda: _ray(attempt.ray)),
+        ("Ray", lambda: _ray(attempt)),
         ("GPUs and host", lambda: _machine(run.machine)),
     ]
     if driver is not None:
@@ -86,40 +85,29 @@ def _last_lines(console: Path) -> Iterator[str]:
     return (f"{name}: {said[:300]}" for name, said in last.items())
 
 
-def _ray(noted: Path) -> Iterator[str]:
+def _ray(attempt: AttemptDir) -> Iterator[str]:
     """Only of a dashboard that belongs to the run's own Ray: another run's may listen at the usual port."""
-    import httpx
-
-    session = RaySession.read(noted)
+    session = RaySession.read(attempt.ray)
     if session is None:
         yield "the run's Ray session is not known"
         return
-    with httpx.Client(base_url=f"http://127.0.0.1:{jobs.PORT}", timeout=_ANSWER, trust_env=False) as client:
-        try:
-            name = str(client.get("/api/version").json().get("session_name", ""))
-        except (httpx.HTTPError, ValueError):
-            yield "its dashboard does not answer"
-            return
-        if Path(name).name != Path(session.path).name:
+    own_token = attempt.ray_token.read_text().strip() if attempt.ray_token.exists() else None
+    cluster = jobs.Cluster("auto", own_token)
+    try:
+        if cluster.session() != Path(session.path).name:
             yield "the dashboard on this machine belongs to another Ray"
             return
-        dead = _states(client, "actors", "state", "DEAD")
-        waiting = _states(client, "placement_groups", "state", "PENDING")
+        dead = cluster.listed("actors", "state", "DEAD")
+        waiting = cluster.listed("placement_groups", "state", "PENDING")
+    except UserError as error:
+        yield str(error)
+        return
     for each in dead:
-        cause = (each.get("death_cause") or {}) if isinstance(each.get("death_cause"), dict) else {}
-        yield f"dead actor {each.get('class_name')} pid={each.get('pid')}: {str(cause)[:400]}"
+        yield f"dead actor {each.get('class_name')} pid={each.get('pid')}: {str(each.get('death_cause'))[:400]}"
     for each in waiting:
         yield f"placement group {each.get('placement_group_id')} waits: {str(each.get('bundles'))[:400]}"
     if not dead and not waiting:
         yield "no dead actor, no placement group that waits"
-
-
-def _states(client: Any, kind: str, key: str, value: str) -> list[dict[str, Any]]:
-    """Ray: `dashboard/modules/state/state_head.py`."""
-    asked = {"filter_keys": key, "filter_predicates": "=", "filter_values": value, "limit": 100, "detail": 1}
-    found = client.get(f"/api/v0/{kind}", params=asked).json()
-    listed = ((found.get("data") or {}).get("result") or {}).get("result") or []
-    return [each for each in listed if isinstance(each, dict)]
 
 
 def _machine(samples: Path) -> Iterator[str]:
