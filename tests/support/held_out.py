@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -52,8 +52,8 @@ class HeldOut:
     right: bool = False
     verl: str = ""
     by: str = ""
-    first: list[str] = field(default_factory=list)
-    """The errors of the preflight at first sight, before any rule was changed for these settings."""
+    first: str = ""
+    """found, missed, false or passed, before any rule was changed for these settings."""
 
     def settings(self, folder: Path) -> list[str]:
         return [word.replace("HELD", str(folder)) for word in self.set]
