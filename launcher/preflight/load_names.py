@@ -1,8 +1,9 @@
 """Loads what a run loads by name; a script for the interpreter that has veRL.
 
 Asked with {"items": [...], "path": [folder]} on stdin; an item is one of
-{"module"}, {"file", "name", "base", "given"} (a class or function, `base` as module:class or "", `given`: its arguments),
-{"optimizer", "impl", "keys"}, {"model", "trust", "override"}, {"tokenizer", "trust"}. Answers {"found": [{"error", "names"}]} in the order of the
+{"module"}, {"file", "name", "base", "given"} (a class or function; `base` as module:class or "", `given`: names of its
+arguments), {"optimizer", "impl", "keys"}, {"model", "trust", "override"}, {"tokenizer", "trust"}. Answers
+{"found": [{"error", "names"}]} in the order of the
 items; `error` is None for what can be loaded.
 """
 
