@@ -25,7 +25,7 @@ class Program(Group, title="Program"):
         "Python module or file to run; null: verl.trainer.main_ppo.", key="", kind="path or name"
     )
     folder: str | None = verl(
-        "Folder to run it in, from which its modules and relative paths are meant; null: that of the run.",
+        "Folder to run it in; modules and relative paths start there. null: that of the run.",
         key="",
         kind="path",
     )
