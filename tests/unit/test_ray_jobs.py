@@ -256,15 +256,21 @@ def test_a_job_is_followed_by_whoever_looks_and_ends_with_its_whole_log(
     assert [(r.step, r.data) for _, r in steps(run)] == [(r.step, r.data) for _, r in steps(again)]
 
 
-def test_twenty_cut_connections_lose_and_double_nothing(head: Head, home: Path, tmp_path: Path) -> None:
+def test_twenty_cut_connections_lose_and_double_nothing_of_a_job_that_fails(
+    head: Head, home: Path, tmp_path: Path
+) -> None:
     with Cutting(int(head.address.rpartition(":")[2])) as proxy:
-        run = submit(f"127.0.0.1:{proxy.port}", tmp_path)
+        run = submit(f"127.0.0.1:{proxy.port}", tmp_path, code=3)
         (tmp_path / "go").touch()
         wait_until(lambda: proxy.cut >= 20)
         (tmp_path / "end").touch()
         state = wait_for(run, lambda state: not state.live)
-    assert (state.state, state.exit and state.exit.code) == ("finished", 0), state.error
+    assert (state.state, state.exit and state.exit.code) == ("failed", 3), state.error
     assert run.attempt(1).console.read_bytes() == head.log_of(run.id)
+    secret = os.environ["RAY_AUTH_TOKEN"]
+    assert not any(secret.encode() in file.read_bytes() for file in run.path.rglob("*") if file.is_file())
+    with pytest.raises(UserError, match=f"did you mean '{run.id}'"):
+        attach_job(head.address, f"{run.id}x")
 
 
 def test_a_stop_ends_the_job_and_nothing_else(head: Head, theirs: str, home: Path, tmp_path: Path) -> None:
@@ -300,18 +306,6 @@ def test_a_run_that_joins_has_the_nodes_and_its_own_memory_among_them(head: Head
     assert here.name == socket.gethostname() and other.total and other.run_used is None and latest().away is None
     assert stop(run, by="me", wait=True) == "stopped"
     assert run_processes(run.id) == [] and Cluster(head.address).actors("Theirs") == [theirs]
-
-
-def test_a_job_that_fails_says_why_and_the_token_is_written_nowhere(head: Head, home: Path, tmp_path: Path) -> None:
-    secret = os.environ["RAY_AUTH_TOKEN"]
-    (tmp_path / "go").touch()
-    (tmp_path / "end").touch()
-    run = submit(head.address, tmp_path, code=3)
-    state = wait_for(run, lambda state: not state.live)
-    assert (state.state, state.exit and state.exit.code) == ("failed", 3)
-    assert not any(secret.encode() in file.read_bytes() for file in run.path.rglob("*") if file.is_file())
-    with pytest.raises(UserError, match=f"did you mean '{run.id}'"):
-        attach_job(head.address, f"{run.id}x")
 
 
 def test_a_missing_or_wrong_token_is_told(

@@ -141,6 +141,7 @@ class JobDriver:
                 if self._wanted is not None and now - max(self._wanted, away) > _GIVEN_UP:
                     self.trouble = f"{error}; job {self._ref.id} could not be stopped and may run on"
                     self._tell(self.trouble)
+                    self.away = None
                     break
                 pause = min(_SLOWEST, pause * 2)
             except Exception as error:  # also what Ray would answer as nobody has seen it
