@@ -409,6 +409,7 @@ def test_arguments_and_variables_behind_the_script_answer():
     assert (preset.model.path, preset.data.seed) == ("org/model", 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [

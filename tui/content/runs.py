@@ -12,7 +12,7 @@ from tui.drawing.glyphs import WARN
 from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
 from tui.drawing.spark import spark
-from tui.words.run import notice, state_words, verdict_word
+from tui.words.run import lineage, notice, state_words, verdict_word
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -89,7 +89,9 @@ def about_run(run: RunSummary) -> list[Span]:
     noted = [(str(run.note), "notice")] if str(run.note) else []
     if run.waits:
         return [(f"{run.name}: {text}", role), *noted, (SEE_QUEUE, "dim")]
-    return [(f"{run.name}: {text}", role), *noted, (str(run.path), "dim")]
+    origin = lineage(run.path)
+    came = [(origin, "dim")] if origin else []
+    return [(f"{run.name}: {text}", role), *came, *noted, (str(run.path), "dim")]
 
 
 def about_preset(preset: Summary) -> list[Span]:
