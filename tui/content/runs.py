@@ -52,8 +52,8 @@ def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
     step, total = state.step, state.total
-    short = f" · {run.id[:SHORT_ID]}"
-    named = [(shorten(run.name, widths.name - _ID), "text"), (short, "dim")]
+    short = f" · {run.id[:SHORT_ID]}" if run.id != run.name else ""  # somebody else's job
+    named = [(shorten(run.name, widths.name - len(short)), "text"), (short, "dim")]
     best, last = number(run.scores.best), number(series.last)
     cells = [
         fit([(f"{word.partition(' · ')[0]}", role)], _STATE),
