@@ -61,7 +61,7 @@ def runs_of(host: str) -> HostRuns:
     try:
         found = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
     except orjson.JSONDecodeError:
-        return HostRuns(host, away="its ppo-tui answered what is no list of runs")
+        return HostRuns(host, away="its ppo-tui did not print a list of runs")
     return HostRuns(host, [run for run in found if isinstance(run, dict)])
 
 
