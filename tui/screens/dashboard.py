@@ -37,6 +37,8 @@ AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
+HEAD = (HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine)
+SHOWN = (*HEAD, Figures, PinnedCharts, DiagnosisPanel, Checklist, MemoryChart, TimingSplit, Memory, LogTail)
 WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
 
@@ -90,6 +92,8 @@ class DashboardScreen(RunPages):
         """Reads the run beside the event loop (a long one takes a second), then follows it."""
         reader = await asyncio.to_thread(RunReader, self.directory)
         await asyncio.to_thread(reader.poll)
+        if not self._whole:
+            return
         self.reader = reader
         self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
         self._show(EVERYTHING)
@@ -99,8 +103,15 @@ class DashboardScreen(RunPages):
         self.set_interval(POLL, self._poll)
         await self._explain()
 
+    @property
+    def _whole(self) -> bool:
+        """False while the screen closes, which what was read meanwhile may meet: its widgets go one by one."""
+        return all(self.query(each) for each in SHOWN)
+
     def _poll(self) -> None:
         assert self.reader is not None and self.attention is not None
+        if not self._whole:
+            return
         self._unshown |= self.reader.poll()
         if self.reader.state.driver_alive is not None and not self._adopting:  # its supervisor was killed
             self._adopting = True
@@ -129,7 +140,7 @@ class DashboardScreen(RunPages):
         assert self.reader is not None
         if self.reader.state.failed:
             await asyncio.to_thread(self.reader.explain)
-        if self.is_attached:  # the page may be gone by now
+        if self._whole:
             self._show_diagnosis()
 
     def _show_diagnosis(self) -> None:
