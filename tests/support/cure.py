@@ -154,7 +154,7 @@ def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> d
         if run is not None
     ]
     flagged = next((_run(each["run"]) for each in strengths if each.get("rule")), None)
-    row: dict[str, Any] = {"strengths": strengths}
+    row: dict[str, Any] = {"strengths": strengths, "from": fault.at}
     if flagged is None:
         return row
     for _ in range(ATTEMPTS):
@@ -171,7 +171,13 @@ def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> d
 
 def _nothing_to_cure(run: RunDir, jobs: int) -> dict[str, Any]:
     """Of a healthy run `try` has nothing to do; trials of KL-1's advice, made all the same, change nothing."""
-    row: dict[str, Any] = {"run": run.id, "state": current(run).state, **_flag(run), "score": _scores(run)}
+    row: dict[str, Any] = {
+        "from": FORK,
+        "run": run.id,
+        "state": current(run).state,
+        **_flag(run),
+        "score": _scores(run),
+    }
     try:
         ppo_tui("try", run.id, "--yes")
     except RuntimeError as error:

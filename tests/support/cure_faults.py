@@ -43,7 +43,7 @@ FAULTS = (
     Fault("actor learning rate x300", (("actor.lr=9e-2",),), ("actor.lr",)),
     Fault("critic learning rate x100", (("critic.lr=0.1",), ("critic.lr=0.3",)), ("critic.lr",)),
     Fault("no KL, a reward to game", (("kl.loss_coef=0",),), ("kl.loss_coef",), "gamed"),
-    Fault("entropy coefficient below 0", (("actor.entropy_coeff=-1",),), ("actor.entropy_coeff",), at=EARLY, steps=32),
+    Fault("entropy coefficient below 0", (("actor.entropy_coeff=-20",),), ("actor.entropy_coeff",), at=EARLY, steps=24),
     Fault("entropy coefficient too high", (("actor.entropy_coeff=0.3",),), ("actor.entropy_coeff",), steps=18),
     Fault(
         "clip ratio 5, six epochs",
@@ -51,7 +51,7 @@ FAULTS = (
         ("actor.clip_ratio", "actor.ppo_epochs"),
     ),
     Fault("temperature 3", (("rollout.temperature=3",),), ("rollout.temperature",)),
-    Fault("wrong gamma", (("advantage.gamma=0.1",), ("advantage.gamma=0.01",)), ("advantage.gamma",), at=EARLY),
+    Fault("wrong gamma", (("advantage.gamma=0.01",),), ("advantage.gamma",), at=EARLY, steps=24),
     Fault("reward with the wrong sign", (_reward("negative"),), ("reward.function",)),
     Fault("constant reward", (_reward("zero"),), ("reward.function",)),
     Fault("response limit too short", (("data.max_response_length=4",),), ("data.max_response_length",)),

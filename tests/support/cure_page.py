@@ -8,6 +8,19 @@ from cure_faults import EARLY, FAULTS, FORK, HEALTHY, ROOT, STEPS, Fault, read
 
 from launcher.run.reading.trials import BROKE, DIFFERENT, HEALED, NOTHING, PARTLY, REPEATED, UNTOLD
 
+UNFLAGGED = {
+    "entropy coefficient below 0": (
+        "It did no harm in them: the reward went on as without it (0.88 to 0.92 at the end), also at -1 from step 8 on,"
+        " while the toy still learns (0.80 at step 19). A toy that knows the answer needs no entropy. So no flag is the"
+        " right answer here; `check` warns before the start (VALUE-5)."
+    ),
+    "wrong gamma": (
+        "Learning stops (0.81 to 0.77; 0.81 to 0.89 without it), which no rule can tell from a run that has learned all"
+        " it can: REW-2 waits for 120 steps. `critic/returns/mean` would tell: it is a quarter of `critic/score/mean`"
+        " from the first step on, and as large without the fault. No rule looks at it yet; `check` warns before the"
+        " start (VALUE-7)."
+    ),
+}
 PAGE = ROOT / "docs" / "cure.md"
 
 
@@ -97,7 +110,9 @@ def _line(fault: Fault, row: dict[str, Any] | None) -> list[str]:
 
 def _not_healed(fault: Fault, row: dict[str, Any]) -> str:
     if not _tested(row):
-        return f"**{fault.name}** raises no flag in {fault.steps} steps."
+        most = max(len(each["score"]) for each in row["strengths"])
+        why = UNFLAGGED.get(fault.name, "")
+        return f"**{fault.name}** raises no flag in {most} steps from step {row['from']} on. {why}"
     tried = ", ".join(f"{_code(_shown(arm['changes']))} ({arm['why'] or arm['verdict']})" for arm in _fixes(row))
     return f"**{fault.name}**. Tried: {tried or row.get('refused', 'nothing')}."
 
@@ -108,7 +123,7 @@ def _shown(changes: Sequence[str]) -> list[str]:
 
 
 def _details(fault: Fault, row: dict[str, Any]) -> str:
-    lines = [f"**{fault.name}** ({row['taken']}, from step {fault.at} on)", ""]
+    lines = [f"**{fault.name}** ({row['taken']}, from step {row['from']} on)", ""]
     for each in row["strengths"]:
         flag = f"{each['rule']} {each['level']} at step {each['rose']}" if each.get("rule") else "no flag"
         others = f" ({' '.join(each['others'])} too)" if each.get("others") else ""
@@ -149,38 +164,37 @@ def _reward_words(scores: Sequence[float]) -> str:
 
 PAGE_TEXT = """# Does the advice cure?
 
-`make cure` plants faults in a healthy run, waits for a flag, and lets `ppo-tui try` work on it: an untouched twin, the
-undoing of the fork's own change, and fixes that the rule advises, all from the checkpoint before the flag. All of it runs
-on the CPU toy (`toy-cpu`, veRL 0.9.1, a model of 111,000 parameters) through the product. The healthy run trains for
-{fork} steps; `ppo-tui fork` continues its last checkpoint with the fault for up to {steps} steps, or that of step {early}
-where a fault only harms what still learns. tests/support/cure.py writes this page from tests/data/cure.json; `make cure
-ARGS="temperature"` runs one row anew.
+`make cure` plants faults in a healthy run, waits for a flag, and lets `ppo-tui try` work on it: an untouched twin,
+the undoing of the fork's own change, and fixes that the rule advises, all from the checkpoint before the flag. It
+runs on the CPU toy (`toy-cpu`, veRL 0.9.1, a model of 111,000 parameters), through the product. The healthy run
+trains for {fork} steps; `ppo-tui fork` continues its last checkpoint with the fault for {steps} steps or more, or
+that of step {early} where a fault only harms what still learns. tests/support/cure.py writes this page from
+tests/data/cure.json; `make cure ARGS="temperature"` runs one row anew.
 
 {table}
 
-{counts} Steps are counted from the fault on. Of what heals, the better reward is first where the noise allows to tell, else
-the undoing.
+{counts}
+Steps are counted from the fault on. Of several trials that heal, one with a better reward is first where the noise
+allows to tell, else the undoing.
 
 **What this shows, and what not.** Each run is a fork, so ppo-tui knows what was changed: that it undoes this first is
-[a rule of trials](fork.md) and no merit of the advice. What the advice is worth without it is in the last column and in
-the next table. Rows from before 2026-11-23 03:00 were taken when only the advice was tried, with the value from before the
-fork where it names the key. There is one run each, of a tiny task: the next seed may differ.
+[a rule of trials](fork.md) and no merit of the advice. What the advice is worth without it is in the last column and
+in the next table. Rows taken on 32 cores are from before that rule: the value from before the fork was tried where
+the advice named its key. There is one run each, of a tiny task: the next seed may differ.
 
 ## What the advice did
 
 {advice}
 
 A KL coefficient five times as large never healed: at 0.001 it weighs nothing against a reward of 1, and only the
-coefficient of 5 that one run had been forked with held its policy. KL-1 and KL-4 therefore name it last, with what it is
-good for. A larger mini-batch heals updates that are too large (KL-2) and no KL to the reference, so KL-1 does not name it
-any more. A larger batch does nothing when all rewards are equal, and breaks a run whose mini-batch stays at one: SIG-1
+coefficient of 5 that one run had been forked with held its policy. KL-1 and KL-4 therefore name it last, and for what
+it is good. A larger mini-batch heals updates that are too large (KL-2) but no drift, so KL-1 does not name it any
+more. A larger batch does nothing when all rewards are equal, and broke a run whose mini-batch stayed at one: SIG-1
 says where it helps, and a trial raises both.
 
 ## What could not be healed
 
 {unhealed}
-
-{harmless}
 
 ## A healthy run
 
