@@ -40,16 +40,15 @@ QUICK = ("trainer.validate_first=false", "trainer.validate_every=-1", "cluster.c
 
 
 class Study:
-    """The results by fault, kept in a file as they come."""
+    """The results by fault, kept in a file as they come; others may add theirs."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Any] = read()
         self._lock = threading.Lock()
 
     def keep(self, name: str, row: dict[str, Any]) -> None:
         with self._lock:
-            self.found[name] = row | {"taken": TAKEN}
-            RESULTS.write_text(json.dumps(self.found, indent=1, sort_keys=True) + "\n")
+            found = read() | {name: row | {"taken": TAKEN}}
+            RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
             print(f"{time.strftime('%T')} {name}: {_brief(row)}", flush=True)
 
 
@@ -208,7 +207,9 @@ def _scores(run: RunDir) -> list[float]:
 
 
 def _arms(run: RunDir) -> list[dict[str, Any]]:
-    return [arm.to_json() | {"score": _scores(_run(arm.run))} for each in trials_of(run.id) for arm in each.arms]
+    """Its trials, without those that did not start on a busy machine and were tried again."""
+    found = [arm.to_json() | {"score": _scores(_run(arm.run))} for each in trials_of(run.id) for arm in each.arms]
+    return [each for each in found if each["score"]]
 
 
 def _run(id: str) -> RunDir:

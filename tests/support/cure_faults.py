@@ -24,7 +24,7 @@ BASES: dict[str, tuple[str, ...]] = {
 
 
 class Fault(NamedTuple):
-    """What is planted, in strengths that are tried in turn, and the settings of which one undoes it.
+    """What is planted, in strengths that are tried in turn, and the settings that undo it together.
 
     `base` is the healthy run that it is planted in, from step `at` on, for `steps` steps.
     """
@@ -45,11 +45,7 @@ FAULTS = (
     Fault("no KL, a reward to game", (("kl.loss_coef=0",),), ("kl.loss_coef",), "gamed"),
     Fault("entropy coefficient below 0", (("actor.entropy_coeff=-20",),), ("actor.entropy_coeff",), at=EARLY, steps=24),
     Fault("entropy coefficient too high", (("actor.entropy_coeff=0.3",),), ("actor.entropy_coeff",), steps=18),
-    Fault(
-        "clip ratio 5, six epochs",
-        (("actor.clip_ratio=5", "actor.ppo_epochs=6"),),
-        ("actor.clip_ratio", "actor.ppo_epochs"),
-    ),
+    Fault("clip ratio 5, six epochs", (("actor.clip_ratio=5", "actor.ppo_epochs=6"),), ("actor.clip_ratio",)),
     Fault("temperature 3", (("rollout.temperature=3",),), ("rollout.temperature",)),
     Fault("wrong gamma", (("advantage.gamma=0.01",),), ("advantage.gamma",), at=EARLY, steps=24),
     Fault("reward with the wrong sign", (_reward("negative"),), ("reward.function",)),

@@ -36,7 +36,7 @@ def text() -> str:
     advised = sum(bool(_healed(fault, row)) for fault, row in flagged)
     counts = (
         f"{len(flagged)} of {len(known)} faults were flagged, and the twin repeated {repeated} of these. The trial that"
-        f" undoes the fault ranks first in {first}. Without it, some advised fix would have healed {advised}."
+        f" undoes the fault ranks first in {first}.\nWithout it, some advised fix would have healed {advised}."
     )
     not_healed = [_not_healed(fault, row) for fault, row in known if _place(fault, row) is None]
     return PAGE_TEXT.format(
@@ -83,7 +83,7 @@ def _fixes(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _undoes(fault: Fault, arm: dict[str, Any]) -> bool:
     """Whether a trial undoes the fault: as such, or as the fix with the value from before."""
-    return bool(arm.get("undoes")) or any(change.partition("=")[0] in fault.undo for change in arm["changes"])
+    return bool(arm.get("undoes")) or {change.partition("=")[0] for change in arm["changes"]} >= set(fault.undo)
 
 
 def _healed(fault: Fault, row: dict[str, Any]) -> list[str]:
@@ -131,8 +131,8 @@ def _details(fault: Fault, row: dict[str, Any]) -> str:
     for arm in row.get("trials", []):
         undoes = arm.get("undoes") and f"undoes {arm['undoes']}"
         change = _code(_shown(arm["changes"])) or "twin"
-        why = f" ({'; '.join(filter(None, (undoes, arm['why'])))})" if undoes or arm["why"] else ""
-        lines.append(f"* {change}: {arm['verdict']}{why}; reward {_reward_words(arm['score'])}")
+        why = "; ".join(filter(None, (undoes, arm["why"], arm.get("taken"))))
+        lines.append(f"* {change}: {arm['verdict']}{f' ({why})' if why else ''}; reward {_reward_words(arm['score'])}")
     return "\n".join(lines)
 
 
@@ -173,14 +173,14 @@ tests/data/cure.json; `make cure ARGS="temperature"` runs one row anew.
 
 {table}
 
-{counts}
-Steps are counted from the fault on. Of several trials that heal, one with a better reward is first where the noise
+{counts} Steps are counted from the fault on. Of several trials that heal, one with a better reward is first where the noise
 allows to tell, else the undoing.
 
 **What this shows, and what not.** Each run is a fork, so ppo-tui knows what was changed: that it undoes this first is
 [a rule of trials](fork.md) and no merit of the advice. What the advice is worth without it is in the last column and
-in the next table. Rows taken on 32 cores are from before that rule: the value from before the fork was tried where
-the advice named its key. There is one run each, of a tiny task: the next seed may differ.
+in the next table. Rows taken on 32 cores are from before that rule (the value from before the fork was tried where
+the advice named its key); their runs were judged anew. There is one run each, of a tiny task: the next seed may
+differ.
 
 ## What the advice did
 
