@@ -173,8 +173,8 @@ tests/data/cure.json; `make cure ARGS="temperature"` runs one row anew.
 
 {table}
 
-{counts} Steps are counted from the fault on. Of several trials that heal, one with a better reward is first where the noise
-allows to tell, else the undoing.
+{counts} Steps are counted from the fault on. Of several trials
+that heal, one with a better reward is first where the noise allows to tell, else the undoing.
 
 **What this shows, and what not.** Each run is a fork, so ppo-tui knows what was changed: that it undoes this first is
 [a rule of trials](fork.md) and no merit of the advice. What the advice is worth without it is in the last column and
