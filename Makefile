@@ -33,7 +33,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run check test lint types pytest cure matrix bench bench-health bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run check test lint types fast pytest cure matrix bench bench-health bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -71,7 +71,10 @@ $(HOME)/data/%/train.parquet: | setup  # where the shipped presets expect the da
 
 test: lint types pytest
 
-check: lint types
+check: setup
+	@$(MAKE) --no-print-directory -j3 lint types fast
+
+fast: setup
 	@$(PYTHON) -m pytest -n 2 --dist loadgroup -m "not slow and not e2e" --hypothesis-profile=check $(ARGS)
 
 lint: setup

@@ -5,7 +5,6 @@ instead (Linux, `fallocate(2)`): the beginning, the end and the place of every b
 room. In the gap stands one line that says so, filled up with zero bytes to where the next line begins.
 """
 
-import ctypes
 import os
 from pathlib import Path
 
@@ -63,6 +62,8 @@ def _line_end(file: int, begin: int, end: int, *, last: bool = False) -> int:
 
 
 def _punch(file: int, begin: int, end: int) -> None:
+    import ctypes
+
     try:
         fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     except (OSError, AttributeError):

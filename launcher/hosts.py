@@ -3,21 +3,23 @@
 import os
 import re
 import shlex
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import orjson
 
 from launcher.errors import UserError
-from launcher.paths import cache_dir
 from launcher.settings import read_hosts
 
 _HOST = re.compile(r"[A-Za-z0-9_\[][\w.@:%+\[\]-]*")  # ssh would take a leading "-" for an option
 _PATIENCE = 10  # seconds for a connection
 _ANSWER = 60  # seconds for the list of runs
+_LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's part of it 58
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def runs_of(host: str) -> HostRuns:
     try:
         found = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
     except orjson.JSONDecodeError:
-        return HostRuns(host, away="its ppo-tui answered what is no list of runs")
+        return HostRuns(host, away="its ppo-tui did not print a list of runs")
     return HostRuns(host, [run for run in found if isinstance(run, dict)])
 
 
@@ -67,8 +69,23 @@ def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> 
     """The ppo-tui of another machine as a command: ssh with one connection for all calls of the next minutes."""
     if not _HOST.fullmatch(host):
         raise UserError(f"'{host}' is not a host of ssh: use NAME or USER@NAME")
-    sockets = cache_dir() / "ssh"
-    sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
-    shared = ["-o", "ControlMaster=auto", "-o", f"ControlPath={sockets}/%C", "-o", "ControlPersist=120"]
     command = read_hosts().get(host) or "ppo-tui"
-    return ["ssh", *shared, *options, "--", host, shlex.join([command, *words])]
+    return ["ssh", *_shared(), *options, "--", host, shlex.join([command, *words])]
+
+
+def _shared() -> list[str]:
+    """Options for one connection; none where its socket cannot be: ssh would end.
+
+    Its path has few bytes, and homes may be long, or on a file system without sockets.
+    """
+    folder = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"ppo-tui-{os.getuid()}"
+    try:
+        folder.mkdir(exist_ok=True, mode=0o700)
+        found = folder.lstat()
+    except OSError:
+        return []
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        return []  # somebody else's
+    if len(os.fsencode(folder)) > _LONGEST:
+        return []
+    return ["-o", "ControlMaster=auto", "-o", f"ControlPath={folder}/%C", "-o", "ControlPersist=120"]

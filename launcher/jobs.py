@@ -158,7 +158,7 @@ class Cluster:
         said = answer.text.strip().rpartition("\n")[2]
         # an agent is missing for a while after the start of a cluster
         kind = Unreachable if "No available agent" in said or "TimeoutError" in said else UserError
-        raise kind(f"{self.url} does not take the job: {said}")
+        raise kind(f"{self.url} refused the job: {said}")
 
     def job(self, id: str) -> Job | None:
         """A job; None where the cluster has none of this id."""

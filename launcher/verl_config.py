@@ -5,6 +5,7 @@
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, overload
 
 from launcher.algorithms import ESTIMATORS
@@ -35,6 +36,11 @@ CORRECTION = "algorithm.rollout_correction"
 
 _CLIPS_BY_DESIGN = ("gspo", "cispo", "geo_mean")
 _SWITCHES = {"true": True, "false": False}
+
+
+def ray_address(keys: Mapping[str, Any]) -> str | None:
+    """Where the Ray of a run is, by the keys that it was started with: `local` is its own, None is left to Ray."""
+    return next((value for key, value in keys.items() if key.endswith("ray_init.address")), None)
 
 
 class VerlConfig(ABC):

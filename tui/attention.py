@@ -2,6 +2,7 @@
 title, and the note when the run was looked at last."""
 
 import contextlib
+import functools
 import time
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +10,6 @@ from typing import Any, Literal
 from textual.app import App
 
 from launcher.errors import UserError
-from launcher.health.alerting import AlertSettings
 from launcher.record.events import LevelChange
 from launcher.record.info import RunInfo
 from launcher.record.levels import Level
@@ -43,7 +43,10 @@ class Notices:
         self._reader = reader
         self._events = reader.event_count
         self._live = reader.state.live
-        self.ways = notify_ways(reader.info)
+
+    @functools.cached_property
+    def ways(self) -> frozenset[str]:
+        return notify_ways(self._reader.info)
 
     def fresh(self) -> list[Notice]:
         """New flags that reached WARN or CRITICAL, and the end of the run."""
@@ -64,6 +67,8 @@ class Notices:
 
 def notify_ways(info: RunInfo) -> frozenset[str]:
     """`health.notify` of a run's preset; all ways for a run that has none."""
+    from launcher.health.alerting import AlertSettings
+
     try:
         return AlertSettings.read(info.health).notify
     except UserError:  # a run of a version that allowed other settings

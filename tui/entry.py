@@ -1,21 +1,22 @@
 """The script `ppo-tui`: the command line, handed a way to open the screen."""
 
+from __future__ import annotations
+
 import gc
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from launcher.errors import UserError
-from launcher.screen import on_terminal
-from launcher.screen_request import ScreenRequest
-from launcher.settings import OUR_THEMES, Settings
+if TYPE_CHECKING:
+    from launcher.screen_request import ScreenRequest
+    from launcher.settings import Settings
 
 # objects after which Python looks for garbage; at its own 700 that is a tenth of a start, which makes none
-_GARBAGE = 50_000
+_GARBAGE = 150_000
 
 
 def main() -> None:
     """Run the command line. Textual is imported only when a command opens the screen."""
-    gc.set_threshold(_GARBAGE)
+    gc.set_threshold(_GARBAGE)  # before any other import
     from launcher.cli import main as command_line
 
     command_line(open_screen, list_keys)
@@ -26,6 +27,10 @@ def open_screen(request: ScreenRequest) -> int:
 
     Raises UserError where no screen can be drawn: output that is no terminal, `TERM=dumb`, an unknown theme.
     """
+    from launcher.errors import UserError
+    from launcher.screen import on_terminal
+    from launcher.settings import OUR_THEMES
+
     if not on_terminal() or os.environ.get("TERM", "dumb") == "dumb":
         raise UserError("the screen needs a terminal; use `ppo-tui status RUN` or `ppo-tui runs` for plain text")
     if request.settings.theme in (None, *OUR_THEMES) and os.environ.get("COLORTERM"):

@@ -231,7 +231,7 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("dashboard.note", "note", "note", "note", "Edit the note and the tags of the run"),
         _hidden("dashboard.evaluate", "evaluate", "evaluate", "evaluate", "Score a checkpoint on the test split"),
         _FORK,
-        _hidden("dashboard.trials", "trials", "trials", "trials", "Trials of fixes: what came of them"),
+        _hidden("dashboard.trials", "trials", "trials", "trials", "Trials of fixes and their results"),
         _hidden("dashboard.merge", "merge", "merge", "merge", "Turn a checkpoint into a Hugging Face model"),
         _hidden("dashboard.runs", "runs", "runs", "runs", "List of runs and presets"),
         _hidden("dashboard.older", "left_square_bracket", "neighbour(1)", "older run", "Previous run", "["),

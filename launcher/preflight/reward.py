@@ -21,7 +21,7 @@ NAME = "reward.custom_reward_function.name"
 KWARGS = "reward.custom_reward_function.reward_kwargs"
 DEFAULT_NAME = "compute_score"
 SIGNATURE = "compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs)"
-TIMEOUT = 30.0  # seconds for all calls together
+TIMEOUT = 120.0  # seconds; importing torch and veRL takes 40 on a slow disk or a busy machine
 ENOUGH = 10.0  # seconds after which no further call is begun
 SLOW = 10.0  # seconds that the scores of one step may take
 MADE_UP: list[dict[str, Any]] = [

@@ -103,11 +103,11 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
         if entry != MAIN:
             _program(draft, "entry_point", entry)
     if folder != source.folder and not folder.is_dir():
-        draft.notes.append(f"the script changes to {folder}, which does not exist here; its paths are meant from there")
+        draft.notes.append(f"the script changes to {folder}, which does not exist here; relative paths start there")
     own = (folder / "verl" / "__init__.py").is_file()
     if own or ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
         _program(draft, "folder", str(folder))
-        draft.notes.append(f"the run is started in {folder}, from which its modules and paths are meant")
+        draft.notes.append(f"the run starts in {folder}; its modules and relative paths are looked for there")
     if draft.missing:
         asked = " ".join(f"{each}=VALUE" if not each.isdigit() else "VALUE" for each in draft.missing)
         draft.losses.append(f"not set in the script: {', '.join(draft.missing)}; add {asked} behind it")
@@ -186,7 +186,7 @@ def _add(word: str, draft: _Draft) -> None:
         if bare not in _NAMES:
             _doubt(key, word, draft)
             return
-        draft.notes.append(f"{bare} is without what only a run of the script tells")
+        draft.notes.append(f"{bare}: only running the script tells the rest of its value, which is left out")
         word = re.sub(r"[-_.]+(?=['\"]?\Z)|(?<==)[-_.]+", "", marks.plain(word))
     try:
         draft.layer = layers.over(_setting(word, draft.folder, draft.name), draft.layer)

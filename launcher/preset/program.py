@@ -25,9 +25,7 @@ class Program(Group, title="Program"):
         "Python module or file to run; null: verl.trainer.main_ppo.", key="", kind="path or name"
     )
     folder: str | None = verl(
-        "Folder to run it in, from which its modules and relative paths are meant; null: that of the run.",
-        key="",
-        kind="path",
+        "Folder to run it in; modules and relative paths start there. null: that of the run.", key="", kind="path"
     )
     config_name: str | None = verl("Hydra configuration to start from; null: ppo_trainer.", key="")
     config_path: str | None = verl("Folder of that configuration; null: veRL's.", key="")

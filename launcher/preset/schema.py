@@ -51,7 +51,7 @@ class Preset(Group):
     program: Program = Program()
     health: dict[str, Any] = verl("Limits of the health rules and actions on alerts.", key="", default={})
     sweep: dict[str, Any] = verl(
-        "Settings with the values that 'ppo-tui sweep' combines; other commands pass over them.", key="", default={}
+        "Settings with the values that 'ppo-tui sweep' combines; other commands ignore them.", key="", default={}
     )
     env: dict[str, str] = verl(
         "Environment variables for veRL; export secrets in the shell instead.", key="", default={}

@@ -14,6 +14,7 @@ from launcher.preset.defaults import NEWEST
 from launcher.preset.effective import Setting, Settings, for_version, of_fields, of_overrides
 from launcher.preset.files import LoadedPreset
 from launcher.preset.schema import FIELDS, Preset, value_of
+from launcher.record.process import RUN
 from launcher.verl_config import RAY
 
 NEEDED = ("model.path", "data.train", "data.val")  # veRL's own defaults lead nowhere
@@ -68,7 +69,8 @@ def build(
 ) -> Launch:
     """The command line of `loaded` for veRL `version`, run by the interpreter `python`.
 
-    `experiment` names the run in trackers (the preset's name when None). `resume_from` is a `global_step_<n>`
+    `experiment` is the id of the run, by which trackers and its processes know it; None where there is no run (trackers
+    then have the preset's name). `resume_from` is a `global_step_<n>`
     folder to continue from. `environ` is the environment the driver will be started from (ours when None):
     PYTHONPATH and VERL_USE_EXTERNAL_MODULES are added to, not replaced. Raises UserError.
     """
@@ -134,7 +136,7 @@ def settings(
     fields = of_fields(values, foreign=preset.is_foreign)
     if preset.cluster.submit:  # the cluster knows its own, and tells a job where it is
         fields = {key: setting for key, setting in fields.items() if key not in _STARTS_RAY}
-    wanted = {**fields, **derived, **ours, **_ray(preset, env), **overrides}
+    wanted = {**fields, **derived, **ours, **_ray(preset, env, experiment), **overrides}
     named, lacking = for_version(wanted, version, preset.program.config_name)
     known = versions.number(version) <= versions.number(NEWEST)  # what a newer veRL has, `check` reads from it
     if lacking and known and preset.program.config is not None and not own:
@@ -186,11 +188,12 @@ def _folders(folders: RunFolders, resume_from: Path | None) -> Settings:
     return {key: Setting(value) for key, value in found.items()}
 
 
-def _ray(preset: Preset, env: Mapping[str, str]) -> Settings:
+def _ray(preset: Preset, env: Mapping[str, str], run: str | None) -> Settings:
     """Ray of our own; or the environment for the workers of one that is there, who do not inherit it but from a job."""
     if preset.cluster.submit:
         return {}
     if preset.cluster.address:
+        env = {**env, RUN: run} if run else env
         return {f"{RAY}.runtime_env.env_vars.{name}": Setting(value, prefix="+") for name, value in env.items()}
     found = {
         f"{RAY}.include_dashboard": Setting(False, prefix="+"),  # a minute of start-up

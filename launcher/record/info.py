@@ -5,13 +5,15 @@ import io
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from launcher.files import write_atomic
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.yaml_bounds import refusal
 
 _NAME = re.compile(r"^name: .*", re.MULTILINE)
+_ON_CPU = re.compile(r"^(?:on_cpu: true|- trainer\.device=cpu)$", re.MULTILINE)  # the latter in version 0.1
+_KEY = re.compile(r"^([a-z_]+):", re.MULTILINE)
 _PLAIN = re.compile(r"name: ((?!(?:null|true|false|yes|no|on|off|y|n)$)[A-Za-z][\w.-]*)", re.ASCII | re.IGNORECASE)
 
 
@@ -108,9 +110,34 @@ class RunInfo(Record):
         return found if isinstance(found, dict) else {}
 
 
+class Head(NamedTuple):
+    """What single lines of run.yaml tell: `keys` are those that it has, but for those inside of others.
+
+    The file takes 10 ms, and the import of what reads it 30 more: a list asks hundreds of runs, and a dashboard paints
+    its first frame without.
+    """
+
+    name: str | None
+    on_cpu: bool
+    keys: frozenset[str]
+
+    @classmethod
+    def read(cls, path: Path) -> "Head":
+        text = _text(path)
+        return cls(_name(text), _ON_CPU.search(text) is not None, frozenset(_KEY.findall(text)))
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it has a preset to start from, and veRL ran here: no log from elsewhere."""
+        return "preset" in self.keys and not self.keys & {"imported_from", "replay_of"}
+
+
 def read_name(path: Path) -> str | None:
-    """`name` of run.yaml, from its line alone: the file takes 10 ms, and a list asks hundreds of runs."""
-    text = _text(path)
+    """`name` of run.yaml, from its line alone."""
+    return _name(_text(path))
+
+
+def _name(text: str) -> str | None:
     line = _NAME.search(text)
     if line and (plain := _PLAIN.fullmatch(line[0])):  # as nearly all are; asking YAML takes half a millisecond
         return plain[1]

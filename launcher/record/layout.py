@@ -16,7 +16,6 @@ best/               checkpoints of the best validations, which it must not remov
 
 import contextlib
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from launcher import paths
 from launcher.errors import UserError
 from launcher.files import read_json
 from launcher.record.attempt import Exit, LaunchRecord
-from launcher.record.info import RunInfo, read_name
+from launcher.record.info import Head, RunInfo, read_name
 from launcher.record.lock import locked
 from launcher.text import nearest, perhaps
 
@@ -40,13 +39,17 @@ class _Folder(Protocol):
 
 
 class _In:
-    """A path in a folder, joined only when it is asked for: a list of 1,000 runs asks for few of them."""
+    """A path in a folder, joined once and only when it is asked for: a list of 1,000 runs asks for few of them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def __set_name__(self, kind: type, attribute: str) -> None:
+        self._attribute = attribute
+
     def __get__(self, folder: _Folder, kind: type) -> Path:
-        return folder.path / self._name
+        joined = folder.__dict__[self._attribute] = folder.path / self._name  # which is found first from now on
+        return joined
 
 
 class AttemptDir:
@@ -135,6 +138,10 @@ class RunDir:
         """The name in run.yaml, much sooner than `read_info`."""
         return read_name(self.run_yaml)
 
+    def read_head(self) -> Head:
+        """What single lines of run.yaml tell, much sooner than `read_info`."""
+        return Head.read(self.run_yaml)
+
 
 @contextlib.contextmanager
 def appearing(name: str, id: str | None = None) -> Iterator[tuple[RunDir, RunDir]]:
@@ -182,6 +189,8 @@ def _hidden_path(id: str) -> Path:
 
 def new_id(name: str) -> str:
     """An id for a run of that name."""
+    import secrets
+
     # random part first, so that the four characters on the screen are a prefix that finds the run
     return f"{secrets.token_hex(3)}-{_slug(name)}"
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from launcher.metrics.records import parse_object
@@ -61,11 +61,15 @@ class HostSample(Record):
 
 @dataclass(frozen=True, slots=True)
 class NodeSample(Record):
-    """Bytes of the memory of a node of a cluster. The indices of its GPUs are `name/0`, `name/1`, ..."""
+    """Bytes of the memory of a node of a cluster, `run_used` of them by the run, where that is known.
+
+    The indices of its GPUs are `name/0`, `name/1`, ...
+    """
 
     name: str
     used: int | None = None
     total: int | None = None
+    run_used: int | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ class ProcessesSample(Record):
 class MachineSample(Record):
     """The machine at `t`, in unix seconds. `missing` says now and then why there are no GPU figures.
 
-    Of a job of a cluster: all `nodes` with their GPUs, and as `host` the node with the least memory left.
+    Of a run on a cluster: all `nodes` with their GPUs, and as `host` the node with the least memory left; or, as
+    `away`, why there is this machine alone.
     """
 
     t: float
@@ -88,6 +93,15 @@ class MachineSample(Record):
     gpus: tuple[GpuSample, ...] = ()
     missing: str | None = field(default=None, metadata=RARE)
     nodes: tuple[NodeSample, ...] = field(default=(), metadata=RARE)
+    away: str | None = field(default=None, metadata=RARE)
+
+    def among(self, cluster: "MachineSample", here: str) -> "MachineSample":
+        """This machine, named `here`, as a node of its cluster: of its own GPUs it knows what the run holds."""
+        own = NodeSample(here, self.host.used, self.host.total, self.run.rss)
+        nodes = (own, *(node for node in cluster.nodes if node.name != here))
+        gpus = [replace(gpu, index=f"{here}/{gpu.index}") for gpu in self.gpus]
+        gpus += [gpu for gpu in cluster.gpus if not str(gpu.index).startswith(f"{here}/")]
+        return replace(self, host=_tightest(nodes), gpus=tuple(gpus), nodes=nodes)
 
     @classmethod
     def of_cluster(cls, t: float, summary: Iterable[Any]) -> "MachineSample":
@@ -107,9 +121,8 @@ class MachineSample(Record):
                     name += f"-{node['raylet']['nodeId'][:4]}"
                 gpus += [_gpu(name, gpu) for gpu in node.get("gpus") or ()]
                 nodes.append(NodeSample(name, int(used), int(total)))
-        tight = max(nodes, key=lambda node: (node.used or 0) / max(1, node.total or 1), default=NodeSample(""))
         missing = None if gpus else "the Ray dashboard reports no GPU of the nodes"
-        return cls(t, HostSample(tight.used, tight.total), gpus=tuple(gpus), missing=missing, nodes=tuple(nodes))
+        return cls(t, _tightest(nodes), gpus=tuple(gpus), missing=missing, nodes=tuple(nodes))
 
     @classmethod
     def from_line(cls, line: bytes) -> "MachineSample | None":
@@ -118,6 +131,12 @@ class MachineSample(Record):
             return cls.from_json(parse_object(line))
         except ValueError:
             return None
+
+
+def _tightest(nodes: Iterable[NodeSample]) -> HostSample:
+    """The memory of the node with the least left."""
+    found = max(nodes, key=lambda node: (node.used or 0) / max(1, node.total or 1), default=NodeSample(""))
+    return HostSample(found.used, found.total)
 
 
 def _gpu(node: str, told: Any) -> GpuSample:

@@ -11,10 +11,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from launcher.record.json import Record
+
+if TYPE_CHECKING:
+    import psutil  # imported where it is used: a fiftieth of the screen's start, which asks only what lives
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 RUN, ATTEMPT = "PPO_TUI_RUN", "PPO_TUI_ATTEMPT"
@@ -37,6 +39,8 @@ class ProcessId(Record):
     @classmethod
     def of(cls, pid: int) -> "ProcessId | None":
         """The process that has this pid now."""
+        import psutil
+
         try:
             return cls(pid, psutil.Process(pid).create_time(), _ticks(pid), _boot())
         except psutil.Error:
@@ -56,7 +60,14 @@ class ProcessId(Record):
 
     def alive(self) -> bool:
         """Whether this very process runs (a zombie does not)."""
-        now = ProcessId.of(self.pid) if self.here else None
+        if not self.here:
+            return False
+        if self.ticks is not None:
+            stat = _stat(self.pid)
+            return stat[19:20] == [b"%d" % self.ticks] and stat[0] != b"Z"
+        import psutil
+
+        now = ProcessId.of(self.pid)
         try:
             return now is not None and self.same(now) and _lives(self.pid)
         except psutil.Error:
@@ -66,10 +77,17 @@ class ProcessId(Record):
 def _ticks(pid: int) -> int | None:
     """Clock ticks between the start of the machine and that of a process."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-        return int(stat.rpartition(b")")[2].split()[19])  # the name before it may hold blanks
-    except (OSError, ValueError, IndexError):
+        return int(_stat(pid)[19])
+    except (ValueError, IndexError):
         return None
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What Linux tells of a process from its state (R, S, Z, ...) on; nothing where it does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # the name before it may hold blanks
+    except OSError:
+        return []
 
 
 @functools.cache
@@ -81,10 +99,12 @@ def _boot() -> str | None:
 
 
 def _lives(pid: int) -> bool:
+    import psutil
+
     return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def session_members(leader: ProcessId) -> list[psutil.Process]:
+def session_members(leader: ProcessId) -> "list[psutil.Process]":
     """Live processes of the session which `leader` opened.
 
     The session keeps its id after the leader died; a new process that got the leader's pid would open a
@@ -93,8 +113,10 @@ def session_members(leader: ProcessId) -> list[psutil.Process]:
     return list(_session(leader))
 
 
-def run_members(leader: ProcessId, run_id: str) -> Iterator[psutil.Process]:
+def run_members(leader: ProcessId, run_id: str) -> "Iterator[psutil.Process]":
     """Live processes of a run: those of its driver's session, then those that left it."""
+    import psutil
+
     seen = set()
     for process in _session(leader):
         seen.add(process.pid)
@@ -105,7 +127,9 @@ def run_members(leader: ProcessId, run_id: str) -> Iterator[psutil.Process]:
                 yield psutil.Process(pid)
 
 
-def _session(leader: ProcessId) -> Iterator[psutil.Process]:
+def _session(leader: ProcessId) -> "Iterator[psutil.Process]":
+    import psutil
+
     current = ProcessId.of(leader.pid)
     if not leader.here or (current is not None and not current.same(leader)):
         return
@@ -134,6 +158,8 @@ def processes_of_runs() -> list[tuple[int, str]]:
 
 def _environments() -> Iterator[tuple[int, set[bytes]]]:
     """The environment in which each live process of this user was started, ourselves excepted."""
+    import psutil
+
     for pid in psutil.pids():
         folder = Path(f"/proc/{pid}")
         with contextlib.suppress(psutil.Error, OSError):

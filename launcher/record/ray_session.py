@@ -7,7 +7,7 @@ there before is not. `inode` and `device` tell it from a later folder of the sam
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from launcher.record.json import Record
 from launcher.record.layout import RunDir
 
 _HEAD = re.compile(r"(/.+/session_[^/]+)/logs/gcs_server\.(?:out|err)")
+_DRIVER = re.compile(r"/.+/(session_[^/]+)/logs/python-core-driver-.+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,11 @@ class RaySession(Record):
     def of(cls, pids: Iterable[int]) -> "RaySession | None":
         """The session whose head is one of these processes, told by the files that they have open."""
         for pid in pids:
-            with contextlib.suppress(OSError):
-                for file in Path(f"/proc/{pid}/fd").iterdir():
-                    with contextlib.suppress(OSError):
-                        if found := _HEAD.fullmatch(str(file.readlink())):
-                            status = Path(found[1]).stat()
-                            return cls(found[1], status.st_dev, status.st_ino)
+            for file in _open_files(pid):
+                with contextlib.suppress(OSError):
+                    if found := _HEAD.fullmatch(file):
+                        status = Path(found[1]).stat()
+                        return cls(found[1], status.st_dev, status.st_ino)
         return None
 
     @property
@@ -45,6 +45,19 @@ class RaySession(Record):
         except OSError:
             return False
         return (status.st_dev, status.st_ino, status.st_uid) == (self.device, self.inode, os.getuid())
+
+
+def joined_session(pids: Iterable[int]) -> str | None:
+    """The name of the session that a driver among these processes is part of; all nodes of a cluster have one."""
+    files = (file for pid in pids for file in _open_files(pid))
+    return next((found[1] for file in files if (found := _DRIVER.fullmatch(file))), None)
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    with contextlib.suppress(OSError):
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                yield str(file.readlink())
 
 
 def left_by(run: RunDir) -> list[RaySession]:

@@ -131,14 +131,16 @@ class StateFile:
         self._last, self._updated, self._beat = state, updated, beat
 
 
-def current(run: RunDir, *, checks: bool = True) -> RunState:
+def current(run: RunDir, *, checks: bool = True, settings: bool = True) -> RunState:
     """The state of a run as a reader must understand it; a list of hundreds does without `checks`.
+
+    Damage inside of run.yaml is looked for with `checks` and `settings`.
 
     In place of a state that nobody keeps up any more stands `lost`, with `driver_alive` beside it, or the end
     that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
     """
     state = _known(run, checks)
-    damaged = (*state.damaged, *damage(run, settings=checks))
+    damaged = (*state.damaged, *damage(run, settings=checks and settings))
     return dataclasses.replace(state, damaged=damaged) if damaged else state
 
 

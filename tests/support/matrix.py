@@ -74,9 +74,15 @@ TOOLS = (
     "data.max_response_length=32",
 )
 WEIGHED = ("rollout.calculate_log_probs=true", "correction.rollout_is=token", "correction.rollout_is_threshold=2.0")
+REJECTING = (
+    "rollout.calculate_log_probs=true",
+    "correction.rollout_rs=token_k1",
+    "correction.rollout_rs_threshold=0.5_2.0",
+)
 ROLLOUTS = {
     "several turns with a tool": (TOOLS, "each answer calls a tool, whose result the model answers again"),
     "weighed": (WEIGHED, "truncated importance weights for the difference between engine and trainer"),
+    "rejecting": (REJECTING, "tokens whose probability differs too much between engine and trainer are not learned"),
 }
 
 

@@ -14,12 +14,12 @@ from launcher.record.state import RunState, current
 PATIENCE = 600.0  # seconds
 
 
-def wait_until(good: Callable[[], Any], what: Callable[[], object] = lambda: None) -> None:
-    """Waits until `good()` is true. `what` is asked for the message when it never is."""
+def wait_until(good: Callable[[], Any], what: Callable[[], object] = lambda: None, every: float = 0.05) -> None:
+    """Waits until `good()` is true, and looks `every` so many seconds. `what` tells why when it never is."""
     deadline = time.monotonic() + PATIENCE
     while not good():
         assert time.monotonic() < deadline, what()
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def wait_for(run: RunDir, good: Callable[[RunState], bool]) -> RunState:

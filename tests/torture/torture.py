@@ -251,7 +251,9 @@ def real(chance: random.Random, many: int) -> tuple[int, list[str]]:
     """Real runs of toy-cpu, whose supervisor is killed every few seconds."""
     failures, done = [], 0
     for _ in range(many):
-        begun = subprocess.run([*PPO_TUI, "run", "toy-cpu", "--detach"], check=True, capture_output=True, text=True)
+        begun = subprocess.run(
+            [*PPO_TUI, "run", "toy-cpu", "trainer.steps=20", "--detach"], check=True, capture_output=True, text=True
+        )
         run = RunDir(Path(os.environ["PPO_TUI_HOME"]) / "runs" / begun.stdout.strip())
         deadline = time.monotonic() + 900
         while (state := kept(run, checks=False)).live and time.monotonic() < deadline:

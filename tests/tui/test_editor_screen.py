@@ -272,6 +272,7 @@ async def test_e_on_a_run_and_on_a_preset(make: SimpleNamespace, home: Path) -> 
         assert pilot.app.screen.draft.run is None
 
 
+@pytest.mark.slow
 def test_without_a_terminal_one_sentence_says_so(mine: Path) -> None:
     script = "from tui.entry import main; main()"
     for words, sentence in (

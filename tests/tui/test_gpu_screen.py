@@ -352,7 +352,7 @@ async def test_the_nodes_of_a_cluster_stand_one_below_the_other(make: SimpleName
         gpus = [
             GpuSample(f"box-{node}/{at}", "NVIDIA H100", 60 * GIB, 80 * GIB, 97) for node in (1, 2) for at in (0, 1)
         ]
-        nodes = (NodeSample("box-1", 100 * GIB, 200 * GIB), NodeSample("box-2", 150 * GIB, 200 * GIB))
+        nodes = (NodeSample("box-1", 100 * GIB, 200 * GIB, 70 * GIB), NodeSample("box-2", 150 * GIB, 200 * GIB))
         return MachineSample(t, HostSample(150 * GIB, 200 * GIB), gpus=tuple(gpus), nodes=nodes)
 
     app = make.app(made(make, [sample(make.start + 10 * at) for at in range(20)]))
@@ -361,10 +361,22 @@ async def test_the_nodes_of_a_cluster_stand_one_below_the_other(make: SimpleName
         listed = app.screen.query_one(DeviceList)
         names = [row.split()[0] for row in texts(listed.draw(80, 6))]
         assert names == ["❯box-1/0", "box-1/1", "host", "box-2/0", "box-2/1", "host"]
-        for _ in range(5):
+        for _ in range(2):
+            await pilot.press("j")
+        assert "run 70.0" in "\n".join(texts(app.screen.query_one(DeviceDetail).draw(80, 4)))
+        for _ in range(3):
             await pilot.press("j")
         chosen = "\n".join(texts(app.screen.query_one(DeviceDetail).draw(80, 4)))
         assert "host box-2" in chosen and "used 150" in chosen
         assert "host box-2 memory, GiB" in "\n".join(
             texts(app.screen.query_one("#memory-chart", MetricChart).draw(78, 8))
         )
+
+
+def test_other_nodes_that_are_not_available_are_told_with_any_device() -> None:
+    detail = DeviceDetail()
+    detail.device, detail.away = (
+        GpuSample(0, used=GIB, total=2 * GIB),
+        "the other nodes are not available: no dashboard",
+    )
+    assert "other nodes are not available: no dashboard" in texts(detail.draw(80, 6))[-1]

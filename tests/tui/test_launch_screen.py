@@ -292,6 +292,7 @@ def test_a_later_fix_of_the_same_field_replaces_the_earlier_one() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["toy-cpu", "gsm8k-0.5b-24gb", "gsm8k-grpo-24gb", "math-7b-8gpu"])
 def test_shipped_presets_say_what_they_come_to(home: Path, name: str) -> None:
     found = plan(name, [])

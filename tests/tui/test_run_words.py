@@ -1,14 +1,17 @@
 """States, phases and verdicts in words."""
 
 import dataclasses
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from launcher.record.attempt import Exit
+from launcher.record.info import Edit, Origin, RunInfo
+from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, ENDED, RunState
 from tui.drawing.rows import Row
-from tui.words.run import STATES, notice, phase_sentence, state_words, uptime, verdict_words
+from tui.words.run import STATES, lineage, notice, phase_sentence, state_words, uptime, verdict_words
 
 
 def text(row: Row) -> str:
@@ -102,3 +105,21 @@ def test_a_slow_phase_says_how_long_of_how_long() -> None:
     assert state_words(state)[1][0] == " · rollout"
     quick = dataclasses.replace(state, phase_usual=2.0)
     assert state_words(quick, 123.0)[1][0] == " · rollout", "a clock would only flicker"
+
+
+def test_where_a_run_came_from_is_one_sentence(tmp_path: Path) -> None:
+    edits = (Edit("actor.lr", 3e-4, 6e-5), Edit("rollout.n", None, 4))
+    origins = {
+        "fork of a1-toy at step 24, trial for KL-1: actor.lr 3e-4 → 6e-5, rollout.n unset → 4": Origin(
+            "a1-toy", edits, 24, "KL-1"
+        ),
+        "fork of a1-toy from its start, no change": Origin("a1-toy", step=0),
+        "with the settings of a1-toy: actor.lr 3e-4 → 6e-5": Origin("a1-toy", edits[:1]),
+        "": None,
+    }
+    for at, (words, origin) in enumerate(origins.items()):
+        run = RunDir(tmp_path / str(at))
+        run.path.mkdir()
+        RunInfo("b2-toy", "toy", after=origin).write(run.run_yaml)
+        assert lineage(run.path) == words
+    assert lineage(tmp_path / "gone") == ""

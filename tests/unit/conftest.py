@@ -1,10 +1,12 @@
 """What unit tests share."""
 
+import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import caches
 import pytest
@@ -31,6 +33,12 @@ def ppo_tui(tmp_path: Path, shared: Path) -> Callable[..., "subprocess.Completed
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def plugin() -> ModuleType:
+    """The plugin in this process; for tests marked `WITH_VERL`, since it imports veRL, which takes eight seconds."""
+    return importlib.import_module("launcher.verl_plugin")
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ LATE = (  # what some commands and pages need, and neither 'status' nor the dash
 )
 
 
+@pytest.mark.slow
 def test_importing_the_core_loads_neither_the_screen_nor_anything_heavy() -> None:
     script = f"""
 import importlib, sys

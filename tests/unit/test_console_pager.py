@@ -134,6 +134,7 @@ def test_equal_lines_are_one_entry(tmp_path: Path) -> None:
     assert [(entry.offset, entry.end) for entry in forward.entries] == [(0, 6), (6, 93), (93, len(data))]
 
 
+@pytest.mark.slow
 def test_a_page_stops_reading_when_nothing_fits_the_filter(tmp_path: Path) -> None:
     pager = paged(tmp_path, b"driver\n" * 200_000 + b"(EngineCore pid=8) ready\n")
     keep = written_by("engine")

@@ -106,6 +106,7 @@ def test_the_state_machine_rises_and_releases_as_the_specification_says(raws: li
         assert state.level == expected
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_run() -> None:
     checklist = Checklist(gpu_total_gb=80.0)
     sizes = []

@@ -55,6 +55,7 @@ def test_attempts_whose_steps_continue_are_one_run_with_a_seam() -> None:
     assert score is not None and list(score.steps) == list(range(1, 29))
 
 
+@pytest.mark.slow
 def test_an_imported_run_is_judged_and_timed_over_all_its_attempts() -> None:
     (run,) = import_logs([str(LOGS / "learning.log.gz"), str(LOGS / "resume.log.gz")])
     (first,) = import_logs([str(LOGS / "learning.log.gz")])
@@ -70,6 +71,7 @@ def test_an_imported_run_is_judged_and_timed_over_all_its_attempts() -> None:
     assert reader.state.seconds == seconds and not reader.poll()
 
 
+@pytest.mark.slow
 def test_logs_that_do_not_continue_are_a_run_each() -> None:
     names = ("grpo", "kl-blowup", "nan", "two-gpus")  # first steps 0, 0, 1 and 0
     assert len(import_logs([str(LOGS / f"{name}.log.gz") for name in names])) == 4

@@ -4,11 +4,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from verl_process import WITH_VERL
 
-from launcher.verl_plugin import queue
+pytestmark = [*WITH_VERL, pytest.mark.slow]
 
 
-def test_a_run_looks_for_its_own_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_looks_for_its_own_controller(plugin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def called(name: str, namespace: str = "", **more: Any) -> tuple[str, str]:
         return name, namespace
 
@@ -16,8 +17,8 @@ def test_a_run_looks_for_its_own_controller(monkeypatch: pytest.MonkeyPatch) -> 
         found: Any = ModuleType("transfer_queue.interface")
         found.ray = SimpleNamespace(get_actor=called, get=len)
         found.TransferQueueController = SimpleNamespace(options=called)
-        monkeypatch.setenv(queue.RUN, run)
-        queue.separate(found)
+        monkeypatch.setenv(plugin.queue.RUN, run)
+        plugin.queue.separate(found)
         return found
 
     one, again, two = module("/runs/1/metrics.jsonl"), module("/runs/1/metrics.jsonl"), module("/runs/2/metrics.jsonl")

@@ -4,25 +4,24 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from verl_process import WITH_VERL
 
-torch = pytest.importorskip("torch")
-
-from launcher.verl_plugin.restored import keep_settings  # noqa: E402
-
-pytestmark = pytest.mark.slow
+pytestmark = [*WITH_VERL, pytest.mark.slow]
 
 
 class Manager:
     """Loads as veRL's does: the optimizer's state dict, then the scheduler's."""
 
     def __init__(self, rate: float, decay: float, warmup: int = 4) -> None:
+        import torch
+
         self.weight = torch.nn.Parameter(torch.ones(3))
         self.optimizer = torch.optim.AdamW([self.weight], lr=rate, weight_decay=decay)
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda n: min(n / warmup, 1.0))
 
     def train(self, steps: int) -> None:
         for _ in range(steps):
-            self.weight.grad = torch.ones(3)
+            self.weight.grad = self.weight.new_ones(3)
             self.optimizer.step()
             self.lr_scheduler.step()
 
@@ -33,10 +32,10 @@ class Manager:
 
 
 @pytest.fixture
-def manager(monkeypatch: pytest.MonkeyPatch) -> type[Manager]:
+def manager(plugin: Any) -> type[Manager]:
     module = ModuleType("fsdp_checkpoint_manager")
     module.FSDPCheckpointManager = type("Patched", (Manager,), {})  # type: ignore[attr-defined]
-    keep_settings(module)
+    plugin.restored.keep_settings(module)
     return module.FSDPCheckpointManager  # type: ignore[no-any-return, attr-defined]
 
 
@@ -52,7 +51,7 @@ def test_another_rate_holds_after_loading_and_the_state_is_the_checkpoints(manag
     assert group["lr"] == pytest.approx(1e-5 * share) and group["weight_decay"] == 0.2
     assert after.lr_scheduler.get_last_lr() == [group["lr"]] and after.lr_scheduler.last_epoch == steps
     (state,) = after.optimizer.state.values()
-    assert torch.equal(state["exp_avg"], next(iter(before.optimizer.state.values()))["exp_avg"])
+    assert state["exp_avg"].equal(next(iter(before.optimizer.state.values()))["exp_avg"])
     plain = Manager(1e-5, 0.2)
     plain.load_checkpoint(saved)
     assert plain.optimizer.param_groups[0]["lr"] == pytest.approx(1e-3 * share), "what is mended"

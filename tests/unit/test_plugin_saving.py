@@ -3,11 +3,14 @@
 import importlib.util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
+from verl_process import WITH_VERL
 
 from launcher.record.layout import AttemptDir
-from launcher.verl_plugin.saving import save_after_step, save_like_before_expiry
+
+pytestmark = [*WITH_VERL, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -38,10 +41,10 @@ class Trainer:
             self._save_checkpoint()
 
 
-def test_the_step_that_was_asked_in_is_saved_once(attempt: AttemptDir) -> None:
+def test_the_step_that_was_asked_in_is_saved_once(plugin: Any, attempt: AttemptDir) -> None:
     module = ModuleType("trainer_base")
     module.PPOTrainer = type("PPOTrainer", (Trainer,), {})  # type: ignore[attr-defined]
-    save_after_step(module)
+    plugin.saving.save_after_step(module)
     for every, expected in ((3, [2, 3, 6]), (-1, [2, 6])):
         trainer = module.PPOTrainer(every)
         for step in range(1, 8):
@@ -51,19 +54,18 @@ def test_the_step_that_was_asked_in_is_saved_once(attempt: AttemptDir) -> None:
         assert trainer.saved == expected
 
 
-def test_the_old_trainer_saves_as_before_its_machine_goes(attempt: AttemptDir) -> None:
+def test_the_old_trainer_saves_as_before_its_machine_goes(plugin: Any, attempt: AttemptDir) -> None:
     module = ModuleType("ray_trainer")
-    save_like_before_expiry(module)
+    plugin.saving.save_like_before_expiry(module)
     assert not hasattr(module, "should_save_ckpt_esi"), "veRL 0.4"
     module.should_save_ckpt_esi = lambda max_steps_duration, redundant_time=0: False  # type: ignore[attr-defined]
-    save_like_before_expiry(module)
+    plugin.saving.save_like_before_expiry(module)
     assert not module.should_save_ckpt_esi(max_steps_duration=1.0)
     attempt.save_now.touch()
     assert module.should_save_ckpt_esi(max_steps_duration=1.0)
     assert not module.should_save_ckpt_esi(max_steps_duration=1.0), "once"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="needs veRL (extra cpu)")
 def test_the_installed_verl_has_what_is_changed() -> None:
     spec = importlib.util.find_spec("verl")
     assert spec is not None and spec.submodule_search_locations is not None

@@ -16,7 +16,7 @@ from launcher.preflight.finding import Finding
 from launcher.preflight.machine import assumed
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.files import load
-from launcher.record.machine import MachineSample
+from launcher.record.machine import GpuSample, HostSample, MachineSample, NodeSample, ProcessesSample
 from launcher.verl_env import probe
 from presets import __path__ as presets
 
@@ -137,3 +137,9 @@ def test_nodes_as_the_dashboard_tells_them() -> None:
     assert (seen.index, seen.util, seen.power, seen.temp) == ("box/0", 97, 612, 61)
     assert seen.used == 40960 << 20 and sample.missing is None
     assert MachineSample.from_json(sample.to_json()) == sample
+
+    own = MachineSample(8.0, HostSample(61, 100), ProcessesSample(20), (GpuSample(0, used=7, run_used=3),))
+    joined = own.among(sample, "box")
+    assert joined.nodes == (NodeSample("box", 61, 100, 20), sample.nodes[1]) and joined.host.used == 90
+    assert [(gpu.index, gpu.run_used) for gpu in joined.gpus] == [("box/0", 3)] and joined.t == 8.0
+    assert [gpu.index for gpu in own.among(sample, "desk").gpus] == ["desk/0", "box/0"]

@@ -87,6 +87,7 @@ def test_the_configuration_of_a_real_run_is_not_refused(log: Path):
     assert [finding.message for finding in errors(what)] == []
 
 
+@pytest.mark.slow
 def test_keys_of_another_engine_are_not_judged(tmp_path: Path):
     preset = tmp_path / "mine.yaml"
     text = "extends: gsm8k-0.5b-24gb\noverrides:\n  actor_rollout_ref.actor.megatron.seed: 1\n"
@@ -102,6 +103,7 @@ def test_keys_of_another_engine_are_not_judged(tmp_path: Path):
     assert [(each.id, each.keys) for each in left] == [("KEY-1", ("actor_rollout_ref.actor.megatron.sede",))]
 
 
+@pytest.mark.slow
 def test_a_choice_of_files_that_veRL_does_not_have():
     found = errors(subject(load("gsm8k-0.5b-24gb", ["model_engine=megatrn"]), on=machine("1x24")))
     assert [(each.id, each.fix) for each in found] == [
@@ -138,6 +140,7 @@ def test_a_configuration_that_verl_ships_is_composed(tmp_path: Path):
     assert found(f"{ONE_STEP} rollout.gpus=2")[1] == [("KEY-1", ("rollout.gpus",))]
 
 
+@pytest.mark.slow
 def test_a_verl_beside_the_script_is_the_one_whose_keys_count(tmp_path: Path):
     """As in a clone, from whose root its scripts are run; nothing is refused, whatever its age and its keys."""
     config = tmp_path / "verl" / "trainer" / "config"
@@ -246,6 +249,7 @@ def test_errors_come_first():
     assert [each.id for each in in_order(mixed)] == ["errorconfig", "errorsoftware", "warningdata", "infoconfig"]
 
 
+@pytest.mark.slow
 def test_quick_checks_import_neither_torch_nor_verl():
     code = (
         "import sys; from launcher.preset.files import load; from launcher.preflight import checks;"

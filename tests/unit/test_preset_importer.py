@@ -90,7 +90,7 @@ def test_a_script_in_the_style_of_tutorials():
     }
     said = "\n".join(notes)
     for part in (
-        "trainer.experiment_name is without what only a run of the script tells",
+        "trainer.experiment_name: only running the script tells the rest of its value, which is left out",
         "HF_TOKEN looks like a secret",
         "ppo-tui sets these for each run: trainer.default_local_dir",
     ):
@@ -168,7 +168,7 @@ def test_the_folder_of_a_script_is_known():
     preset, notes = imported(command)
     assert (preset.data.train, preset.data.val) == ("/data/project/a.parquet", "/data/project/b.parquet")
     assert preset.trainer.experiment == "x"
-    assert "trainer.experiment_name is without what only a run of the script tells" in notes
+    assert "trainer.experiment_name: only running the script tells the rest of its value, which is left out" in notes
 
 
 def test_the_commands_of_other_trainers_are_not_taken_for_ppo():
@@ -409,6 +409,7 @@ def test_arguments_and_variables_behind_the_script_answer():
     assert (preset.model.path, preset.data.seed) == ("org/model", 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [

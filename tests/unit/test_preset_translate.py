@@ -168,9 +168,11 @@ def test_a_cluster_that_is_there_gets_the_environment_through_ray():
     assert found.unset == []
     assert "+ray_kwargs.ray_init.address=auto" in found.argv
     env = "ray_kwargs.ray_init.runtime_env.env_vars"
-    assert found.keys[f"{env}.NCCL_DEBUG"] == "INFO"
+    assert found.keys[f"{env}.NCCL_DEBUG"] == "INFO" and f"{env}.PPO_TUI_RUN" not in found.keys
     assert f"+{env}.PYTHONUNBUFFERED='1'" in found.argv  # text: Ray refuses numbers here
     assert "ray_kwargs.ray_init.num_cpus" not in found.keys  # Ray refuses it, too
+    run = launch("gsm8k-0.5b-24gb", "cluster.address=auto", experiment="7f3a-run")
+    assert run.keys[f"{env}.PPO_TUI_RUN"] == "7f3a-run"  # by it the supervisor knows the workers on its machine
 
 
 # --- environment

@@ -38,6 +38,7 @@ from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]  # starts Ray, once
 
 RAY = f"ray-jobs-test-{os.getpid()}"  # what is left of it is killed by this name
+_LOOK = 0.5  # seconds between two questions to the head, which has to work for each
 LOG = Path(__file__).parent.parent / "data" / "logs" / "cpu-toy.log.gz"
 
 # Prints half of a recorded run, the rest when it is told, and ends when it is told.
@@ -63,12 +64,21 @@ sys.exit(int(sys.argv[3]))
 """
 
 
-# Two nodes on this machine; the second one has the GPUs, as far as Ray counts.
+# Two nodes on this machine; the second one has the GPUs, as far as Ray counts. Ray itself would give up when a node
+# takes 30 s to start.
 CLUSTER = """
 import sys, time
+from ray._private import services
 from ray.cluster_utils import Cluster
+def there(*node, look=services.get_node):
+    while True:
+        try:
+            return look(*node)
+        except RuntimeError:
+            time.sleep(0.5)
+services.get_node = there
 dashboard, gcs, one, two = sys.argv[1:5]
-usual = {"object_store_memory": 80_000_000}
+usual = {"object_store_memory": 80_000_000, "include_log_monitor": False}
 head = {"num_cpus": 2, "num_gpus": 0, "include_dashboard": True, "dashboard_port": int(dashboard)}
 head |= {"gcs_server_port": int(gcs), "dashboard_agent_listen_port": int(one)}
 cluster = Cluster(initialize_head=True, head_node_args={**usual, **head})
@@ -87,6 +97,20 @@ class Theirs:
     def here(self): return True
 actor = Theirs.remote()
 ray.get(actor.here.remote())
+time.sleep(3600)
+"""
+
+
+# A driver on this machine, with an actor that holds memory, as veRL's workers do.
+JOINS = """
+import sys, time, ray
+ray.init(address=sys.argv[1], runtime_env={"env_vars": {"PPO_TUI_RUN": sys.argv[2]}})
+@ray.remote(num_cpus=0)
+class Worker:
+    def hold(self):
+        self.held = b"x" * 400_000_000
+worker = Worker.remote()
+ray.get(worker.hold.remote())
 time.sleep(3600)
 """
 
@@ -118,36 +142,34 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
         patch.setenv("RAY_AUTH_TOKEN", "sesame" * 8)
         log = (tmp_path_factory.mktemp("ray") / "start.log").open("wb")
         try:
-            found = None
-            for _ in range(4):  # Ray gives up when an agent takes 15 s to start
-                if (found := started(home, log)) is not None:
-                    break
-                end(home)
-            assert found is not None, "Ray did not start"
-            yield found
+            yield started(home, log)
         finally:
             log.close()
             end(home)
 
 
-def started(home: Path, log: IO[bytes]) -> Head | None:
-    """Starts the cluster; None where a node of it ended."""
+def started(home: Path, log: IO[bytes]) -> Head:
+    """Starts the cluster."""
     port, gcs, *agents = (free_port() for _ in range(4))
     env = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0", RUN: RAY}
+    env["RAY_agent_register_timeout_ms"] = "600000"
+    env["RAY_prestart_worker_first_driver"] = "0"  # of the six that would be, no test needs more than two
     # also for the file that says which is the cluster of this machine: jobs get their address from it
     home.mkdir(exist_ok=True)
     env["RAY_TMPDIR"] = str(home)
     argv = [sys.executable, "-c", CLUSTER, *map(str, (port, gcs, *agents))]
     process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
     address = f"127.0.0.1:{port}"
+    dashboard = Cluster(address)  # once: it takes longer to make than to ask
 
     def both_nodes() -> bool:
         with contextlib.suppress(Unreachable):
-            return len(MachineSample.of_cluster(0, Cluster(address).nodes()).nodes) == 2
+            return len(MachineSample.of_cluster(0, dashboard.nodes()).nodes) == 2
         return False
 
-    wait_until(lambda: process.poll() is not None or both_nodes())
-    return Head(address, f"127.0.0.1:{gcs}", home / "ray") if process.poll() is None else None
+    wait_until(lambda: process.poll() is not None or both_nodes(), every=_LOOK)
+    assert process.poll() is None, f"Ray did not start; see {log.name}"
+    return Head(address, f"127.0.0.1:{gcs}", home / "ray")
 
 
 def end(home: Path) -> None:
@@ -166,8 +188,8 @@ def end(home: Path) -> None:
 def theirs(head: Head) -> str:
     """The actor of somebody else, by its id."""
     jobs = Cluster(head.address)
-    wait_until(lambda: submitted(jobs))
-    wait_until(lambda: bool(jobs.actors("Theirs")))
+    wait_until(lambda: submitted(jobs), every=_LOOK)
+    wait_until(lambda: bool(jobs.actors("Theirs")), every=_LOOK)
     (actor,) = jobs.actors("Theirs")
     return actor
 
@@ -234,15 +256,21 @@ def test_a_job_is_followed_by_whoever_looks_and_ends_with_its_whole_log(
     assert [(r.step, r.data) for _, r in steps(run)] == [(r.step, r.data) for _, r in steps(again)]
 
 
-def test_twenty_cut_connections_lose_and_double_nothing(head: Head, home: Path, tmp_path: Path) -> None:
+def test_twenty_cut_connections_lose_and_double_nothing_of_a_job_that_fails(
+    head: Head, home: Path, tmp_path: Path
+) -> None:
     with Cutting(int(head.address.rpartition(":")[2])) as proxy:
-        run = submit(f"127.0.0.1:{proxy.port}", tmp_path)
+        run = submit(f"127.0.0.1:{proxy.port}", tmp_path, code=3)
         (tmp_path / "go").touch()
         wait_until(lambda: proxy.cut >= 20)
         (tmp_path / "end").touch()
         state = wait_for(run, lambda state: not state.live)
-    assert (state.state, state.exit and state.exit.code) == ("finished", 0), state.error
+    assert (state.state, state.exit and state.exit.code) == ("failed", 3), state.error
     assert run.attempt(1).console.read_bytes() == head.log_of(run.id)
+    secret = os.environ["RAY_AUTH_TOKEN"]
+    assert not any(secret.encode() in file.read_bytes() for file in run.path.rglob("*") if file.is_file())
+    with pytest.raises(UserError, match=f"did you mean '{run.id}'"):
+        attach_job(head.address, f"{run.id}x")
 
 
 def test_a_stop_ends_the_job_and_nothing_else(head: Head, theirs: str, home: Path, tmp_path: Path) -> None:
@@ -261,28 +289,33 @@ def test_a_stop_ends_the_job_and_nothing_else(head: Head, theirs: str, home: Pat
     assert sample is not None and len(sample.nodes) == 2 and all(node.total for node in sample.nodes)
 
 
-def test_a_job_that_fails_or_cannot_begin_says_why(head: Head, home: Path, tmp_path: Path) -> None:
-    (tmp_path / "go").touch()
-    (tmp_path / "end").touch()
-    run = submit(head.address, tmp_path, code=3)
-    state = wait_for(run, lambda state: not state.live)
-    assert (state.state, state.exit and state.exit.code) == ("failed", 3)
-    with pytest.raises(UserError, match=f"did you mean '{run.id}'"):
-        attach_job(head.address, f"{run.id}x")
+def test_a_run_that_joins_has_the_nodes_and_its_own_memory_among_them(head: Head, theirs: str, home: Path) -> None:
+    run, now = create("toy-cpu"), time.time()
+    RunInfo(run.id, "toy-cpu", now).write(run.run_yaml)
+    argv = [sys.executable, "-u", "-c", JOINS, head.gcs, run.id]
+    launch = Launch(argv, {}, [], {"ray_kwargs.ray_init.address": head.gcs})
+    write_launch(run, run.add_attempt(), launch, created=now, run_created=now)
+    spawn_supervisor(run)
+
+    def latest() -> MachineSample:
+        lines = run.machine.read_bytes().splitlines() if run.machine.exists() else []
+        return (MachineSample.from_line(lines[-1]) if lines else None) or MachineSample(0)
+
+    wait_until(lambda: len(latest().nodes) == 2 and (latest().nodes[0].run_used or 0) > 400_000_000, latest)
+    here, other = latest().nodes
+    assert here.name == socket.gethostname() and other.total and other.run_used is None and latest().away is None
+    assert stop(run, by="me", wait=True) == "stopped"
+    assert run_processes(run.id) == [] and Cluster(head.address).actors("Theirs") == [theirs]
 
 
-def test_the_token_is_asked_for_and_written_nowhere(
+def test_a_missing_or_wrong_token_is_told(
     head: Head, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = os.environ["RAY_AUTH_TOKEN"]
-    (tmp_path / "end").touch()
-    (tmp_path / "go").touch()
-    run = submit(head.address, tmp_path)
-    wait_for(run, lambda state: not state.live)
-    assert not any(secret.encode() in file.read_bytes() for file in run.path.rglob("*") if file.is_file())
     monkeypatch.setenv("RAY_AUTH_TOKEN", "wrong")
     with pytest.raises(UserError, match="does not accept this token"):
         Cluster(head.address).jobs()
+    (error,) = cluster.checks(subject(load("toy-cpu", [f"cluster.address={head.gcs}"])))
+    assert error.id == "CLUSTER-2" and "its token is missing here, or is another one" in error.message
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(UserError, match="requires a token: set RAY_AUTH_TOKEN"):
         Cluster(head.address).jobs()

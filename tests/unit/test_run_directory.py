@@ -11,7 +11,7 @@ import pytest
 from launcher.errors import UserError
 from launcher.files import append_lines, read_json
 from launcher.record import control
-from launcher.record.info import RunInfo
+from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, all_runs, appearing, create, find
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState
@@ -72,6 +72,28 @@ def test_the_name_of_a_run_is_read_without_all_that_stands_around_it(name: str) 
     run = create("other")
     RunInfo(run.id, name, preset={"name": "below"}, host={"name": "vm"}).write(run.run_yaml)
     assert run.read_name() == name == run.read_info().name
+
+
+FALSE = "a\non_cpu: true\nafter: x\npreset: {}\nreplay_of: y\n- trainer.device=cpu\n"
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        RunInfo("1", "x", preset={"on_cpu": True, "after": {"text": FALSE}, "note": FALSE}, preset_notes=(FALSE,)),
+        RunInfo("1", "x", argv=("python", FALSE, "after: x"), env={"A": FALSE}, cwd=FALSE),
+        RunInfo("1", "x", preset={"model": "m"}, on_cpu=True, after=Origin("2", step=3)),
+        RunInfo("1", "x", argv=("trainer.device=cpu",), replay_of="2"),
+        RunInfo("1", "x", preset={"model": "m"}, imported_from=("a.log",)),
+    ],
+)
+def test_single_lines_of_run_yaml_say_what_all_of_it_says(info: RunInfo) -> None:
+    run = create("x")
+    info.write(run.run_yaml)
+    whole, head = run.read_info(), run.read_head()
+    assert (head.name, head.on_cpu) == (whole.name, whole.on_cpu)
+    assert ("after" in head.keys) == (whole.after is not None)
+    assert head.resumable == (bool(whole.preset) and not whole.from_log)
 
 
 def test_a_run_without_a_name_has_none() -> None:

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
+_FAILED = {
+    255: "ssh cannot reach {}, or has lost the connection",
+    127: "{} has no ppo-tui on its PATH; set where it is in 'hosts' of config.yaml",
+    2: "ppo-tui on {0} does not open it; ppo-tui --host {0} runs prints what is there",
+}
+
+
 async def open_elsewhere(app: App[Any], name: str, run: str, cluster: bool, *, read_only: bool) -> None:
     """The dashboard of a run of another machine, or its list, until the user leaves it; of a cluster a job as a run.
 
@@ -27,11 +34,12 @@ async def open_elsewhere(app: App[Any], name: str, run: str, cluster: bool, *, r
         if not cluster:
             command = "watch" if read_only else "attach"
             code = in_terminal(app, there(name, [command, run] if run else []))
-            if code == 255:  # of ssh itself
-                app.notify(f"ssh cannot reach {name}", severity="error", markup=False)
+            if code in _FAILED:  # what was printed is gone with the terminal
+                app.notify(_FAILED[code].format(name), severity="error", markup=False)
         elif read_only:
             app.notify("Read-only: use `ppo-tui` to follow jobs", severity="warning")
         elif run:
+            app.notify(f"Following job {run} of {name} …", timeout=3, markup=False)
             found = await in_background(partial(attach_job, name, run))
             navigation(app).show_run(found.path, read_only=False)
     except SuspendNotSupported:

@@ -26,7 +26,7 @@ def devices(sample: MachineSample | None) -> list[Device]:
         found = []
         for node in sample.nodes:
             found += [gpu for gpu in sample.gpus if str(gpu.index).startswith(f"{node.name}/")]
-            found.append(GpuSample(f"{HOST} {node.name}", used=node.used, total=node.total))
+            found.append(GpuSample(f"{HOST} {node.name}", used=node.used, total=node.total, run_used=node.run_used))
         return found
     host = sample.host
     return [*sample.gpus, GpuSample(HOST, used=host.used, total=host.total, run_used=sample.run.rss)]

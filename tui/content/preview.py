@@ -13,7 +13,7 @@ from tui.content.run_list import RunSummary
 from tui.content.runs import SEE_QUEUE
 from tui.drawing.rows import Row
 from tui.drawing.spark import spark
-from tui.words.run import level_sign, notice, state_words, verdict_words
+from tui.words.run import level_sign, lineage, notice, state_words, verdict_words
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -44,6 +44,8 @@ def preview_run(run: RunSummary, columns: int) -> list[Row]:
         sign, role = level_sign(check.level)
         rows += [[], [(f"{sign} {check.level} ", role), (clean(check.rule), "dim")]]
         rows += _text(check.message, "text", columns)
+    if origin := lineage(run.path):
+        rows += [[], *_text(origin, "text", columns)]
     if str(run.note):
         rows += [[], *_text(str(run.note), "notice", columns)]
     return [*rows, [], *_text(str(run.path), "dim", columns)]

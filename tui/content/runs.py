@@ -12,7 +12,7 @@ from tui.drawing.glyphs import WARN
 from tui.drawing.rows import Row, Span, crop, fit, put, spread
 from tui.drawing.scale import step_limit
 from tui.drawing.spark import spark
-from tui.words.run import notice, state_words, verdict_word
+from tui.words.run import lineage, notice, state_words, verdict_word
 
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
@@ -52,8 +52,8 @@ def run_row(run: RunSummary, mark: str, columns: int, longest: int = 0) -> Row:
     word, role = (f"{WARN} damaged", "warn") if state.damaged else state_words(state)[0]
     level_sign, verdict, level_role = verdict_word(state.state, state.verdict)
     step, total = state.step, state.total
-    short = f" · {run.id[:SHORT_ID]}"
-    named = [(shorten(run.name, widths.name - _ID), "text"), (short, "dim")]
+    short = f" · {run.id[:SHORT_ID]}" if run.id != run.name else ""  # somebody else's job
+    named = [(shorten(run.name, widths.name - len(short)), "text"), (short, "dim")]
     best, last = number(run.scores.best), number(series.last)
     cells = [
         fit([(f"{word.partition(' · ')[0]}", role)], _STATE),
@@ -89,7 +89,9 @@ def about_run(run: RunSummary) -> list[Span]:
     noted = [(str(run.note), "notice")] if str(run.note) else []
     if run.waits:
         return [(f"{run.name}: {text}", role), *noted, (SEE_QUEUE, "dim")]
-    return [(f"{run.name}: {text}", role), *noted, (str(run.path), "dim")]
+    origin = lineage(run.path)
+    came = [(origin, "dim")] if origin else []
+    return [(f"{run.name}: {text}", role), *came, *noted, (str(run.path), "dim")]
 
 
 def about_preset(preset: Summary) -> list[Span]:

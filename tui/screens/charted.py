@@ -16,7 +16,7 @@ from tui.widgets.charts import TALL, MetricChart
 from tui.widgets.view_line import ViewLine
 
 _PAN = 0.5  # of the window
-HEIGHTS: list[tuple[int, str]] | None = [
+HEIGHTS: list[tuple[int, str]] = [
     (0, "-sliver"),
     (5, "-tiny"),
     (9, "-low"),

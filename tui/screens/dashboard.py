@@ -13,7 +13,6 @@ from textual.screen import ModalScreen
 from launcher.metrics.pins import pinned
 from launcher.record.state import RunState
 from launcher.run.reading.reader import RunReader
-from launcher.run.supervisor.spawn import adopt
 from tui.attention import Attention
 from tui.charts.run import RunCharts
 from tui.keys import KEYS
@@ -34,10 +33,11 @@ from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
+AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
-WIDTHS: list[tuple[int, str]] | None = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
+WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
 
 class DashboardScreen(RunPages):
@@ -58,8 +58,12 @@ class DashboardScreen(RunPages):
         self._unshown: set[str] = set()
         self._machine_shown = self._steps_shown = 0.0  # on the monotonic clock
         self._pins = pinned()
+        self._read = asyncio.Event()
 
     def compose(self) -> ComposeResult:
+        for length, steps in zip(self.app.size, (WIDTHS, HEIGHTS), strict=True):
+            # as Textual does after the first layout: then all widgets would take their styles again
+            self.add_class(max(step for step in steps if step[0] <= length)[1])
         yield HeaderLine()
         yield ProgressLine()
         yield Banner()
@@ -76,9 +80,11 @@ class DashboardScreen(RunPages):
         yield LogTail()
         yield KeyBar()
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
         self.run_worker(self._open(), exclusive=True)
+        # Until this ends nothing is laid out: one frame with figures in place of an empty one and three of parts.
+        await asyncio.wait({asyncio.ensure_future(self._read.wait())}, timeout=AT_ONCE)
 
     async def _open(self) -> None:
         """Reads the run beside the event loop (a long one takes a second), then follows it."""
@@ -89,6 +95,7 @@ class DashboardScreen(RunPages):
         self._show(EVERYTHING)
         self.query_one(AwayPanel).show(self.attention.missed, time.time())
         self.attention.update()
+        self._read.set()
         self.set_interval(POLL, self._poll)
         await self._explain()
 
@@ -111,6 +118,8 @@ class DashboardScreen(RunPages):
             self.run_worker(self._explain(), group="explain")
 
     async def _adopt(self) -> None:
+        from launcher.run.supervisor.spawn import adopt
+
         assert self.reader is not None
         await asyncio.to_thread(adopt, [(self.reader.dir, self.reader.state)])
         self._adopting = False
@@ -224,7 +233,7 @@ class DashboardScreen(RunPages):
 
     @property
     def _resumable(self) -> bool:
-        return self.reader is not None and bool(self.reader.info.preset) and not self.reader.info.from_log
+        return self.reader is not None and self.reader.head.resumable
 
     def action_refuse(self) -> None:
         self.notify("Read-only: use `ppo-tui attach` to stop the run", severity="warning")

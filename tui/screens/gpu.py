@@ -88,6 +88,6 @@ class GpuScreen(ChartScreen):
         listed = self.query_one(DeviceList)
         listed.show(devices(latest))
         missing = latest.missing if latest and not self.on_cpu else None
-        self.query_one(DeviceDetail).show(listed.chosen, missing)
+        self.query_one(DeviceDetail).show(listed.chosen, missing, latest.away if latest else None)
         self.show_charts()
         self.show_view()

@@ -53,7 +53,7 @@ class RunPages(ChartScreen):
     @property
     def on_cpu(self) -> bool:
         """Whether the run trains without a GPU, and means to."""
-        return self.reader is not None and self.reader.info.on_cpu
+        return self.reader is not None and self.reader.head.on_cpu
 
     def action_checks(self) -> None:
         from tui.screens.checks import ChecksScreen

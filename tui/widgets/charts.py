@@ -75,7 +75,7 @@ class PinnedCharts(Container):
 
     def compose(self) -> ComposeResult:
         for _ in range(MOST):
-            yield MetricChart()
+            yield MetricChart(classes=HIDDEN)
 
     def show(self, keys: Sequence[str], charts: RunCharts) -> None:
         columns = max(min(self.app.size.width // _PINNED, len(keys)), 1)

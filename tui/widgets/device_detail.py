@@ -4,6 +4,7 @@ from textwrap import wrap
 
 from textual.geometry import Size
 
+from launcher.text import clean
 from tui.content.memory import Device, detail_rows
 from tui.drawing.rows import Row
 from tui.widgets.painted import Painted
@@ -16,11 +17,12 @@ class DeviceDetail(Painted):
 
     device: Device | None = None
     missing: str | None = None
+    away: str | None = None
 
-    def show(self, device: Device | None, missing: str | None) -> None:
-        """`missing` is why there are no GPU figures; None when nobody misses them."""
+    def show(self, device: Device | None, missing: str | None, away: str | None = None) -> None:
+        """`missing` is why there are no GPU figures, None when nobody misses them; `away` why other nodes are not."""
         before = self._wanted(self.size.width)
-        self.device, self.missing = device, missing
+        self.device, self.missing, self.away = device, missing, away
         if self._wanted(self.size.width) != before:
             self.refresh(layout=True)
         self.redraw()
@@ -37,4 +39,5 @@ class DeviceDetail(Painted):
     def _rows_of(self, columns: int, rows: int) -> list[Row]:
         if self.device is None:
             return [[(f" {line}", "dim")] for line in wrap(_NO_SAMPLES, max(columns - 2, 8))]
-        return detail_rows(self.device, columns, rows, self.missing)
+        away: list[Row] = [[(f"  {line}", "dim")] for line in wrap(clean(self.away or ""), max(columns - 3, 8))]
+        return detail_rows(self.device, columns, rows - len(away), self.missing) + away

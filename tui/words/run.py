@@ -1,11 +1,15 @@
 """How states, phases and levels are said: a sign, a word, and the role they are drawn in."""
 
 from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
 
 from launcher.console.phases import PHASES
-from launcher.format import duration
+from launcher.format import duration, number
 from launcher.health.verdict import shown
 from launcher.record.check import Bound
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from tui.drawing import glyphs
@@ -128,6 +132,27 @@ def notice(state: RunState) -> tuple[str, str] | None:
     if not (marks := [*filter(None, [damage_words(state), state.later])]):
         return said
     return (said[0] if said and said[0] == "critical" else "warn", "; ".join([*([said[1]] if said else []), *marks]))
+
+
+@lru_cache(1024)
+def lineage(run: Path) -> str:
+    """`fork of b87822-toy-cpu at step 24: actor.lr 3e-4 → 6e-5`; empty for a run that came from no other.
+
+    Reads run.yaml once, since what a run came from never changes.
+    """
+    if (origin := RunInfo.read(RunDir(run).run_yaml).after) is None:
+        return ""
+    if origin.step is None:
+        began = f"with the settings of {origin.run}"
+    else:
+        at = f"at step {origin.step}" if origin.step else "from its start"
+        began = f"fork of {origin.run} {at}" + (f", trial for {origin.trial}" if origin.trial else "")
+    changes = ", ".join(f"{each.key} {_value(each.before)} {glyphs.ARROW} {_value(each.now)}" for each in origin.diff)
+    return f"{began}: {changes}" if changes else f"{began}, no change"
+
+
+def _value(value: object) -> str:
+    return "unset" if value is None else number(value) if isinstance(value, float) else str(value)
 
 
 def damage_words(state: RunState) -> str:

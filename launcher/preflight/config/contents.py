@@ -55,7 +55,7 @@ def checkpoints(subject: Subject) -> Findings:
             if not strange and not (lost and saves):
                 continue
             what = f"has '{strange[0]}'{did_you_mean(strange[0], CONTENTS)}" if strange else f"is {value}"
-            then = "no weights are saved" if lost else f"veRL passes over {'it' if strange else 'the weights'}"
+            then = "no weights are saved" if lost else f"veRL ignores {'it' if strange else 'the weights'}"
             report = error if lost and saves else warning
             yield report("CKPT-1", f"{key} {what}: {then}", f"set {key} to names of {', '.join(CONTENTS)}", [key])
 

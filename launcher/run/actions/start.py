@@ -104,5 +104,5 @@ def build_launch(
     assert env.verl is not None
     folders = RunFolders(run.checkpoints, run.rollouts, run.validations, attempt.metrics, attempt.hydra)
     return build(
-        loaded, version=env.verl, folders=folders, python=env.python, experiment=run.id, resume_from=resume_from
+        loaded, version=env.verl, folders=folders, python=env.python, experiment=run.read_id(), resume_from=resume_from
     )

@@ -44,15 +44,18 @@ def elapsed(
     where one that lives has come to, and the last sign of one that was lost. None when nothing is known.
     """
     seconds = 0.0
-    for number in run.attempt_numbers():
+    for number in (1,) if state.attempt == 1 else run.attempt_numbers():
         newest, attempt = number == state.attempt, run.attempt(number)
         begin, end = spans.get(number, (None, None))
-        begin = attempt.read_launch().created or begin or (state.started if newest else None)
+        # of the newest attempt state.json has what launch.json and exit.json say: a list of 1,000 runs reads neither
+        begin = (newest and state.started) or attempt.read_launch().created or begin
         if newest and state.live:
             end = now or time.time()
+        elif newest and (told := state.exit.t if state.exit else state.ended):
+            end = told
         else:
             record = attempt.read_exit()
-            end = (record and record.t) or end or (state.ended or now if newest else None)
+            end = (record and record.t) or end or (now if newest else None)
         if begin is not None and end is not None:
             seconds += max(0.0, end - begin)
     return seconds or None

@@ -33,6 +33,7 @@ class MachineHistory:
         self._append("rss", None, index, sample.run.rss, GIB)
         for node in sample.nodes:
             self._append("used", f"host {node.name}", index, node.used, GIB)
+            self._append("run_used", f"host {node.name}", index, node.run_used, GIB)
         for gpu in sample.gpus:
             self._append("used", gpu.index, index, gpu.used, GIB)
             self._append("run_used", gpu.index, index, gpu.run_used, GIB)

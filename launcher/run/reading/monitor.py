@@ -192,7 +192,7 @@ class Monitor:
 
     def state(self, known: RunState, now: float) -> RunState:
         """What is `known` of the run, with all that the monitor tells."""
-        checks, stall = self.checklist.checks(), self.stall(now)
+        checks, stall = self.checklist.checks(), known.stall or self.stall(now)
         return dataclasses.replace(
             known,
             phase=self.phase,

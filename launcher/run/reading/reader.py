@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from launcher.errors import UserError
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
 from launcher.record.events import Event
+from launcher.record.info import RunInfo
 from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
@@ -43,8 +45,8 @@ class RunReader:
     def __init__(self, directory: Path) -> None:
         self.dir = RunDir(directory)
         self.id = self.dir.id
-        self.info = self.dir.read_info()
-        self.name = self.info.name or self.id
+        self.head = self.dir.read_head()
+        self.name = self.head.name or self.id
         self.state = RunState("queued")
         self._current: RunState | None = None
         self.series = SeriesStore()
@@ -59,13 +61,18 @@ class RunReader:
         self._events = LineTail(self.dir.events)
         self._samples = LineTail(self.dir.machine)
         self._steps = StepTail(self.dir)
-        parent = parent_of(self.info.parent)
+        parent = parent_of(self.info.parent) if "after" in self.head.keys else None
         self.parent = SeriesStore() if parent else None
         self._parent_steps = StepTail(parent) if parent else None
         self._logged: AttemptDir | None = None  # whose console is read
         self._cut = False  # it is read from its middle on
         self._console: Tail | None = None
         self._splitter = LineSplitter()
+
+    @functools.cached_property
+    def info(self) -> RunInfo:
+        """All of run.yaml."""
+        return self.dir.read_info()
 
     def poll(self) -> set[str]:
         """Reads what is new; which of "state", "steps", "events", "machine", "log" changed."""
@@ -109,7 +116,8 @@ class RunReader:
         return errors and (state.attempt, errors.message)
 
     def _read_state(self) -> bool:
-        state = current(self.dir)
+        # damage to run.yaml, which takes longer to find than all else, is told by the second look
+        state = current(self.dir, settings=self._current is not None)
         if state == self._current:
             return False
         self._current = self.state = state

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from launcher import paths
-from launcher.console.reader import ConsoleReader, StepLine
 from launcher.metrics.records import StepRecord, parse_record
 from launcher.record.info import Origin
 from launcher.record.layout import AttemptDir, RunDir
@@ -46,16 +45,21 @@ def steps(source: RunDir | LogFile) -> Iterator[tuple[int, StepRecord]]:
             if (found := parse_record(line)) is not None:
                 yield 1, StepRecord(found[0], 0.0, None, found[1])
     else:
-        reader = ConsoleReader()
-        for chunk in chunks(source.path):
-            yield from _logged(reader.feed(chunk))
-        yield from _logged(reader.close())
+        yield from _of_console(source.path)
 
 
-def _logged(events: Iterable[object]) -> Iterator[tuple[int, StepRecord]]:
-    for event in events:
-        if isinstance(event, StepLine):
-            yield 1, StepRecord(event.step, 0.0, event.offset, event.data)
+def _of_console(path: Path) -> Iterator[tuple[int, StepRecord]]:
+    from launcher.console.reader import ConsoleReader, StepLine  # its patterns take longer than the rest of this module
+
+    def logged(events: Iterable[object]) -> Iterator[tuple[int, StepRecord]]:
+        for event in events:
+            if isinstance(event, StepLine):
+                yield 1, StepRecord(event.step, 0.0, event.offset, event.data)
+
+    reader = ConsoleReader()
+    for chunk in chunks(path):
+        yield from logged(reader.feed(chunk))
+    yield from logged(reader.close())
 
 
 def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[StepRecord]:

@@ -51,10 +51,10 @@ class MachineLog:
     def __init__(self, path: Path) -> None:
         self._path, self._started, self._last = path, time.monotonic(), -math.inf
 
-    def due(self) -> bool:
-        """Whether it is time for the next sample."""
+    def due(self, every: float = 1.0) -> bool:
+        """Whether it is time for the next sample; one in `every` seconds, and more rarely after an hour."""
         now = time.monotonic()  # the clock may be set
-        return now - self._last >= (1.0 if now - self._started < _FULL_RATE else 10.0)
+        return now - self._last >= (every if now - self._started < _FULL_RATE else max(every, 10.0))
 
     def add(self, sample: MachineSample) -> None:
         """Writes one sample; on a full disk it is no loss."""

@@ -37,7 +37,8 @@ class Driver:
     """The driver of an attempt: a child of this process, or one that an earlier supervisor started."""
 
     stopped_by: str | None = None  # who ended it, where the supervisor did not
-    trouble: str | None = None  # why it could not begin, where its console does not tell
+    away: str | None = None  # why it cannot be told how it goes on: it is here
+    trouble: str | None = None  # why it could not begin, or be stopped, where its console does not tell
 
     def __init__(self, id: ProcessId, run: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
         self.id: ProcessId | None = id

@@ -54,6 +54,7 @@ class JobDriver:
         self._wanted: float | None = None  # when its end was asked for
         self._forsaken = False
         self.trouble: str | None = None
+        self.away: str | None = None  # that it is not known how the job goes on
         self._start_fetching()
         threading.Thread(target=self._watch, name="job", daemon=True).start()
 
@@ -129,15 +130,18 @@ class JobDriver:
                     self._tell(f"the Ray dashboard at {self._cluster.url} answers again")
                 if away is not None:  # the connection of the log may hang, and nobody tells
                     self._start_fetching()
-                away, told, pause = None, False, _LOOK
+                away, told, pause, self.away = None, False, _LOOK, None
             except Unreachable as error:
                 now = time.monotonic()
                 away = away or now
                 if now - away > _TOLD and not told:
                     told = True
-                    self._tell(f"{error}; the job may run on, and is followed when it answers")
+                    self.away = f"{error}; the job may run on, and is followed when it answers"
+                    self._tell(self.away)
                 if self._wanted is not None and now - max(self._wanted, away) > _GIVEN_UP:
-                    self._tell(f"{error}; job {self._ref.id} could not be stopped and may run on")
+                    self.trouble = f"{error}; job {self._ref.id} could not be stopped and may run on"
+                    self._tell(self.trouble)
+                    self.away = None
                     break
                 pause = min(_SLOWEST, pause * 2)
             except Exception as error:  # also what Ray would answer as nobody has seen it

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.jobs import authentication, token
+from launcher.verl_config import ray_address
 
 
 def ray_authentication(file: Path, keys: Mapping[str, Any]) -> dict[str, str]:
@@ -19,7 +20,7 @@ def ray_authentication(file: Path, keys: Mapping[str, Any]) -> dict[str, str]:
     A user without a token gets one that lives as long as the run. The driver has it in its environment, where it
     survives a folder that is moved; `file` has it for `RAY_AUTH_TOKEN_PATH=... ray status`.
     """
-    address = next((value for key, value in keys.items() if key.endswith("ray_init.address")), None)
+    address = ray_address(keys)
     if address != "local":
         return authentication() if address else {}
     if os.environ.get("RAY_AUTH_MODE") or token():

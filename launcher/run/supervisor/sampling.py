@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Protocol
 
 from launcher.gpu import Sampler
 from launcher.record.machine import MachineSample
@@ -18,6 +19,15 @@ _HANGS = 60.0  # seconds without a sample that are told
 _LOOKED = 10.0  # seconds between two looks for the run's processes: a scan of /proc
 
 
+class OtherNodes(Protocol):
+    """The nodes of the cluster that a run has joined; `every` is how many seconds lie between two samples of them."""
+
+    every: float
+
+    def beside(self, own: MachineSample, pids: Collection[int]) -> MachineSample:
+        """A sample of this machine, where the run has these processes, completed by the others."""
+
+
 class Sampling:
     """A thread that appends samples to gpu.jsonl and hands them over. `guard` calls a part and notes its mistakes."""
 
@@ -27,8 +37,10 @@ class Sampling:
         ray: Path,
         visible: Collection[str] | None,
         guard: Callable[[Callable[[float], object]], None],
+        others: OtherNodes | None = None,
     ) -> None:
         """`ray` is where the folder of the run's Ray is noted."""
+        self._others = others
         self._ray, self._session = ray, RaySession.read(ray)
         self._log, self._visible, self._guard = log, visible, guard
         self._sampler: Sampler | None = None
@@ -69,7 +81,7 @@ class Sampling:
     def _work(self) -> None:
         self._guard(self._begin)
         while self._sampler is not None and not self._ending.wait(0.2):
-            if self._log.due():
+            if self._log.due(self._others.every if self._others is not None else 1.0):
                 self._guard(self._sample)
             self._sign = time.monotonic()
         if self._sampler is not None:
@@ -89,5 +101,7 @@ class Sampling:
                 self._session = found
                 found.write(self._ray)
         sample = self._sampler.sample(self._pids, self._driver.pid if self._driver else None)
+        if self._others is not None:
+            sample = self._others.beside(sample, self._pids)
         self._log.add(sample)
         self._latest = sample

@@ -77,8 +77,10 @@ def orphaned(run: RunDir, state: RunState) -> bool:
 
     `state` is what `current` tells: only of such a run it knows whether the driver lives.
     """
+    if state.driver_alive is None:
+        return False
     attempt = run.last_attempt()
-    if state.driver_alive is None or attempt is None or attempt.number != state.attempt:
+    if attempt is None or attempt.number != state.attempt:
         return False
     here = state.supervisor is not None and state.supervisor.here
     with contextlib.suppress(OSError):

@@ -107,7 +107,7 @@ def _ray(attempt: AttemptDir) -> Iterator[str]:
     for each in waiting:
         yield f"placement group {each.get('placement_group_id')} waits: {str(each.get('bundles'))[:400]}"
     if not dead and not waiting:
-        yield "no dead actor, no placement group that waits"
+        yield "no dead actors, no waiting placement groups"
 
 
 def _machine(samples: Path) -> Iterator[str]:

@@ -308,7 +308,8 @@ class Supervisor:
         while self.told:
             self.events.add(Note(self.told.popleft()))
         trouble = self.driver.trouble
-        self._end(*status, Outcome("failed", None, trouble) if trouble else None)
+        unknown = "lost" if status[0] is None else "failed"
+        self._end(*status, Outcome(unknown, None, trouble) if trouble else None)
 
     def _end(self, code: int | None, name: str | None, ended: Outcome | None = None) -> None:
         with contextlib.suppress(OSError):
@@ -388,6 +389,7 @@ class Supervisor:
             exit=self.exit,
             error=outcome.error,
             cause=outcome.cause,
+            stall=self.driver.away if self.driver else None,
         )
         self.state_file.write(self.scores.put_into(self.monitor.state(state, clock.now())))
 
