@@ -173,8 +173,9 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         if not ended:
             return GOING, ""
         done = facts.last >= facts.planned
-        well = DIFFERENT, "the flag did not rise again: nothing can be told"
-        return well if done else (UNFINISHED, facts.state.error or "")
+        if not done:
+            return UNFINISHED, facts.state.error or ""
+        return DIFFERENT, "the flag did not rise again: nothing can be told"
     if ended and facts.state.failed:
         reason = facts.state.error or facts.state.state
         started = len(facts.scores.steps) > 0
