@@ -10,12 +10,12 @@ from launcher.run.reading.trials import BROKE, DIFFERENT, HEALED, NOTHING, PARTL
 
 UNFLAGGED = {
     "entropy coefficient below 0": (
-        "It did no harm in them: the reward went on as without it (0.88 to 0.92 at the end), also at -1 from step 8 on,"
-        " while the toy still learns (0.80 at step 19). A toy that knows the answer needs no entropy. So no flag is the"
+        "It did no harm in them: the reward went on as without it (0.88 to 0.92 at the end), and also for 11 steps at -1"
+        " from step 8 on, while the toy still learns. A toy that knows the answer needs no entropy. So no flag is the"
         " right answer here; `check` warns before the start (VALUE-5)."
     ),
     "wrong gamma": (
-        "Learning stops (0.81 to 0.77; 0.81 to 0.89 without it), which no rule can tell from a run that has learned all"
+        "Learning stops (at 0.01 0.81 to 0.77; 0.81 to 0.89 without it), which no rule can tell from a run that has learned all"
         " it can: REW-2 waits for 120 steps. `critic/returns/mean` would tell: it is a quarter of `critic/score/mean`"
         " from the first step on, and as large without the fault. No rule looks at it yet; `check` warns before the"
         " start (VALUE-7)."
@@ -179,8 +179,9 @@ that heal, one with a better reward is first where the noise allows to tell, els
 **What this shows, and what not.** Each run is a fork, so ppo-tui knows what was changed: that it undoes this first is
 [a rule of trials](fork.md) and no merit of the advice. What the advice is worth without it is in the last column and
 in the next table. Rows taken on 32 cores are from before that rule (the value from before the fork was tried where
-the advice named its key); their runs were judged anew. There is one run each, of a tiny task: the next seed may
-differ.
+the advice named its key); their runs were judged anew. Of the rows taken on 2 cores only the twin and the undoing ran
+there; their advised fixes, marked "32 cores", come from another run with the same fault. There is one run each, of a
+tiny task: the next seed may differ.
 
 ## What the advice did
 
