@@ -23,7 +23,7 @@ VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
-BENCHES := $(filter-out bench/health% bench/screenshot%,$(wildcard bench/*.py))
+BENCHES := $(filter-out bench/health% bench/rivals% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
 # tests again
@@ -33,7 +33,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run check test lint types fast pytest cure matrix bench bench-health bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run check test lint types fast pytest cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -100,6 +100,9 @@ bench: setup
 bench-health: setup
 	@$(PYTHON) bench/health.py $(ARGS)
 	@$(PYTHON) bench/health_bank.py $(ARGS)
+
+bench-rivals: setup  # other programs on the same logs, in a scratch environment that pip fills
+	@$(PYTHON) bench/rivals.py $(ARGS)
 
 bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from launcher.health.checklist import Checklist
+from launcher.record.events import LevelChange
 from launcher.record.levels import Level
 
 ROOT = Path(__file__).parents[1]
@@ -62,13 +63,16 @@ def runs(half: str) -> list[BankRun]:
     return list(found.values())
 
 
-def rises(run: BankRun) -> Iterator[tuple[int, str, Level]]:
-    """Step, rule and level of every rise to NOTICE or above."""
+def raised(run: BankRun) -> Iterator[LevelChange]:
+    """Every rise to NOTICE or above."""
     judge = Checklist(run.config, host_total_gb=HOST_GB, vocabulary=run.vocabulary, clock=False)
     for number, t, data in run.steps:
-        for change in judge.step(number, data, t=t):
-            if change.after > max(change.before, Level.OK):
-                yield number, change.rule, change.after
+        yield from (change for change in judge.step(number, data, t=t) if change.rose)
+
+
+def rises(run: BankRun) -> Iterator[tuple[int, str, Level]]:
+    """Step, rule and level of each of them."""
+    return ((change.step, change.rule, change.after) for change in raised(run))
 
 
 def alarms(run: BankRun) -> dict[Level, list[tuple[int, str]]]:

@@ -128,7 +128,7 @@ def files(subject: Subject, nodes: Iterable[Node], mark: str) -> Iterator[Findin
             yield of_data.error("CLUSTER-6", message, "copy the same file to all nodes", (key,))
     if without := [node for node in answered if mark not in node.sizes]:
         folder = Path(mark).parent
-        lacks = "each node would keep its part of a checkpoint, and no run could resume from it" if len(answered) > 1 else ""
+        lacks = "each node keeps its part of a checkpoint: no run can resume from it" if len(answered) > 1 else ""
         if subject.loaded.preset.cluster.submit:
             lacks = "samples, checkpoints and figures in full precision stay there"
         message = f"{folder} is not shared with {_nodes(without)}: {lacks}"

@@ -1,8 +1,9 @@
 """Loads what a run loads by name; a script for the interpreter that has veRL.
 
 Asked with {"items": [...], "path": [folder]} on stdin; an item is one of
-{"module"}, {"file", "name", "base"} (a class or function, `base` as module:class or ""), {"optimizer", "impl", "keys"},
-{"model", "trust", "override"}, {"tokenizer", "trust"}. Answers {"found": [{"error", "names"}]} in the order of the
+{"module"}, {"file", "name", "base", "given"} (a class or function; `base` as module:class or "", `given`: names of its
+arguments), {"optimizer", "impl", "keys"}, {"model", "trust", "override"}, {"tokenizer", "trust"}. Answers
+{"found": [{"error", "names"}]} in the order of the
 items; `error` is None for what can be loaded.
 """
 
@@ -54,6 +55,11 @@ def _named(item: dict[str, Any]) -> tuple[str | None, list[str]]:
     base = getattr(importlib.import_module(place), name) if place else object
     if not inspect.isclass(found) or not issubclass(found, base):
         return f"it is not a class derived from {place}.{name}", []
+    if inspect.isclass(found):
+        try:
+            inspect.signature(found).bind(**dict.fromkeys(item.get("given", ())))
+        except TypeError as error:
+            return f"veRL passes it {', '.join(item['given'])}: {error}", []
     return None, []
 
 

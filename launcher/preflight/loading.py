@@ -5,7 +5,7 @@ veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/i
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from launcher.verl_config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH
 
 TIMEOUT = 120.0  # seconds for all of it
 CLASS, SAMPLER, MANAGER = "data.custom_cls", "trainer.v1.sampler.custom_sampler", "reward.reward_manager"
+
+DATASET = ("data_files", "tokenizer", "processor", "config", "max_samples")
+"""What a data set of the user's own is made of: veRL's `verl/trainer/ppo/utils.py: create_rl_dataset`."""
 
 Item = dict[str, Any]
 
@@ -43,7 +46,13 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
         value = subject.get(key := f"{block}.external_lib")
         for name in value if isinstance(value, list) else [value] if value else []:
             yield key, {"module": str(name)}
-    yield from _class(subject, f"{CLASS}.path", f"{CLASS}.name", "torch.utils.data:Dataset")
+    yield from _class(
+        subject,
+        f"{CLASS}.path",
+        f"{CLASS}.name",
+        "torch.utils.data:Dataset",
+        DATASET[: 5 if subject.at_least("0.6.1") else 4],
+    )
     yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins:object")
     if subject.get(f"{MANAGER}.source") == "importlib":
         yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins:object")
@@ -57,9 +66,9 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
     yield from _models(subject)
 
 
-def _class(subject: Subject, path: str, name: str, base: str) -> Iterator[tuple[str, Item]]:
+def _class(subject: Subject, path: str, name: str, base: str, given: Sequence[str] = ()) -> Iterator[tuple[str, Item]]:
     if subject.get(path) and subject.get(name):
-        yield name, {"file": str(subject.get(path)), "name": str(subject.get(name)), "base": base}
+        yield name, {"file": str(subject.get(path)), "name": str(subject.get(name)), "base": base, "given": given}
 
 
 def _models(subject: Subject) -> Iterator[tuple[str, Item]]:

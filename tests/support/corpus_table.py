@@ -32,8 +32,18 @@ sets the checkpoint of a resumed run itself.
 MEASURED = """
 ## How often it is right
 
-64 further settings, chosen to be nasty and different from those below, were put before veRL 0.9.1 in November 2026:
-the probe below, preceded by what a start loads by name (data set, sampler, reward manager and function). Names, broken
+114 settings were written down before anybody asked about them, 54 of them unusual but meant to be right
+(`tests/data/preflight/held_out.yaml`; `tests/support/held_out.py` asks both sides: veRL's loaders, agent loop, tools,
+reward function and validation metrics, then what the probe below does). Time allowed for 34 of them, in the order of a
+hash of their names. **Of the 15 that stop veRL, the preflight found 11 (recall 0.73); 3 of its 14 errors were of
+settings that do not stop it (precision 0.79)**; 16 passed rightly. The three: a sampler that veRL ignores, messages
+without text, a path where a template belongs; a run that goes on with these learns nothing, or not what was asked, so
+that with them counted as faults it is 14 of 14 errors and 14 of 18 faults (0.78). Missed: a data set class with other
+arguments, a score that is a numpy.float32, and two words that vLLM does not know; LOAD-1, P30 and ENGINE-2 find them
+now. The other 80 (one did not end in time) remain for the next measurement, and may not help to write rules.
+
+Before that, 64 further settings, chosen to be nasty and different from those below, were put before veRL 0.9.1: the
+probe below, preceded by what a start loads by name (data set, sampler, reward manager and function). Names, broken
 models and tokenizers, arguments of reward functions, files that differ in type, settings that are unusual but right.
 Of the 33 that fail or lose the weights, the preflight had found 6, and 7 of its 13 errors were wrong. The rules CKPT-1,
 PROF-1, RAY-1, REF-1, REWARD-2, LOAD-1 to LOAD-3 and DATA-4 were written with their help, so that these settings prove

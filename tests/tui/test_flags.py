@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pilots import assert_fits, message
 from pilots import until as shown
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
 from launcher.record.check import Bound, Check
@@ -78,6 +79,19 @@ async def test_enter_explains_the_worst_check(make: SimpleNamespace, blown: Path
         assert [(mark.step, mark.sign) for mark in shown[0].plot.marks] == [(11, "▲"), (17, "✖")]
         await pilot.press("escape")
         assert isinstance(app.screen, DashboardScreen)
+
+
+async def test_a_stall_report_has_the_whole_screen(make: SimpleNamespace, blown: Path) -> None:
+    """STALL-1 has no chart, so that its page may take the room of one."""
+    (RunDir(blown).path / "attempts/1/stall.txt").write_text("\n".join(f"frame {n}" for n in range(30)))
+    app = make.app(blown)
+    async with app.run_test(size=LARGE) as pilot:
+        await opened(pilot)
+        reader = app.screen.reader
+        app.push_screen(CheckDetailScreen(reader, "STALL-1", read_only=False))
+        await opened(pilot)
+        room = app.screen.query_one(VerticalScroll)
+        assert "frame 29" in page(app) and room.region.bottom == 47 and not room.max_scroll_y
 
 
 async def test_the_limits_of_a_rule_are_on_its_chart(make: SimpleNamespace, blown: Path) -> None:

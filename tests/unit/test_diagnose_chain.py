@@ -38,6 +38,8 @@ def test_memory_of_one_rank_before_the_watchdog_of_another() -> None:
     assert found.evidence[-1].text.startswith("torch.distributed.DistBackendError")
     assert diagnosis_of(STEP.format(1) + died + worker(WATCHDOG, 11)).cause == "gpu-oom-update"  # and nothing more
     assert diagnosis_of(died + STEP.format(1) + worker(WATCHDOG, 11) + JOB + NCCL, exit_code=1).cause == "nccl"
+    alone = STEP.format(1) + worker(OOM, 12) + worker(WATCHDOG, 11) + JOB + NCCL  # Ray left the traceback out
+    assert diagnosis_of(alone, exit_code=1).cause == "gpu-oom"
     assert diagnosis_of(FAILED_PROMPT + STEP.format(1) + JOB + NCCL, exit_code=1).cause == "nccl"
 
 
@@ -81,6 +83,8 @@ def test_a_placement_that_is_never_met() -> None:
     assert diagnosis_of(start, alive=True, stalled_for=600).cause == "ray-placement"
     assert diagnosis_of(start, alive=True, stalled_for=5).cause == "running"
     assert diagnosis_of(start + STEP.format(1)).cause == "running"
+    kind = start.replace("{'GPU': 1.0}", "{'CPU': 1.0, 'accelerator_type:H100': 0.001}")
+    assert diagnosis_of(kind).cause == "ray-placement"
 
 
 def test_a_message_of_several_lines_is_shown() -> None:

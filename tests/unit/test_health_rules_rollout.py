@@ -88,6 +88,7 @@ def test_mismatch_that_grows_with_the_length() -> None:
     assert levels("MIS-2", [*usual, *[step(0.012, 200)] * 3])[-1] == Level.OK, "MIS-1 judges it alone"
     assert levels("MIS-2", [*usual, *[step(0.007, 400)] * 3])[-1] == Level.OK
     assert levels("MIS-2", [*usual, *[step(0.007, 200, highest=0.6)] * 3])[-1] == Level.NOTICE
+    assert levels("MIS-2", [*[step(2e-7, 200)] * 12, *[step(6e-7, 400)] * 3])[-1] == Level.OK, "rounding errors"
 
 
 def test_the_only_update_of_a_batch_has_a_ratio_of_one() -> None:

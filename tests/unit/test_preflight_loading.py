@@ -49,7 +49,7 @@ def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Any, tm
 
 
 def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_path: Path):
-    (tmp_path / "rows.py").write_text("class Rows: ...\n")
+    (tmp_path / "rows.py").write_text("class Rows:\n    def __init__(self, files): ...\n")
     settings = [
         "actor_rollout_ref.model.external_lib=nosuch_module",
         f"trainer.v1.sampler.custom_sampler.path={tmp_path / 'rows.py'}",
@@ -58,6 +58,9 @@ def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_p
     found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
     assert [each.id for each in found] == ["LOAD-1", "LOAD-1"]
     assert "nosuch_module" in found[0].message and "did you mean 'Rows'" in found[1].message
+    named = {"file": str(tmp_path / "rows.py"), "name": "Rows", "base": ""}
+    none, given = ask({**named, "given": ["files"]}, {**named, "given": ["data_files", "config"]})
+    assert none is None and "data_files" in str(given)
 
 
 def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):

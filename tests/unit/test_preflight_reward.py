@@ -77,6 +77,7 @@ def test_the_fields_of_a_dict_are_named(trial: Callable[..., Trial]) -> None:
         ("def compute_score(solution, truth):\n    return 1\n", "unexpected keyword argument 'data_source'"),
         (GOOD + "\n    return 1 / 0\n", "fails at score.py, line 3: ZeroDivisionError"),
         (GOOD + "    return None\n", "returns NoneType instead of a number"),
+        (GOOD + "    import numpy; return numpy.float32(1)\n", "a numpy.float32, which torch refuses to store"),
         (GOOD + "    return {'acc': 1}\n", "a dict without 'score'; its keys: acc"),
         (GOOD + "    return float('nan')\n", "nan, which is not a finite number"),
         (GOOD + "    import os; os._exit(3)\n", "it ended with exit code 3"),

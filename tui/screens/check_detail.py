@@ -94,7 +94,7 @@ class CheckDetailScreen(Screen[None]):
             rows = [*rows, [], *stalled(report, columns - 1)]
         self.query_one("#page", Lines).show(rows)
         keys = check.keys[:CHARTS]
-        self.query_one("#check-charts").set_class(not keys, HIDDEN)
+        self.set_class(not keys, "-chartless")
         self.query_one("#check-charts").set_class(len(keys) == 1, "-single")
         for index in range(CHARTS):
             chart = self.query_one(f"#check-{index}", MetricChart)

@@ -32,7 +32,7 @@ CAUSES = (
             "if CPUs are short: ray_kwargs.ray_init.num_cpus ↑, " + STORAGE_UNITS,
         ),
         line=r"(?:Warning: The following resource request cannot be scheduled[^{]*"
-        r"|Error: No available node types can fulfill[^{]*)(?P<request>\{[^}]*'?(?:GPU|NPU)[^}]*\})",
+        r"|Error: No available node types can fulfill[^{]*)(?P<request>\{[^}]*'?(?:GPU|NPU|accelerator_type:)[^}]*\})",
         waits=True,
     ),
     Cause(

@@ -135,6 +135,7 @@ CAUSES = (
         "The log does not show the phase.",
         (UTILISATION, *OFFLOAD, ESTIMATE),
         raised=CUDA_OOM,
+        line=r"torch\.(?:cuda\.)?OutOfMemoryError: (?:CUDA|HIP) out of memory",  # Ray may drop the traceback
         level=Level.GENERAL,
     ),
     Cause(

@@ -115,7 +115,7 @@ class GrowingMismatch(Rule):
     ) -> Sequence[Clause]:
         top = max(limits["notice.highest"] * usual[1], limits["notice.floor"])
         together = mean if longer >= limits["notice.length"] else math.nan
-        grown = Rung(Level.NOTICE, ">", limits["notice.mean"] * usual[0])
+        grown = Rung(Level.NOTICE, ">", max(limits["notice.mean"] * usual[0], limits["notice.least"]))
         return [
             Clause(highest, [Rung(Level.NOTICE, ">", top)], metric=keys.PROBS_DIFF_MAX, span=SHARE),
             Clause(together, [grown], "difference while responses grow", keys.PROBS_DIFF, SHARE),

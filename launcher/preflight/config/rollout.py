@@ -116,8 +116,15 @@ TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
 """What vLLM computes in."""
 
 
+CHOICES = {
+    "logprobs_mode": ("raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"),
+    "scheduling_policy": ("fcfs", "priority"),
+}
+"""Further keys whose values vLLM compares with a list (`vllm/config/model.py`, `vllm/config/scheduler.py`)."""
+
+
 def engine_words(subject: Subject) -> Findings:
-    """ENGINE-2: vLLM recognizes the dtype and the load format."""
+    """ENGINE-2: vLLM recognizes the dtype, the load format, the mode of log-probabilities and the order of requests."""
     if subject.get(ENGINE) != "vllm":
         return
     dtype, form = subject.get(f"{ROLLOUT}.dtype"), subject.get(f"{ROLLOUT}.load_format")
@@ -129,6 +136,11 @@ def engine_words(subject: Subject) -> Findings:
         message = f"vLLM has no load_format '{form}'{did_you_mean(form, FORMATS)}"
         fix = f"set {ROLLOUT}.load_format to safetensors"
         yield warning("ENGINE-2", message, fix, [f"{ROLLOUT}.load_format"], {"rollout.load_format": "safetensors"})
+    for name, known in CHOICES.items():
+        value = subject.get(key := f"{ROLLOUT}.{name}")
+        if isinstance(value, str) and value not in known:
+            message = f"vLLM has no {name} '{value}'{did_you_mean(value, known)}"
+            yield error("ENGINE-2", message, f"set {key} to {one_of(list(known))}", [key])
 
 
 RULES = (engine, mode, parallel_engine, sequences_over_gpus, conversations, engine_words)
