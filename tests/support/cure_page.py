@@ -10,15 +10,15 @@ from launcher.run.reading.trials import BROKE, DIFFERENT, HEALED, NOTHING, PARTL
 
 UNFLAGGED = {
     "entropy coefficient below 0": (
-        "It did no harm in them: the reward went on as without it (0.88 to 0.92 at the end), and also for 11 steps at"
-        " -1 from step 8 on, while the toy still learns. A toy that knows the answer needs no entropy. So no flag is the"
-        " right answer here; `check` warns before the start (VALUE-5)."
+        "It did no harm in them: the reward went on as without it (0.88 to 0.92 at the end), and also for 11 steps "
+        "at -1 from step 8 on, while the toy still learns. A toy that knows the answer needs no entropy. So no "
+        "flag is the right answer here; `check` warns before the start (VALUE-5)."
     ),
     "wrong gamma": (
-        "Learning stops (at 0.01 0.81 to 0.77; 0.81 to 0.89 without it), which no rule can tell from a run that has learned"
-        " all it can: REW-2 waits for 120 steps. `critic/returns/mean` would tell: it is a quarter of `critic/score/mean`"
-        " from the first step on, and as large without the fault. No rule looks at it yet; `check` warns before the"
-        " start (VALUE-7)."
+        "Learning stops (at 0.01 0.81 to 0.77; 0.81 to 0.89 without it), which no rule can tell from a run that "
+        "has learned all it can: REW-2 waits for 120 steps. `critic/returns/mean` would tell: it is a quarter of "
+        "`critic/score/mean` from the first step on, and as large without the fault. No rule looks at it yet; "
+        "`check` warns before the start (VALUE-7)."
     ),
 }
 PAGE = ROOT / "docs" / "cure.md"
