@@ -37,7 +37,7 @@ def try_(
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of each trial.")] = None,
     at: Annotated[int | None, typer.Option(min=0, help="Step of the checkpoint (default: before the flag).")] = None,
-    most: Annotated[int, typer.Option(min=1, help="Try at most so many advised fixes.")] = 3,
+    most: Annotated[int, typer.Option(min=1, help="Try at most so many fixes.")] = 3,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     force: Force = False,
     json: Json = False,
@@ -52,8 +52,8 @@ def try_(
     parent = find(run)
     planned = plan(parent, rule, [_NEXT.split(each) for each in changes or []], count=steps, at=at, most=most)
     say(f"{planned.name}:")
-    for arm in planned.arms:
-        say(f"  {' '.join(arm) or 'untouched twin'}")
+    for line in planned.lines:
+        say(line)
     say(f"cost: {planned.cost}")
     if not yes:
         if not sys.stdin.isatty():
@@ -88,6 +88,6 @@ def _show(found: "list[Trials]", json: bool) -> None:
         for arm in each.arms:
             gap = "–" if arm.reward is None else f"{'+' * (arm.reward >= 0)}{number(arm.reward)}"
             change = " ".join(arm.changes) or "untouched twin"
-            told = f"{change} ({arm.why})" if arm.why else change
+            told = f"{change} ({arm.told})" if arm.told else change
             rows.append((arm.verdict, arm.run, f"{arm.step}/{arm.planned}", gap, told))
         put_table(rows)

@@ -1,7 +1,7 @@
 """First aid for each rule as data, shown with the present value and only where it fits the run."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from launcher.health.config import RunConfig
@@ -59,6 +59,7 @@ _STRONGER_KL = (
     _raise("algorithm.kl_ctrl.kl_coef", fits="kl in reward"),
     _raise(f"{_ACTOR}.kl_loss_coef", fits="kl in loss"),
 )
+_KL_AFTER_ALL = tuple(replace(fix, note="against a slow drift; it stops no jump") for fix in _STRONGER_KL)
 _FEWER_EPOCHS = _lower(f"{_ACTOR}.ppo_epochs")
 _LARGER_MINI = _raise(f"{_ACTOR}.ppo_mini_batch_size")
 _SMALL_STEPS = (_LOWER_LR, _FEWER_EPOCHS, _LARGER_MINI, _lower(f"{_ACTOR}.clip_ratio"))
@@ -86,7 +87,7 @@ _SIGNAL = (
     _say("use easier data if nothing is solved; stop or use harder data if everything is solved"),
     _raise(f"{_ROLLOUT}.n", fits="groups"),
     _set("algorithm.filter_groups.enable", "True", fits="groups"),
-    _raise("data.train_batch_size"),
+    _raise("data.train_batch_size", f"with {_ACTOR}.ppo_mini_batch_size, where few responses are solved or wrong"),
 )
 
 FIXES: dict[str, Sequence[Fix]] = {
@@ -107,10 +108,15 @@ FIXES: dict[str, Sequence[Fix]] = {
         _set(f"{_ROLLOUT}.top_k", "-1"),
         _say("use the same model for the reference; do not force a minimum length"),
     ),
-    "KL-1": (*_STRONGER_KL, _LOWER_LR, _FEWER_EPOCHS, _LARGER_MINI),
+    "KL-1": (_LOWER_LR, _FEWER_EPOCHS, *_KL_AFTER_ALL),
     "KL-2": _SMALL_STEPS,
     "KL-3": (_raise("algorithm.kl_ctrl.kl_coef", "from the start"), _lower("algorithm.kl_ctrl.horizon")),
-    "KL-4": (_LOWER_LR, *_STRONGER_KL, _say("check the reward function on samples")),
+    "KL-4": (
+        _LOWER_LR,
+        _say("check the reward function on samples"),
+        _say("check ENT-2: entropy that rises takes the KL along"),
+        *_KL_AFTER_ALL,
+    ),
     "CLIP-1": (*_SMALL_STEPS, _say("the usual cause: several mini-batches per step with a large learning rate")),
     "ENT-1": (
         _set(f"{_ACTOR}.entropy_coeff", "0.001–0.01"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from launcher.health.fixes import FIXES, Fix
 from launcher.record.check import Suggestion
+from launcher.verl_config import BATCH, MINI, VerlConfig
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*×)")  # `0.001` of `0.001–0.01`, no `2–5×`
 _WORD = re.compile(r"[\w.-]+")
@@ -60,6 +61,14 @@ def tried_value(fix: Fix, now: Any, before: Any = None) -> Any:
     if isinstance(now, int):
         return int(moved) or None  # half of one epoch is none
     return float(f"{moved:.3g}")
+
+
+def together(key: str, value: Any, config: VerlConfig) -> dict[str, Any]:
+    """A key with its value and what changes with it: the mini-batch with the batch, for as many updates a step."""
+    batch, mini = config.get(key), config.get(MINI)
+    if key != BATCH or not all(isinstance(each, int) and each > 0 for each in (batch, mini, value)):
+        return {key: value}
+    return {key: value, MINI: max(1, mini * value // batch)}
 
 
 def _leads(fix: Fix, now: float, value: float) -> bool:

@@ -31,13 +31,14 @@ class Origin(Record):
     """The run whose settings were edited for this one, and what was changed.
 
     `step` is that of the checkpoint of it that this one began with, 0 for its start: a fork. `trial` is the health
-    rule whose fix is tried.
+    rule whose fix is tried, `undoes` what this trial undoes: "the change of the fork".
     """
 
     run: str
     diff: tuple[Edit, ...] = ()
     step: int | None = field(default=None, metadata=RARE)
     trial: str | None = field(default=None, metadata=RARE)
+    undoes: str | None = field(default=None, metadata=RARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """`make cure`: does the advice cure? Faults are planted in the CPU toy, flagged, and their advised fixes tried.
 
-    python tests/support/cure.py [-j RUNS] [--again] [--page] [NAME ...]
+    python tests/support/cure.py [-j RUNS] [--page] [NAME ...]
 
 All through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it with each fault (`ppo-tui fork`), and
 `ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the first that is
 flagged is tried. Two minutes a run on two cores, so hours for all of them; tests/cpu-host runs 24 side by side.
-Results are kept in tests/data/cure.json as they come; docs/cure.md is written from them. Faults that are there already
-are not run again without `--again`.
+Results are kept in tests/data/cure.json as they come, with the day and the machine; docs/cure.md is written from them.
+Faults that are named are run anew, and nothing else; without names those that are not there yet.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from cure_faults import BASES, FAULTS, FORK, HEALTHY, MOST, RESULTS, STEPS, Fault, read
+from cure_faults import BASES, FAULTS, FORK, HEALTHY, MOST, RESULTS, SAVE, STEPS, Fault, read
 from cure_page import PAGE, text
 
 from launcher import paths
@@ -35,20 +35,20 @@ from launcher.run.reading.trials import alarms, trials_of
 
 PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tui")
 ATTEMPTS = 2
+TAKEN = f"{time.strftime('%F')}, {os.cpu_count()} cores"
 QUICK = ("trainer.validate_first=false", "trainer.validate_every=-1", "cluster.cpus=6")
 
 
 class Study:
-    """The results by fault, kept in a file as they come."""
+    """The results by fault, kept in a file as they come; others may add theirs."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Any] = read()
         self._lock = threading.Lock()
 
     def keep(self, name: str, row: dict[str, Any]) -> None:
         with self._lock:
-            self.found[name] = row
-            RESULTS.write_text(json.dumps(self.found, indent=1, sort_keys=True) + "\n")
+            found = read() | {name: row | {"taken": TAKEN}}
+            RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
             print(f"{time.strftime('%T')} {name}: {_brief(row)}", flush=True)
 
 
@@ -89,11 +89,11 @@ def conduct(wanted: Sequence[Fault], healthy: bool, jobs: int, most: int) -> Non
     study, begin = Study(), time.monotonic()
     own_home(jobs)
     ppo_tui("data", "toy")
-    needed = {fault.base for fault in wanted} | ({"toy"} if healthy else set())
+    needed = sorted({fault.base for fault in wanted} | ({"toy"} if healthy else set()))
     with ThreadPoolExecutor(jobs) as pool:
         parents = dict(zip(needed, pool.map(_parent, needed), strict=True))
         forks = {
-            (fault.name, place): pool.submit(_planted, parents[fault.base], strength)
+            (fault.name, place): pool.submit(_planted, parents[fault.base], strength, fault.at, fault.steps)
             for fault in wanted
             for place, strength in enumerate(fault.strengths)
         }
@@ -123,7 +123,7 @@ def _without_error(task: Future[Any], name: str) -> Any:
 
 
 def _parent(base: str) -> RunDir:
-    settings = (*QUICK, f"trainer.steps={FORK}", f"trainer.save_every={FORK}", *BASES[base])
+    settings = (*QUICK, f"trainer.steps={FORK}", f"trainer.save_every={SAVE}", *BASES[base])
     for _ in range(ATTEMPTS):
         whole = (each for each in all_runs() if each.read_info().overrides == settings)
         run = next((each for each in whole if current(each).state == "finished"), None)
@@ -135,10 +135,10 @@ def _parent(base: str) -> RunDir:
     return run
 
 
-def _planted(parent: RunDir, strength: Sequence[str]) -> RunDir:
-    plan = (f"trainer.steps={FORK + STEPS}", "trainer.save_every=-1")
+def _planted(parent: RunDir, strength: Sequence[str], at: int = FORK, count: int = STEPS) -> RunDir:
+    plan = (f"trainer.steps={at + count}", "trainer.save_every=-1")
     for _ in range(ATTEMPTS):
-        run = ended(begun("fork", parent.id, "--at", str(FORK), "--force", *plan, *strength))
+        run = ended(begun("fork", parent.id, "--at", str(at), "--force", *plan, *strength))
         if current(run).step is not None:  # else the machine was too busy to start it
             break
     return run
@@ -153,7 +153,7 @@ def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> d
         if run is not None
     ]
     flagged = next((_run(each["run"]) for each in strengths if each.get("rule")), None)
-    row: dict[str, Any] = {"strengths": strengths}
+    row: dict[str, Any] = {"strengths": strengths, "from": fault.at}
     if flagged is None:
         return row
     for _ in range(ATTEMPTS):
@@ -170,7 +170,13 @@ def _tried(fault: Fault, planted: dict[tuple[str, int], RunDir], most: int) -> d
 
 def _nothing_to_cure(run: RunDir, jobs: int) -> dict[str, Any]:
     """Of a healthy run `try` has nothing to do; trials of KL-1's advice, made all the same, change nothing."""
-    row: dict[str, Any] = {"run": run.id, "state": current(run).state, **_flag(run), "score": _scores(run)}
+    row: dict[str, Any] = {
+        "from": FORK,
+        "run": run.id,
+        "state": current(run).state,
+        **_flag(run),
+        "score": _scores(run),
+    }
     try:
         ppo_tui("try", run.id, "--yes")
     except RuntimeError as error:
@@ -187,8 +193,9 @@ def _flag(run: RunDir) -> dict[str, Any]:
     onset = first_onset(run)
     if onset is None:
         return {}
-    others = sorted(alarms(run) - {onset.rule})
-    return {"rule": onset.rule, "level": onset.level.name, "rose": onset.rose - FORK, "others": others}
+    others, origin = sorted(alarms(run) - {onset.rule}), run.read_info().parent
+    begun = origin.step or 0 if origin is not None else 0
+    return {"rule": onset.rule, "level": onset.level.name, "rose": onset.rose - begun, "others": others}
 
 
 def _scores(run: RunDir) -> list[float]:
@@ -200,7 +207,9 @@ def _scores(run: RunDir) -> list[float]:
 
 
 def _arms(run: RunDir) -> list[dict[str, Any]]:
-    return [arm.to_json() | {"score": _scores(_run(arm.run))} for each in trials_of(run.id) for arm in each.arms]
+    """Its trials, without those that did not start on a busy machine and were tried again."""
+    found = [arm.to_json() | {"score": _scores(_run(arm.run))} for each in trials_of(run.id) for arm in each.arms]
+    return [each for each in found if each["score"]]
 
 
 def _run(id: str) -> RunDir:
@@ -219,16 +228,14 @@ def _brief(row: dict[str, Any]) -> str:
 
 def main() -> None:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    reader.add_argument("names", nargs="*", help="words of the names of faults, or 'healthy'; default: all")
+    reader.add_argument("names", nargs="*", help="words of the names of faults, or 'healthy'")
     reader.add_argument("-j", "--jobs", type=int, default=1)
-    reader.add_argument("--most", type=int, default=MOST, help="advised fixes that are tried of each flag")
-    reader.add_argument("--again", action="store_true", help="run faults that are there, too")
+    reader.add_argument("--most", type=int, default=MOST, help="fixes that are tried of each flag")
     reader.add_argument("--page", action="store_true", help="only write the page")
     args = reader.parse_args()
 
     def chosen(name: str) -> bool:
-        named = not args.names or any(word in name for word in args.names)
-        return named and (args.again or name not in read())
+        return any(word in name for word in args.names) if args.names else name not in read()
 
     if not args.page:
         wanted = [fault for fault in FAULTS if chosen(fault.name)]

@@ -1,12 +1,26 @@
 """docs/cure.md, from the results of `make cure`."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from cure_faults import FAULTS, FORK, HEALTHY, ROOT, STEPS, Fault, read
+from cure_faults import EARLY, FAULTS, FORK, HEALTHY, ROOT, STEPS, Fault, read
 
-from launcher.run.reading.trials import DIFFERENT, HEALED, REPEATED, UNTOLD
+from launcher.run.reading.trials import BROKE, DIFFERENT, HEALED, NOTHING, PARTLY, REPEATED, UNTOLD
 
+UNFLAGGED = {
+    "entropy coefficient below 0": (
+        "It did no harm in them: the reward went on as without it (0.88 to 0.92 at the end), and also for 11 steps "
+        "at -1 from step 8 on, while the toy still learns. A toy that knows the answer needs no entropy. So no "
+        "flag is the right answer here; `check` warns before the start (VALUE-5)."
+    ),
+    "wrong gamma": (
+        "Learning stops (at 0.01 0.81 to 0.77; 0.81 to 0.89 without it), which no rule can tell from a run that "
+        "has learned all it can: REW-2 waits for 120 steps. `critic/returns/mean` would tell: it is a quarter of "
+        "`critic/score/mean` from the first step on, and as large without the fault. No rule looks at it yet; "
+        "`check` warns before the start (VALUE-7)."
+    ),
+}
 PAGE = ROOT / "docs" / "cure.md"
 
 
@@ -14,27 +28,44 @@ def text() -> str:
     """The page, from the results."""
     found = read()
     rows = [_line(fault, found.get(fault.name)) for fault in FAULTS]
-    head = ("fault", "planted", "flag", "twin", "healed by", "place of the fix that undoes it")
-    table = "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+    head = ("fault", "planted", "flag", "twin", "place of what undoes it", "healed by advice")
     known = [(fault, found[fault.name]) for fault in FAULTS if fault.name in found]
     flagged = [(fault, row) for fault, row in known if row.get("trials")]
     repeated = sum(_twin(row) == REPEATED for _, row in flagged)
-    curable = [(fault, row) for fault, row in flagged if fault.undo]
-    first = sum(_place(fault, row) == 1 for fault, row in curable)
+    first = sum(_place(fault, row) == 1 for fault, row in flagged)
+    advised = sum(bool(_healed(fault, row)) for fault, row in flagged)
     counts = (
-        f"{len(flagged)} of {len(known)} faults were flagged, the twin repeated {repeated} of these. The fix that"
-        f" undoes the fault ranks first in {first} of the {len(curable)} that a setting can undo."
+        f"{len(flagged)} of {len(known)} faults were flagged, and the twin repeated {repeated} of these. The trial that"
+        f" undoes the fault ranks first in {first}.\nWithout it, some advised fix would have healed {advised}."
     )
-    not_healed = [_not_healed(fault, row) for fault, row in known if not _healed(row)]
+    not_healed = [_not_healed(fault, row) for fault, row in known if _place(fault, row) is None]
     return PAGE_TEXT.format(
-        table=table,
+        table=_table(head, rows),
         counts=counts,
+        advice=_table(("advised fix", "trials", "healed", "partly", "nothing", "broke"), _by_key(flagged)),
         unhealed="\n".join(f"* {each}" for each in not_healed) or "Nothing.",
         trials="\n\n".join(_details(fault, row) for fault, row in known),
         healthy=_sound(found.get(HEALTHY)),
         fork=FORK,
+        early=EARLY,
         steps=STEPS,
     )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+
+
+def _by_key(flagged: Sequence[tuple[Fault, dict[str, Any]]]) -> list[list[str]]:
+    """What came of the trials of each advised fix, apart from those that undid the fault."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for fault, row in flagged:
+        for arm in _fixes(row):
+            if not _undoes(fault, arm):
+                found[" ".join(change.partition("=")[0] for change in arm["changes"])][arm["verdict"]] += 1
+    ranked = sorted(found.items(), key=lambda pair: (-pair[1][HEALED], pair[0]))
+    verdicts = (HEALED, PARTLY, NOTHING, BROKE)
+    return [[_code([key]), str(each.total()), *(str(each[verdict]) for verdict in verdicts)] for key, each in ranked]
 
 
 def _tested(row: dict[str, Any]) -> dict[str, Any] | None:
@@ -50,17 +81,19 @@ def _fixes(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [arm for arm in row.get("trials", []) if arm["changes"]]
 
 
-def _healed(row: dict[str, Any]) -> list[str]:
-    return [" ".join(arm["changes"]) for arm in _fixes(row) if arm["verdict"] == HEALED]
+def _undoes(fault: Fault, arm: dict[str, Any]) -> bool:
+    """Whether a trial undoes the fault: as such, or as the fix with the value from before."""
+    return bool(arm.get("undoes")) or {change.partition("=")[0] for change in arm["changes"]} >= set(fault.undo)
+
+
+def _healed(fault: Fault, row: dict[str, Any]) -> list[str]:
+    return [" ".join(arm["changes"]) for arm in _fixes(row) if arm["verdict"] == HEALED and not _undoes(fault, arm)]
 
 
 def _place(fault: Fault, row: dict[str, Any]) -> int | None:
     """The rank, from 1, of a trial that healed by undoing the fault."""
-    for place, arm in enumerate(_fixes(row), 1):
-        undoes = any(change.partition("=")[0] in fault.undo for change in arm["changes"])
-        if undoes and arm["verdict"] == HEALED:
-            return place
-    return None
+    places = (place for place, arm in enumerate(_fixes(row), 1) if _undoes(fault, arm) and arm["verdict"] == HEALED)
+    return next(places, None)
 
 
 def _line(fault: Fault, row: dict[str, Any] | None) -> list[str]:
@@ -71,29 +104,35 @@ def _line(fault: Fault, row: dict[str, Any] | None) -> list[str]:
         planted = "<br>".join(_code(each["settings"]) for each in row["strengths"])
         return [fault.name, planted, "none", "", "", ""]
     flag = f"{tested['rule']} {tested['level']}, step {tested['rose']}"
-    healed = "<br>".join(f"`{each}`" for each in _healed(row)) or "nothing"
-    place = str(_place(fault, row) or "–") if fault.undo else "none can"
-    return [fault.name, _code(tested["settings"]), flag, _twin(row), healed, place]
+    healed = "<br>".join(f"`{each}`" for each in _healed(fault, row)) or "nothing"
+    return [fault.name, _code(tested["settings"]), flag, _twin(row), str(_place(fault, row) or "–"), healed]
 
 
 def _not_healed(fault: Fault, row: dict[str, Any]) -> str:
     if not _tested(row):
-        return f"**{fault.name}** raises no flag in {STEPS} steps."
-    tried = ", ".join(f"`{' '.join(arm['changes'])}` ({arm['why'] or arm['verdict']})" for arm in _fixes(row))
-    reason = f": {fault.why}" if fault.why else ""
-    return f"**{fault.name}**{reason}. Tried: {tried or row.get('refused', 'nothing')}."
+        most = max(len(each["score"]) for each in row["strengths"])
+        why = UNFLAGGED.get(fault.name, "")
+        return f"**{fault.name}** raises no flag in {most} steps from step {row['from']} on. {why}"
+    tried = ", ".join(f"{_code(_shown(arm['changes']))} ({arm['why'] or arm['verdict']})" for arm in _fixes(row))
+    return f"**{fault.name}**. Tried: {tried or row.get('refused', 'nothing')}."
+
+
+def _shown(changes: Sequence[str]) -> list[str]:
+    """Without the settings that only go with others."""
+    return [each for each in changes if not each.startswith("reward.path") and "micro_batch" not in each]
 
 
 def _details(fault: Fault, row: dict[str, Any]) -> str:
-    lines = [f"**{fault.name}**", ""]
+    lines = [f"**{fault.name}** ({row['taken']}, from step {row['from']} on)", ""]
     for each in row["strengths"]:
         flag = f"{each['rule']} {each['level']} at step {each['rose']}" if each.get("rule") else "no flag"
         others = f" ({' '.join(each['others'])} too)" if each.get("others") else ""
         lines.append(f"* {_code(each['settings'])}: {flag}{others}; reward {_reward_words(each['score'])}")
     for arm in row.get("trials", []):
-        change = _code(arm["changes"]) or "twin"
-        why = f" ({arm['why']})" if arm["why"] else ""
-        lines.append(f"* {change}: {arm['verdict']}{why}; reward {_reward_words(arm['score'])}")
+        undoes = arm.get("undoes") and f"undoes {arm['undoes']}"
+        change = _code(_shown(arm["changes"])) or "twin"
+        why = "; ".join(filter(None, (undoes, arm["why"], arm.get("taken"))))
+        lines.append(f"* {change}: {arm['verdict']}{f' ({why})' if why else ''}; reward {_reward_words(arm['score'])}")
     return "\n".join(lines)
 
 
@@ -125,21 +164,34 @@ def _reward_words(scores: Sequence[float]) -> str:
 
 PAGE_TEXT = """# Does the advice cure?
 
-`make cure` plants faults in a healthy run, waits for a flag, and lets `ppo-tui try` work on it: an untouched twin and
-up to four fixes that the rule advises, from the checkpoint before the flag. All of it runs on the CPU toy (`toy-cpu`,
-veRL 0.9.1, a model of 111,000 parameters) through the product. The healthy run trains for {fork} steps and saves a
-checkpoint; `ppo-tui fork` continues it with the fault for up to {steps} steps. tests/support/cure.py writes this page
-from tests/data/cure.json.
+`make cure` plants faults in a healthy run, waits for a flag, and lets `ppo-tui try` work on it: an untouched twin,
+the undoing of the fork's own change, and fixes that the rule advises, all from the checkpoint before the flag. It
+runs on the CPU toy (`toy-cpu`, veRL 0.9.1, a model of 111,000 parameters), through the product. The healthy run
+trains for {fork} steps; `ppo-tui fork` continues its last checkpoint with the fault for {steps} steps or more, or
+that of step {early} where a fault only harms what still learns. tests/support/cure.py writes this page from
+tests/data/cure.json; `make cure ARGS="temperature"` runs one row anew.
 
 {table}
 
-{counts} Steps are counted from the fault on. What heals more than once is ranked by its reward in the second half of
-its steps.
+{counts} Steps are counted from the fault on. Of several trials
+that heal, one with a better reward is first where the noise allows to tell, else the undoing.
 
-**What this shows, and what not.** The advice names a key; the table shows whether it is the right one. The value is the
-one from before the fork, for `try` takes that first where it lies in the advised direction; of a run that was never
-forked it would be a fifth or half of the present one ([fork.md](fork.md)). There is one run each, of a tiny task: the
-next seed may differ.
+**What this shows, and what not.** Each run is a fork, so ppo-tui knows what was changed: that it undoes this first is
+[a rule of trials](fork.md) and no merit of the advice. What the advice is worth without it is in the last column and
+in the next table. Rows taken on 32 cores are from before that rule (the value from before the fork was tried where
+the advice named its key); their runs were judged anew. Of the rows taken on 2 cores only the twin and the undoing ran
+there; their advised fixes, marked "32 cores", come from another run with the same fault. There is one run each, of a
+tiny task: the next seed may differ.
+
+## What the advice did
+
+{advice}
+
+A KL coefficient five times as large never healed: at 0.001 it weighs nothing against a reward of 1, and only the
+coefficient of 5 that one run had been forked with held its policy. KL-1 and KL-4 therefore name it last, and for what
+it is good. A larger mini-batch heals updates that are too large (KL-2) but no drift, so KL-1 does not name it any
+more. A larger batch does nothing when all rewards are equal, and broke a run whose mini-batch stayed at one: SIG-1
+says where it helps, and a trial raises both.
 
 ## What could not be healed
 

@@ -150,11 +150,9 @@ def test_a_row_has_its_limits_and_fixes_that_fit_the_run_with_present_values() -
     for step in range(1, 8):
         checklist.step(step, healthy(step))
     found = row(checklist, "KL-1")
-    assert texts(found)[:2] == [
-        "algorithm.kl_ctrl.kl_coef ↑ (now 0.001)",
-        "actor_rollout_ref.actor.optim.lr ↓ (now 1e-06)",
-    ]
-    assert [fix.key for fix in found.fixes][:2] == ["algorithm.kl_ctrl.kl_coef", "actor_rollout_ref.actor.optim.lr"]
+    assert texts(found)[0] == "actor_rollout_ref.actor.optim.lr ↓ (now 1e-06)"
+    assert texts(found)[-1] == "algorithm.kl_ctrl.kl_coef ↑ against a slow drift; it stops no jump (now 0.001)"
+    assert [fix.key for fix in found.fixes][::2] == ["actor_rollout_ref.actor.optim.lr", "algorithm.kl_ctrl.kl_coef"]
     assert found.keys == (KL,)
     assert [(str(bound.level), bound.side) for bound in found.bounds] == [("WARN", ">"), ("CRITICAL", ">")]
     assert found.bounds[0].value == pytest.approx(
@@ -170,7 +168,7 @@ def test_fixes_follow_the_logged_keys_when_the_configuration_is_not_known() -> N
     checklist = Checklist()
     checklist.step(1, {"actor/kl_loss": 0.01})
     fixes = texts(row(checklist, "KL-1"))
-    assert "actor_rollout_ref.actor.kl_loss_coef ↑" in fixes
+    assert any(fix.startswith("actor_rollout_ref.actor.kl_loss_coef ↑") for fix in fixes)
     assert not any("kl_ctrl" in fix for fix in fixes)
     assert not any("critic" in fix for fix in texts(row(checklist, "MEM-1")))
 

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,24 +13,26 @@ from hypothesis import strategies as st
 from waiting import wait_for, wait_until
 
 from launcher.errors import UserError
+from launcher.health.config import RunConfig
 from launcher.health.fixes import FIXES
-from launcher.health.values import tried_value, tried_values
+from launcher.health.values import together, tried_value, tried_values
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series
 from launcher.preset.files import load, restore
 from launcher.preset.translate import Launch
 from launcher.record import queue
 from launcher.record.check import Suggestion
-from launcher.record.events import read_events
+from launcher.record.events import Action, EventLog, LevelChange, read_events
 from launcher.record.info import Origin, RunInfo
 from launcher.record.layout import RunDir, appearing, create
 from launcher.record.levels import Level
 from launcher.record.state import RunState
 from launcher.run.actions import queue as going
-from launcher.run.actions.fork import fork_step
+from launcher.run.actions.fork import fork_step, planned_fork
 from launcher.run.actions.relaunch import origin
 from launcher.run.actions.trials import Plan, carry_out, enqueue, plan, start_apart
 from launcher.run.reading import trials
+from launcher.run.reading.changes import last_change
 from launcher.run.reading.checkpoints import checkpoint_steps
 from launcher.run.reading.onset import Onset, first_onset
 from launcher.run.reading.source import LogFile
@@ -67,13 +70,13 @@ def healthy(first: int, last: int, reward: float = 0.0) -> Figures:
 
 
 def played(settings: Sequence[str], figures: Figures, after: Origin | None = None) -> RunDir:
-    """A run whose driver prints these steps."""
+    """A run whose driver prints these steps; only one that is no trial has checkpoints."""
     loaded = restore("toy", load("toy-cpu").snapshot(), settings)
     with appearing("toy") as (run, hidden):
         attempt, now = hidden.add_attempt(), time.time()
         RunInfo(run.id, "toy", now, preset=loaded.snapshot(), on_cpu=True, after=after).write(hidden.run_yaml)
         (hidden.path / "figures.json").write_text(json.dumps(figures))
-        for step in (4, 8, 12) if after is None else ():
+        for step in (4, 8, 12) if after is None or after.trial is None else ():
             (hidden.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
             (hidden.checkpoints / "latest_checkpointed_iteration.txt").write_text("12")
         argv = [sys.executable, "-c", DRIVER, str(run.path / "figures.json")]
@@ -98,7 +101,7 @@ def beginning(make: Callable[[Sequence[str], int, int], Figures]) -> Callable[..
     def begin(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
         settings = [*changes, f"trainer.steps={planned.until}"]
         preset = restore("toy", planned.run.read_info().preset or {}, settings).snapshot()
-        after = origin(planned.run, preset, planned.step, planned.onset.rule)
+        after = origin(planned.run, preset, planned.step, planned.onset.rule, planned.undoes(changes))
         return played(settings, make(settings, planned.step + 1, planned.until), after)
 
     return begin
@@ -139,6 +142,39 @@ def test_each_fix_is_judged_beside_the_twin(parent: RunDir) -> None:
         (("kl.loss_coef=0.002",), "nothing"),
     ], found.arms
     assert [record.step for record in earlier_steps(runs[1], 1, 4)] == [0, 1, 2, 3, 4], "baselines go on"
+
+
+@pytest.mark.slow
+def test_a_fork_first_tries_to_undo_its_own_change() -> None:
+    """A batch of one comes with a mini-batch of one: put back alone, either breaks the run."""
+    sound = played(["trainer.steps=12"], healthy(0, 12))
+    one = ["data.train_batch_size=1", "actor.ppo_mini_batch_size=1", "actor.entropy_coeff=0.3", "trainer.steps=27"]
+    preset = restore("toy", sound.read_info().preset or {}, one).snapshot()
+    run = played(one, recorded(5, 27), Origin(sound.id, origin(sound, preset).diff, 4))
+    for each in (sound, run):
+        wait_for(each, lambda state: not state.live)
+    planned = plan(run, "KL-1", at=0)
+    back = ("actor.entropy_coeff=null", "actor.ppo_mini_batch_size=32", "data.train_batch_size=64")
+    assert planned.arms[:2] == ((), back) and len(planned.arms) == 4, planned.arms
+    assert planned.lines[1].endswith("data.train_batch_size=64 (undoes the change of the fork)")
+    _, after = planned_fork(run, back, step=0, trial="KL-1", undoes=planned.undoes(back))
+    assert after.undoes == "the change of the fork"
+
+    def make(settings: Sequence[str], first: int, last: int) -> Figures:
+        return healthy(first, last, reward=0.02) if len(settings) > 2 else recorded(first, last)
+
+    for trial in carry_out(planned, begin=beginning(make), poll=0.05):
+        wait_for(trial, lambda state: not state.live)
+    (found,) = trials_of(run.id)
+    twin, first = found.arms[:2]
+    assert (twin.verdict, first.verdict, set(first.changes)) == ("repeated", "healed", set(back)), found.arms
+    assert first.told.startswith("undoes the change of the fork; no flag"), first.told
+    assert last_change(sound, planned.onset) is None
+    EventLog(run.events).add(LevelChange(3, "KL-1", Level.OK, Level.WARN))
+    EventLog(run.events).add(Action("resume", step=4, settings=("actor.lr=1e-3",)))
+    assert last_change(run, planned.onset).words == "the change of the fork", "the flag was up before the resume"
+    EventLog(sound.events).add(LevelChange(9, "KL-1", Level.OK, Level.WARN))
+    assert last_change(run, planned.onset) is None, "its parent had the flag, too"
 
 
 @pytest.mark.slow
@@ -190,15 +226,17 @@ def test_a_value_from_before_the_change_is_tried_first() -> None:
 
 
 def test_advice_becomes_a_value_in_its_direction() -> None:
-    lr, kl, mini = (f"actor_rollout_ref.actor.{name}" for name in ("optim.lr", "kl_loss_coef", "ppo_mini_batch_size"))
-    advised = [Suggestion(key, "") for key in (lr, kl, mini, None, "actor_rollout_ref.actor.ppo_epochs")]
-    now = {lr: 1e-4, kl: 0.001, mini: 32, "actor_rollout_ref.actor.ppo_epochs": 1}
-    assert tried_values("KL-1", advised, now, 4)[:3] == [(lr, 2e-5), (kl, 0.005), (mini, 64)]
+    lr, kl, epochs = (f"actor_rollout_ref.actor.{name}" for name in ("optim.lr", "kl_loss_coef", "ppo_epochs"))
+    advised = [Suggestion(key, "") for key in (lr, kl, None, epochs)]
+    assert tried_values("KL-1", advised, {lr: 1e-4, kl: 0.001, epochs: 4}, 4) == [(lr, 2e-5), (kl, 0.005), (epochs, 2)]
     temperature, coefficient = "actor_rollout_ref.rollout.temperature", "actor_rollout_ref.actor.entropy_coeff"
     advised = [Suggestion(key, "") for key in (coefficient, temperature)]
     now = {temperature: 1.0, coefficient: 0}
     assert tried_values("ENT-1", advised, now, 4) == [(coefficient, 0.001), (temperature, 1.2)]
     warmup = [Suggestion("trainer.critic_warmup", "")]
+    batch, own = "data.train_batch_size", "actor_rollout_ref.actor.ppo_mini_batch_size"
+    config = RunConfig({batch: 64, own: 16})
+    assert together(batch, 128, config) == {batch: 128, own: 32} and together(lr, 1.0, config) == {lr: 1.0}
     assert tried_values("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 4) == []
     assert tried_values("CRIT-1", warmup, {"trainer.critic_warmup": 0}, 0) == [("trainer.critic_warmup", 10)]
 
@@ -240,6 +278,26 @@ def test_only_what_ends_well_beside_a_sick_twin_is_healed(
         assert not worse_reward(series(own), series(other))[0]
     if level >= Level.WARN and state == "finished":
         assert arms[1].verdict == trials.NOTHING
+
+
+def test_a_trial_with_a_critical_flag_left_is_not_healed() -> None:
+    twin = facts((), Level.CRITICAL, [0.2] * 12)
+    left = replace(facts(("a=1",), Level.OK, [0.2] * 12), critical=frozenset({"REW-1"}), others=frozenset({"REW-1"}))
+    arm = judge([twin, left], frozenset({"REW-1"}))[1]
+    assert (arm.verdict, arm.why) == ("partly", "the flag is down, but REW-1 is CRITICAL")
+    assert judge([twin, left])[1].verdict == trials.BROKE, "a flag that its parent never had"
+
+
+def test_of_healed_trials_the_better_reward_is_first_where_it_can_be_told_else_the_undoing() -> None:
+    twin = facts((), Level.CRITICAL, [0.2] * 12)
+    noise = [0.01 * (step % 3) for step in range(14)]
+    undoing = replace(facts(("a=1",), Level.OK, [0.5 + each for each in noise]), undoes="the change of the fork")
+    alike = facts(("b=1",), Level.OK, [0.51 - each for each in noise])
+    better = facts(("c=1",), Level.OK, [0.8 + each for each in noise])
+    other = facts(("reward.function=x",), Level.OK, [-1.0] * 14)
+    assert [arm.changes for arm in judge([alike, twin, undoing])] == [(), ("a=1",), ("b=1",)]
+    assert [arm.changes for arm in judge([alike, better, undoing, twin])] == [(), ("c=1",), ("a=1",), ("b=1",)]
+    assert judge([twin, other])[1].verdict == trials.HEALED, "rewards of another function are not compared"
 
 
 def test_equal_rewards_are_not_worse_and_a_lasting_gap_is() -> None:

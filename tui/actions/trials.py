@@ -30,8 +30,7 @@ async def begin_trials(app: App[Any], run: RunDir) -> None:
 
     try:
         planned = await asyncio.to_thread(from_checkpoint_or_start)
-        tried = [f"  {' '.join(arm) or 'untouched twin'}" for arm in planned.arms]
-        details = "\n".join([f"{planned.name}:", *tried, "", f"Cost: {planned.cost}"])
+        details = "\n".join([f"{planned.name}:", *planned.lines, "", f"Cost: {planned.cost}"])
         if await app.push_screen_wait(ConfirmScreen("Try these fixes?", details, "y  start", "n  cancel")):
             await asyncio.to_thread(start_apart, planned)
     except (UserError, OSError) as error:

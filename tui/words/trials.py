@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from launcher.format import SHORT_ID, number
-from launcher.run.reading.trials import BROKE, DIFFERENT, GOING, HEALED, NOTHING, REPEATED, Trials
+from launcher.run.reading.trials import BROKE, DIFFERENT, GOING, HEALED, NOTHING, PARTLY, REPEATED, Trials
 from launcher.text import clean
 from tui.drawing import glyphs
 from tui.drawing.rows import Item, Row, put
 
 VERDICTS: dict[str, tuple[str, str]] = {  # verdict -> sign, role
     HEALED: (glyphs.OK, "ok"),
+    PARTLY: (glyphs.NOTICE, "notice"),
     NOTHING: (glyphs.WARN, "warn"),
     BROKE: (glyphs.CRITICAL, "critical"),
     REPEATED: (glyphs.OK, "dim"),
@@ -37,6 +38,6 @@ def trial_items(found: Sequence[Trials], columns: int) -> list[Item]:
             words = wrap(clean(" ".join(arm.changes)), width) or ["untouched twin"]
             rows = [put(row, _TEXT, [(words[0], "text")])]
             rows += [[(" " * _TEXT + line, "text")] for line in words[1:]]
-            rows += [[(" " * _TEXT + line, "dim")] for line in wrap(clean(arm.why) + gap, width)]
+            rows += [[(" " * _TEXT + line, "dim")] for line in wrap(clean(arm.told) + gap, width)]
             items.append(Item(arm.run, rows))
     return items or [Item(None, [[(EMPTY, "dim")]])]

@@ -63,13 +63,18 @@ def fork(
 
 
 def planned_fork(
-    run: RunDir, settings: Sequence[str] = (), *, step: int | None = None, trial: str | None = None
+    run: RunDir,
+    settings: Sequence[str] = (),
+    *,
+    step: int | None = None,
+    trial: str | None = None,
+    undoes: str | None = None,
 ) -> tuple[LoadedPreset, Origin]:
-    """The preset of a fork and what it comes from, as in `fork`. Raises UserError."""
+    """The preset of a fork and what it comes from, as in `fork`; `undoes` as in `Origin`. Raises UserError."""
     info = refuse_parent(run)
     at = fork_step(run) if step is None else step
     loaded = restore(info.name, info.preset or {}, settings)
-    after = origin(run, loaded.snapshot(), at, trial)
+    after = origin(run, loaded.snapshot(), at, trial, undoes)
     if fork_folder(after) is not None:
         refuse_fixed(info.preset or {}, loaded)
     return loaded, after

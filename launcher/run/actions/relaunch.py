@@ -11,10 +11,16 @@ from launcher.run.reading.attempts import last_settings
 from launcher.run.reading.compare import differences
 
 
-def origin(earlier: RunDir, preset: dict[str, Any], step: int | None = None, trial: str | None = None) -> Origin:
-    """The earlier run, and each setting that is another in the new one; `step` and `trial` as in `Origin`."""
+def origin(
+    earlier: RunDir,
+    preset: dict[str, Any],
+    step: int | None = None,
+    trial: str | None = None,
+    undoes: str | None = None,
+) -> Origin:
+    """The earlier run, and each setting that is another in the new one; the others as in `Origin`."""
     found = differences([RunInfo(preset=last_settings(earlier)[0].preset), RunInfo(preset=preset)])
-    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in found), step, trial)
+    return Origin(earlier.id, tuple(Edit(each.key, *each.values) for each in found), step, trial, undoes)
 
 
 def note_origin(run: RunDir, after: Origin) -> None:

@@ -1,5 +1,6 @@
 """Trying the fixes of a flag: an untouched twin and each fix, from the checkpoint before it, as runs of the queue."""
 
+import contextlib
 import math
 import os
 import statistics
@@ -13,7 +14,7 @@ from launcher import settings
 from launcher.errors import UserError
 from launcher.format import duration
 from launcher.gpu import visible
-from launcher.health.values import tried_values
+from launcher.health.values import together, tried_values
 from launcher.metrics.timing import seconds_of
 from launcher.preset import hydra
 from launcher.preset.files import restore
@@ -25,9 +26,9 @@ from launcher.run.actions.fork import fork_step, fork_steps, planned_fork, refus
 from launcher.run.actions.queue import add
 from launcher.run.actions.start import Narrate, silent
 from launcher.run.actions.stop import stop
-from launcher.run.reading.attempts import last_settings
+from launcher.run.reading.changes import Change, last_change
 from launcher.run.reading.onset import Onset, first_onset
-from launcher.run.reading.steps import parent_of, steps
+from launcher.run.reading.steps import steps
 from launcher.run.reading.trials import DIFFERENT, facts_of, judge, settled
 from launcher.run.reading.turns import free_gpus
 from launcher.verl_config import GPUS, NODES, VerlConfig
@@ -41,7 +42,7 @@ class Plan:
     """What is tried: from `step` of `run` on, to step `until`; `arms` are the settings of each trial, the twin first.
 
     `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
-    on this machine side by side.
+    on this machine side by side. `change` is what the first trial beside the twin undoes, if there is such a one.
     """
 
     run: RunDir
@@ -52,6 +53,17 @@ class Plan:
     seconds: float | None
     gpus: int
     side: int
+    change: Change | None = None
+
+    def undoes(self, arm: Sequence[str]) -> str | None:
+        """What a trial undoes: "the change of the fork"."""
+        return self.change.words if self.change is not None and tuple(arm) == self.change.undoing else None
+
+    @property
+    def lines(self) -> list[str]:
+        """What each trial changes, as words."""
+        told = ((" ".join(arm) or "untouched twin", self.undoes(arm)) for arm in self.arms)
+        return [f"  {words} (undoes {undone})" if undone else f"  {words}" for words, undone in told]
 
     @property
     def wall(self) -> float | None:
@@ -89,8 +101,8 @@ def plan(
 ) -> Plan:
     """Plans the trials of a flag, the first CRITICAL one (else WARN) when none is named.
 
-    `changes` are tried in place of the advised fixes, of which the first `most` are. `count` is the number of steps,
-    `at` the checkpoint. Raises UserError.
+    First the undoing of what the run itself changed, then the advised fixes, `most` of them in all; `changes` are tried
+    in their place. `count` is the number of steps, `at` the checkpoint. Raises UserError.
     """
     info = refuse_parent(run)
     onset = first_onset(run, rule)
@@ -100,20 +112,24 @@ def plan(
     step = fork_step(run, onset) if at is None else at
     if at and at not in fork_steps(run):
         raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step")
-    config = configuration(info.preset or {})
+    config, change = configuration(info.preset or {}), None
     if not changes:
+        change, earlier = _undone(run, onset, step)
         advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
-        keys, earlier = [each.key for each in advised if each.key], _before(run)
+        keys = [each.key for each in advised if each.key]
         before = {key: earlier.get(key) for key in keys} if earlier else {}
         found = tried_values(onset.rule, advised, {key: config.get(key) for key in keys}, step, before)
-        changes = [[f"{key}={hydra.quote(value)}"] for key, value in found][:most]
+        if change is not None and len(change.edits) == 1:  # which one of the fixes may be, too
+            found = [(key, value) for key, value in found if value != before.get(key)]
+        fixes = [[f"{each}={hydra.quote(to)}" for each, to in together(*fix, config).items()] for fix in found]
+        changes = [*([change.undoing] if change is not None else []), *fixes][:most]
         if not changes:
             raise UserError(f"no fix of {onset.rule} is a setting that could be tried; name one, as KEY=VALUE")
     until = step + (count or max(onset.rose - step, 1) + _MORE)
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
     side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
     arms = ((), *map(tuple, changes))
-    return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1))
+    return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change)
 
 
 def start_apart(planned: Plan) -> None:
@@ -135,7 +151,8 @@ def start_apart(planned: Plan) -> None:
 def enqueue(planned: Plan, changes: Sequence[str], *, force: bool) -> RunDir:
     """Adds a trial to the queue, on any GPUs; returns the run that it becomes. Raises UserError."""
     chosen = [*changes, f"trainer.steps={planned.until}"]
-    loaded, after = planned_fork(planned.run, chosen, step=planned.step, trial=planned.onset.rule)
+    rule, undone = planned.onset.rule, planned.undoes(changes)
+    loaded, after = planned_fork(planned.run, chosen, step=planned.step, trial=rule, undoes=undone)
     snapshot = loaded.snapshot()
     if isinstance(env := snapshot.get("env"), dict):  # those that the queue gave to the parent
         snapshot["env"] = {name: value for name, value in env.items() if name != "CUDA_VISIBLE_DEVICES"}
@@ -224,12 +241,13 @@ def _end(run: RunDir) -> None:
         stop(run, by="trial: ended", wait=True)
 
 
-def _before(run: RunDir) -> VerlConfig | None:
-    """The configuration before the last change: that of the run itself before it was resumed, or of its parent."""
-    info, resumed = run.read_info(), last_settings(run)[1]
-    parent = parent_of(info.parent)
-    earlier = info.preset if resumed else last_settings(parent)[0].preset if parent is not None else None
-    return configuration(earlier) if earlier else None
+def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
+    """What the run changed and a trial can undo, and the configuration without it; None for both where nothing is."""
+    change = last_change(run, onset)
+    if change is not None:
+        with contextlib.suppress(UserError):  # the checkpoint cannot be loaded with it
+            return change, configuration(planned_fork(run, change.undoing, step=step)[0].snapshot())
+    return None, None
 
 
 def _seconds(run: RunDir, count: int) -> float | None:

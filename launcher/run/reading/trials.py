@@ -26,7 +26,7 @@ from launcher.run.reading.scores import Scores
 # what every trial sets, the twin too
 PLAN = ("trainer.steps", "trainer.save_every", "health.stop_on", "env.CUDA_VISIBLE_DEVICES")
 
-HEALED, NOTHING, BROKE = "healed", "nothing", "broke"
+HEALED, PARTLY, NOTHING, BROKE = "healed", "partly", "nothing", "broke"
 REPEATED, DIFFERENT = "repeated", "not repeated"  # of the twin
 GOING, UNFINISHED, UNTOLD = "running", "unfinished", "cannot be told"
 
@@ -35,7 +35,8 @@ GOING, UNFINISHED, UNTOLD = "running", "unfinished", "cannot be told"
 class Facts:
     """What one trial shows: the level of the tried rule at its end, and the worst in between; other rules that rose.
 
-    `last` is its last step and `planned` the one it goes to; `scores` its reward by step.
+    `critical` are those of them that are so at its end; `last` is its last step and `planned` the one it goes to;
+    `scores` its reward by step; `undoes` as in `Origin`, and `started` in unix seconds.
     """
 
     run: str
@@ -47,6 +48,9 @@ class Facts:
     last: int
     planned: int
     scores: Series
+    critical: frozenset[str] = frozenset()
+    undoes: str | None = None
+    started: float = 0.0
 
     @property
     def twin(self) -> bool:
@@ -54,10 +58,9 @@ class Facts:
         return not self.changes
 
     @property
-    def late_reward(self) -> float:
-        """The mean reward of the second half of its steps; minus infinity without one that is finite."""
-        late = [value for value in self.scores.values[len(self.scores.steps) // 2 :] if math.isfinite(value)]
-        return statistics.fmean(late) if late else -math.inf
+    def own_reward(self) -> bool:
+        """Whether it has a reward function of its own, whose rewards cannot be compared with those of the others."""
+        return any(change.lstrip("+").startswith(("reward", "custom_reward")) for change in self.changes)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,12 @@ class Arm:
     verdict: str
     why: str
     reward: float | None = None
+    undoes: str | None = None
+
+    @property
+    def told(self) -> str:
+        """What it undoes, and the reason of its verdict, as words."""
+        return "; ".join(filter(None, (self.undoes and f"undoes {self.undoes}", self.why)))
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
@@ -112,14 +121,26 @@ def alarms(run: RunDir) -> frozenset[str]:
 def judge(found: Sequence[Facts], known: frozenset[str] = frozenset()) -> list[Arm]:
     """The verdicts of the trials of one rule from one checkpoint; `known` are the rules that rose in their parent.
 
-    A twin is stopped when its flag is back: what would have risen later, its parent shows.
+    A twin is stopped when its flag is back: what would have risen later, its parent shows. Of several with one verdict
+    those come first whose reward nobody else's beats by more than the noise; then the undoing of a change, then the
+    order in which they were tried.
     """
     twin = next((each for each in found if each.twin), None)
-    order = (REPEATED, DIFFERENT, HEALED, BROKE, NOTHING)
+    order = (REPEATED, DIFFERENT, HEALED, PARTLY, BROKE, NOTHING)
     ranks = {verdict: place for place, verdict in enumerate(order)}
     judged = [(each, _judged(each, twin, known)) for each in found]
-    judged.sort(key=lambda pair: (not pair[0].twin, ranks.get(pair[1].verdict, len(order)), -pair[0].late_reward))
-    return [arm for _, arm in judged]
+
+    def place(pair: tuple[Facts, Arm]) -> tuple[bool, int, int, bool, float]:
+        facts, arm = pair
+        better = sum(_beaten(facts, other) for other, own in judged if own.verdict == arm.verdict)
+        return not facts.twin, ranks.get(arm.verdict, len(order)), better, facts.undoes is None, facts.started
+
+    return [arm for _, arm in sorted(judged, key=place)]
+
+
+def _beaten(facts: Facts, by: Facts) -> bool:
+    """Whether another trial's reward is better by more than the noise."""
+    return not (facts.own_reward or by.own_reward) and worse_reward(facts.scores, by.scores)[0]
 
 
 def settled(facts: Facts) -> bool:
@@ -134,10 +155,13 @@ def facts_of(run: RunDir) -> Facts | None:
 
 
 def _judged(facts: Facts, twin: Facts | None, known: frozenset[str]) -> Arm:
-    worse, difference = (False, None) if twin is None or facts.twin else worse_reward(facts.scores, twin.scores)
+    alone = twin is None or facts.twin or facts.own_reward
+    worse, difference = (False, None) if alone or twin is None else worse_reward(facts.scores, twin.scores)
     verdict, why = _verdict(facts, twin, known, worse=worse)
     state, level = facts.state.state, facts.level.words
-    return Arm(facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, difference)
+    return Arm(
+        facts.run, facts.changes, state, facts.last, facts.planned, level, verdict, why, difference, facts.undoes
+    )
 
 
 def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: bool) -> tuple[str, str]:
@@ -149,7 +173,9 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         if not ended:
             return GOING, ""
         done = facts.last >= facts.planned
-        return (DIFFERENT, "the flag did not rise again: nothing can be told") if done else (UNFINISHED, "")
+        if not done:
+            return UNFINISHED, facts.state.error or ""
+        return DIFFERENT, "the flag did not rise again: nothing can be told"
     if ended and facts.state.failed:
         reason = facts.state.error or facts.state.state
         started = len(facts.scores.steps) > 0
@@ -171,7 +197,11 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
     if max(twin.level, twin.worst) < Level.WARN:
         whole = twin.last >= twin.planned
         return UNTOLD, "the flag did not rise in the twin either" if whole else "the twin did not come to its end"
+    if facts.critical:
+        return PARTLY, f"the flag is down, but {' '.join(sorted(facts.critical))} is CRITICAL"
     shared = len(set(facts.scores.steps) & set(twin.scores.steps))
+    if facts.own_reward:
+        return HEALED, "no flag, with a reward that is not the twin's"
     few = f"{shared} steps are too few to compare the reward with the twin's"
     return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than that of the twin'}"
 
@@ -217,7 +247,8 @@ def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
     alarms = [change for change in changes if change.alarming]
     rule = origin.trial or ""
     worst = max((change.after for change in alarms if change.rule == rule), default=Level.OK)
-    ours = {check.rule for check in state.checks if not check_counts(check)}
+    ours = {check.rule for check in state.checks if not check_counts(check)} | {rule}
+    critical = {check.rule for check in state.checks if check.level == Level.CRITICAL}
     level = next((check.level for check in state.checks if check.rule == rule), Level.N_A)
     begun = origin.step or 0
     trainer = (info.preset or {}).get("trainer")
@@ -228,8 +259,11 @@ def _facts(run: RunDir, info: RunInfo, origin: Origin) -> Facts:
         state=state,
         level=level,
         worst=worst,
-        others=frozenset(change.rule for change in alarms) - {rule, *ours},
+        others=frozenset(change.rule for change in alarms) - ours,
         last=state.step if state.step is not None else begun,
         planned=planned if isinstance(planned, int) else state.total or begun,
         scores=scores.series,
+        critical=frozenset(critical - ours),
+        undoes=origin.undoes,
+        started=info.created or 0.0,
     )
