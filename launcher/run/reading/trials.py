@@ -201,7 +201,7 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         return PARTLY, f"the flag is down, but {' '.join(sorted(facts.critical))} is CRITICAL"
     shared = len(set(facts.scores.steps) & set(twin.scores.steps))
     if facts.own_reward:
-        return HEALED, "no flag, with a reward that is not the twin's"
+        return HEALED, "no flag; its reward function is another than the twin's, so rewards are not compared"
     few = f"{shared} steps are too few to compare the reward with the twin's"
     return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than that of the twin'}"
 
