@@ -105,8 +105,14 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 @pytest.mark.slow
 def test_a_run_of_another_machine_is_opened_there_and_the_way_back_is_here(terminal: Terminal) -> None:
-    terminal.wait_for(lambda text: "box  1 run" in text and "Connection refused" in text)
-    shown = terminal.wait_for(lambda text: "127.0.0.1:1  away: the Ray dashboard" in text and "bare  away" in text)
+    parts = (
+        "box  1 run",
+        "Connection refused",
+        "127.0.0.1:1  away: the Ray dashboard",
+        "bare  away",
+        "Start a new run",
+    )
+    shown = terminal.wait_for(lambda text: all(part in text for part in parts))
     (listed,) = (line for line in shown.splitlines() if "grpo · " in line)
     assert "stopped" in listed and shown.index("Other machines") < shown.index(listed) < shown.index("Start a new")
     terminal.send("g")
