@@ -37,6 +37,8 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        # pytest-xdist names a size, which would count more than that of the pty
+        kept = {name: value for name, value in env.items() if name not in ("LINES", "COLUMNS")}
         self.process = subprocess.Popen(
             argv,
             stdin=slave,
@@ -44,7 +46,7 @@ class Terminal:
             stderr=slave,
             start_new_session=True,
             cwd=Path.cwd(),
-            env={**env, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            env={**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
             preexec_fn=_own_the_terminal if owned else None,
         )
         os.close(slave)

@@ -106,6 +106,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 @pytest.mark.slow
 def test_a_run_of_another_machine_is_opened_there_and_the_way_back_is_here(terminal: Terminal) -> None:
     parts = (
+        "Other machines",
         "box  1 run",
         "Connection refused",
         "127.0.0.1:1  away: the Ray dashboard",
