@@ -1,6 +1,7 @@
 """One run at a glance: what it does, how it is, its charts, checks, memory, log."""
 
 import asyncio
+import contextlib
 import time
 from pathlib import Path
 from typing import ClassVar
@@ -86,7 +87,8 @@ class DashboardScreen(RunPages):
         self.query_one(HeaderLine).read_only = self.read_only
         self.run_worker(self._open(), exclusive=True)
         # Until this ends nothing is laid out: one frame with figures in place of an empty one and three of parts.
-        await asyncio.wait({asyncio.ensure_future(self._read.wait())}, timeout=AT_ONCE)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._read.wait(), AT_ONCE)
 
     async def _open(self) -> None:
         """Reads the run beside the event loop (a long one takes a second), then follows it."""

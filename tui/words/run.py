@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from launcher.console.phases import PHASES
-from launcher.format import duration, number
+from launcher.format import duration
 from launcher.health.verdict import shown
 from launcher.record.check import Bound
 from launcher.record.info import RunInfo
@@ -152,7 +152,9 @@ def lineage(run: Path) -> str:
 
 
 def _value(value: object) -> str:
-    return "unset" if value is None else number(value) if isinstance(value, float) else str(value)
+    from launcher.preset.yaml_text import text_of
+
+    return "unset" if value is None else text_of(value)
 
 
 def damage_words(state: RunState) -> str:
