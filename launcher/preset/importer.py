@@ -107,7 +107,7 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
     own = (folder / "verl" / "__init__.py").is_file()
     if own or ("program", "entry_point") in draft.layer or any(map(_from_folder(draft), draft.layer.items())):
         _program(draft, "folder", str(folder))
-        draft.notes.append(f"the run starts in {folder}; its modules and relative paths are looked for there")
+        draft.notes.append(f"the run starts in {folder}; modules and relative paths are resolved from it")
     if draft.missing:
         asked = " ".join(f"{each}=VALUE" if not each.isdigit() else "VALUE" for each in draft.missing)
         draft.losses.append(f"not set in the script: {', '.join(draft.missing)}; add {asked} behind it")

@@ -125,7 +125,7 @@ def dashboard(console: Path, pids: Iterable[int]) -> Cluster:
     except OSError:
         found = None
     if found is None:
-        raise UserError("Ray has not printed to which cluster it is connected")
+        raise UserError("Ray has not printed which cluster it connected to")
     if found[1] is None:
         raise UserError("the cluster has no dashboard")
     cluster = Cluster(found[1].decode(errors="replace"))
