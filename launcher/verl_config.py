@@ -15,6 +15,7 @@ MODEL, CRITIC, TRAINER, DATA = "actor_rollout_ref.model", "critic", "trainer", "
 REWARD_MODEL, RAY = "reward.reward_model", "ray_kwargs.ray_init"
 
 ESTIMATOR, LOSS_MODE = "algorithm.adv_estimator", f"{ACTOR}.policy_loss.loss_mode"
+GAMMA = "algorithm.gamma"
 KL_IN_REWARD, KL_IN_LOSS = "algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss"
 MODEL_PATH, CRITIC_PATH = f"{MODEL}.path", f"{CRITIC}.model.path"
 BATCH, N, NODES, GPUS = f"{DATA}.train_batch_size", f"{ROLLOUT}.n", f"{TRAINER}.nnodes", f"{TRAINER}.n_gpus_per_node"
@@ -104,6 +105,15 @@ class VerlConfig(ABC):
         """
         enabled = self.flag("critic.enable")
         return enabled if enabled is not None or self.estimator is None else self.estimator == "gae"
+
+    @property
+    def discounts(self) -> bool | None:
+        """Whether later rewards are discounted by `algorithm.gamma`; None for estimators that veRL does not have.
+
+        veRL: `verl/trainer/ppo/core_algos.py: compute_gae_advantage_return,
+        compute_reinforce_plus_plus_outcome_advantage`.
+        """
+        return self.estimator in ("gae", "reinforce_plus_plus") if self.estimator in ESTIMATORS else None
 
     @property
     def has_reference(self) -> bool | None:

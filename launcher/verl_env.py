@@ -64,8 +64,9 @@ if torch and torch.origin:
     try: cuda = re.search(r"^cuda\\b[^=]*= *'([^']+)'", open(
         os.path.join(os.path.dirname(torch.origin), "version.py")).read(), re.M)
     except OSError: pass
+def folder(spec): return (list(spec.submodule_search_locations or []) or [None])[0] if spec else None
 print(json.dumps({"python": sys.version.split()[0], "packages": {n: version(n) for n in sys.argv[1:]},
-  "verl": (list(found.submodule_search_locations or []) or [None])[0] if found else None,
+  "verl": folder(found), "sglang": folder(u.find_spec("sglang")),
   "requires": (m.requires("verl") or []) if version("verl") else [], "cuda": cuda and cuda[1]}))
 """
 
@@ -75,7 +76,7 @@ class VerlEnv:
     """An interpreter and what is installed beside it.
 
     `requires` are the requirements of the installed veRL, in the notation of package metadata; `cuda` is the
-    CUDA that torch was built for ("13.0"), None for a torch without.
+    CUDA that torch was built for ("13.0"), None for a torch without; `sglang_path` is SGLang's folder.
     """
 
     python: str
@@ -84,6 +85,7 @@ class VerlEnv:
     verl_path: Path | None
     requires: tuple[str, ...] = ()
     cuda: str | None = None
+    sglang_path: Path | None = None
 
     @property
     def verl(self) -> str | None:
@@ -117,8 +119,8 @@ def probe(python: str) -> VerlEnv:
             "to the Python that has veRL"
         ) from None
     packages = {name: version for name, version in found["packages"].items() if version}
-    verl = Path(found["verl"]) if found["verl"] else None
-    return VerlEnv(path, found["python"], packages, verl, tuple(found["requires"]), found["cuda"])
+    verl, sglang = (Path(found[name]) if found[name] else None for name in ("verl", "sglang"))
+    return VerlEnv(path, found["python"], packages, verl, tuple(found["requires"]), found["cuda"], sglang)
 
 
 def of(python: str | None, own: Path | None = None) -> VerlEnv:

@@ -111,19 +111,21 @@ def _headline(state: RunState) -> dict[str, object]:
 
 def status(run: Run, json: Json = False) -> None:
     """Print the status of a run."""
+    from launcher.run.reading.lineage import lineage
     from launcher.run.supervisor.spawn import kept
 
     found = directory.find(run)
     state = kept(found)
-    parent = found.read_info().parent
+    info = found.read_info()
+    parent = info.parent
     if json:
         forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
         put_json({"schema": SCHEMA, **state.to_json(), **forked})
         return
     put(f"run      {found.id}")
     put(f"state    {_word(state)}" + _phase(state))
-    if parent:
-        put(f"fork of  {parent.run}, {f'step {parent.step}' if parent.step else 'its start'}")
+    if came := lineage(info.after):
+        put(f"origin   {came}")
     if state.state == "lost" and not state.error:
         driver = (
             "the driver is still running; 'ppo-tui stop' ends it" if state.driver_alive else "the driver has exited too"

@@ -172,8 +172,9 @@ class Evidence:
         """Takes a line whose mark says all about it; whether it does."""
         match, driver = line.match, not line.writer.source
         match line.mark.name:
-            case "traceback":
+            case "traceback" | "engine_traceback" as name:
                 self._begin_traceback(line)
+                return name == "traceback"
             case "config_call":
                 self._begin_traceback(line, "Error in call to target")
             case "job_error" | "hydra_end" | "ray_start" | "task_runner" | "job_repeats" as name:

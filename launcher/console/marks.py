@@ -89,12 +89,8 @@ MARKS = (
     Mark("sample_begins", r"\[prompt\]", r"\[response\]"),
     Mark("sample_ends", r"\[score\]"),
     Mark("printed_data", r"['\"]"),  # metrics and other dictionaries; no words in them count
-    Mark(
-        "traceback",
-        r"Traceback \(most recent call last\):",
-        r"[A-Z]\w{2,30} hit an exception: Traceback",  # SGLang
-        hints=(b"Traceback",),
-    ),
+    Mark("traceback", r"Traceback \(most recent call last\):", hints=(b"Traceback",)),
+    Mark("engine_traceback", r"[A-Z]\w{2,30} hit an exception: Traceback", hints=(b"Traceback",)),  # SGLang
     Mark("job_error", "Error executing job", hints=(b"Error",)),
     Mark("prompt_error", "Error in _run_prompt", hints=(b"Error",)),
     Mark("creation_error", "Exception raised in creation task", hints=(b"Exception",)),

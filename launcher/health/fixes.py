@@ -6,6 +6,7 @@ from typing import Literal
 
 from launcher.health.config import RunConfig
 from launcher.record.check import Suggestion
+from launcher.verl_config import GAMMA
 
 Direction = Literal["raise", "lower", "set", "check"]
 Fits = Literal["any", "critic", "kl in reward", "kl in loss", "groups"]
@@ -59,7 +60,7 @@ _STRONGER_KL = (
     _raise("algorithm.kl_ctrl.kl_coef", fits="kl in reward"),
     _raise(f"{_ACTOR}.kl_loss_coef", fits="kl in loss"),
 )
-_KL_AFTER_ALL = tuple(replace(fix, note="against a slow drift; it stops no jump") for fix in _STRONGER_KL)
+_KL_AFTER_ALL = tuple(replace(fix, note="against a slow drift, not against a jump") for fix in _STRONGER_KL)
 _FEWER_EPOCHS = _lower(f"{_ACTOR}.ppo_epochs")
 _LARGER_MINI = _raise(f"{_ACTOR}.ppo_mini_batch_size")
 _SMALL_STEPS = (_LOWER_LR, _FEWER_EPOCHS, _LARGER_MINI, _lower(f"{_ACTOR}.clip_ratio"))
@@ -178,6 +179,10 @@ FIXES: dict[str, Sequence[Fix]] = {
         _raise("trainer.critic_warmup", "10–20 steps", fits="critic"),
         _lower("critic.cliprange_value", fits="critic"),
         _say("check the scale of the reward"),
+    ),
+    "DISC-1": (
+        _set(GAMMA, "1.0, so that all tokens of a response get its reward"),
+        _say("if the reward is given within the response: discounting may be meant; mute this check"),
     ),
     "GRAD-1": (
         _LOWER_LR,

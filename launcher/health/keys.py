@@ -1,6 +1,8 @@
 """veRL's metric keys, older names behind the present ones: the first one present wins."""
 
 SCORE = ("critic/score/mean", "critic/rewards/mean")  # rewards/mean includes the KL penalty
+REWARD = ("critic/rewards/mean",)  # the score minus the KL penalty, where that is in the reward
+RETURN = ("critic/returns/mean",)
 SCORE_MAX = ("critic/score/max",)
 SCORE_MIN = ("critic/score/min",)
 ADVANTAGE_MAX = ("critic/advantages/max",)

@@ -174,6 +174,7 @@ TABLE: dict[str, RuleLimits] = {
         span=times(warn=(0.25, 0.2), critical=1.0),
         explained=fixed(notice=0, warn=-0.5, critical=-2, lower=True),
     ),
+    "DISC-1": rule(share=fixed(notice=0.8, warn=0.5, lower=True)),
     "GRAD-1": rule(
         raised=(2, 5), ratio=times(notice=5, warn=10, critical=30), sigmas=fixed(notice=3, warn=4, critical=6)
     ),

@@ -39,6 +39,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
                 rows[split].append({**found, "file": file})
         yield from row_rules.alike(key, rows[split])
     yield from row_rules.sources(subject, rows["train"], rows["val"])
+    for split, key in FILES.items():
+        yield from row_rules.loops(subject, key, rows[split])
     if rows["train"]:
         yield from row_rules.agents(subject, rows["train"])
     yield from row_rules.lengths(subject, rows["train"], _tokenizer(subject) is not None)
@@ -68,7 +70,7 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
         tokenizer = None  # what is missing there is reported with the model
     request = {
-        "with": "types",
+        "with": "agents",
         "file": file,
         "prompt_key": subject.get("data.prompt_key", "prompt"),
         "tokenizer": str(tokenizer) if tokenizer else None,

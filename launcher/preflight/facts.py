@@ -1,7 +1,7 @@
-"""What the installed veRL's source says, read without importing it, once for each version, and cached.
+"""What the source of the installed veRL and SGLang says, read without importing it.
 
-The fields of its configuration classes and the names it registers; its keys and defaults are read by
-`launcher.preset.defaults`.
+The fields of veRL's configuration classes and the names it registers, once for each version, and cached; its keys and
+defaults are read by `launcher.preset.defaults`. The options of SGLang's server.
 """
 
 import ast
@@ -62,6 +62,8 @@ BUNDLED: dict[str, list[str]] = {
 """The names of veRL 0.9.1, for where none is installed."""
 
 _QUOTED = re.compile(r'"([\w-]+)"')
+_FIELD = re.compile(r"^    (\w+): ", re.M)
+_CHOICES = re.compile(r"^(\w+)_CHOICES = [\[{]([^\]}]*)", re.M)
 
 
 @dataclass(frozen=True)
@@ -124,3 +126,18 @@ def _names(verl: Path) -> dict[str, list[str]]:
         parts = re.findall(expression, text, re.DOTALL)
         found[kind] = sorted({name for part in parts for name in _QUOTED.findall(part)})
     return found
+
+
+@functools.cache
+def server_options(sglang: Path) -> dict[str, list[str]]:
+    """The options of the server of the SGLang in this folder -> the values of its command line; [] is anything.
+
+    SGLang: `srt/server_args.py: ServerArgs`, and the lists named after an option (`ATTENTION_BACKEND_CHOICES`).
+    """
+    try:
+        text = (sglang / "srt" / "server_args.py").read_text("utf-8")
+    except (OSError, ValueError):
+        return {}
+    fields = text.partition("\nclass ServerArgs:")[2].partition("\n    def ")[0]
+    choices = {name.lower(): list(dict.fromkeys(_QUOTED.findall(values))) for name, values in _CHOICES.findall(text)}
+    return {name: choices.get(name, []) for name in _FIELD.findall(fields)}

@@ -1,18 +1,21 @@
 """Loads what a run loads by name; a script for the interpreter that has veRL.
 
 Asked with {"items": [...], "path": [folder]} on stdin; an item is one of
-{"module"}, {"file", "name", "base", "given"} (a class or function; `base` as module:class or "", `given`: names of its
-arguments), {"optimizer", "impl", "keys"}, {"model", "trust", "override"}, {"tokenizer", "trust"}. Answers
-{"found": [{"error", "names"}]} in the order of the
-items; `error` is None for what can be loaded.
+{"module"}, {"target", "given"} (module.class), {"tools", "python"} (a file, and whether it is one of functions),
+{"file", "name", "base", "given"} (a class or function; `base` as module:class or "", `given`: names of its arguments),
+{"file", "name", "rows", "tokenizer", "data"} (a data set, tried on the first rows of a file),
+{"optimizer", "impl", "keys"}, {"model", "trust", "override"}, {"tokenizer", "trust"}. Answers
+{"found": [{"error", "names"}]} in the order of the items; `error` is None for what can be loaded.
 """
 
 import importlib
 import importlib.util
 import inspect
+import itertools
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +47,51 @@ def _module(item: dict[str, Any]) -> tuple[str | None, list[str]]:
     return None, []
 
 
+def _target(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+    """As veRL: `verl/utils/import_utils.py: load_class_from_fqn`; so does Hydra with `_target_`."""
+    place, dot, name = item["target"].rpartition(".")
+    if not dot:
+        return "the name has no module; use module.Class", []
+    found = getattr(importlib.import_module(place), name)
+    return (None if callable(found) else f"{name} is no class") or _arguments(found, item), []
+
+
+def _arguments(found: Any, item: dict[str, Any]) -> str | None:
+    """Whether it takes what veRL passes, as far as that is given."""
+    if given := item.get("given"):
+        try:
+            taken = inspect.signature(found)
+        except ValueError:  # written in C
+            return None
+        try:
+            taken.bind(**dict.fromkeys(given))
+        except TypeError as error:
+            return f"veRL passes it {', '.join(given)}: {error}"
+    return None
+
+
+def _tools(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+    """Function tools by veRL's own function; of the others class and schema: some start workers when they are made.
+
+    veRL: `verl/tools/function_tool.py: load_function_tools_from_path`, `verl/tools/tool_registry.py: get_tool_class`.
+    """
+    try:
+        from verl.tools.function_tool import load_function_tools_from_path
+        from verl.tools.schemas import OpenAIFunctionToolSchema
+    except ImportError:  # what veRL lacks is reported elsewhere
+        return None, []
+    if item["python"]:
+        load_function_tools_from_path(item["tools"])
+        return None, []
+    from omegaconf import OmegaConf
+
+    for tool in OmegaConf.load(item["tools"]).tools:
+        _target({"target": str(tool.class_name)})
+        if tool.get("tool_schema") is not None:
+            OpenAIFunctionToolSchema.model_validate(OmegaConf.to_container(tool.tool_schema, resolve=True))
+    return None, []
+
+
 def _named(item: dict[str, Any]) -> tuple[str | None, list[str]]:
     """As veRL: `verl/utils/import_utils.py: load_extern_object`."""
     module = _load(item["file"])
@@ -55,12 +103,41 @@ def _named(item: dict[str, Any]) -> tuple[str | None, list[str]]:
     base = getattr(importlib.import_module(place), name) if place else object
     if not inspect.isclass(found) or not issubclass(found, base):
         return f"it is not a class derived from {place}.{name}", []
-    if inspect.isclass(found):
+    return _arguments(found, item), []
+
+
+def _rows(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+    """As veRL: `verl/trainer/ppo/utils.py: create_rl_dataset`. What only fails on so few rows is not told."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HF_DATASETS_CACHE"] = folder
+        from omegaconf import OmegaConf
+        from transformers import AutoTokenizer
+
+        config = OmegaConf.create({})
+        for key, value in item["data"].items():
+            OmegaConf.update(config, key, value, force_add=True)
         try:
-            inspect.signature(found).bind(**dict.fromkeys(item.get("given", ())))
-        except TypeError as error:
-            return f"veRL passes it {', '.join(item['given'])}: {error}", []
-    return None, []
+            tokenizer = AutoTokenizer.from_pretrained(item["tokenizer"])
+            kind, files = getattr(_load(item["file"]), item["name"]), [_first(Path(item["rows"]), Path(folder))]
+            row = kind(data_files=files, tokenizer=tokenizer, processor=None, config=config, max_samples=-1)[0]
+        except Exception:
+            return None, []
+    return None if "raw_prompt" in row else f"its rows have no raw_prompt, only {', '.join(map(str, row))}", []
+
+
+def _first(file: Path, folder: Path) -> str:
+    """The first rows of a data file as a file of their own."""
+    few = folder / f"few{file.suffix}"
+    if file.suffix == ".parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        rows = next(pyarrow.parquet.ParquetFile(file).iter_batches(batch_size=8))
+        pyarrow.parquet.write_table(pyarrow.Table.from_batches([rows]), few)
+    else:
+        with file.open(encoding="utf-8") as lines:
+            few.write_text("".join(itertools.islice(lines, 8)), encoding="utf-8")
+    return str(few)
 
 
 def _load(path: str) -> ModuleType:
@@ -122,6 +199,9 @@ def _tokenizer(item: dict[str, Any]) -> tuple[str | None, list[str]]:
 
 KINDS: dict[str, Callable[[dict[str, Any]], tuple[str | None, list[str]]]] = {
     "module": _module,
+    "target": _target,
+    "tools": _tools,
+    "rows": _rows,
     "file": _named,
     "optimizer": _optimizer,
     "model": _model,

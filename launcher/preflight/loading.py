@@ -5,21 +5,45 @@ veRL: `verl/workers/config/model.py: HFModelConfig.__post_init__`, `verl/utils/i
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from launcher.preflight import models, worker
+from launcher.preflight import model, models, worker
+from launcher.preflight.config import agents, optimizer
 from launcher.preflight.finding import Finding, of_config, of_model
 from launcher.preflight.subject import Subject
+from launcher.preset import defaults
 from launcher.text import clean, did_you_mean
-from launcher.verl_config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH
+from launcher.verl_config import ACTOR, CRITIC, CRITIC_PATH, MODEL, MODEL_PATH, ROLLOUT
 
 TIMEOUT = 120.0  # seconds for all of it
 CLASS, SAMPLER, MANAGER = "data.custom_cls", "trainer.v1.sampler.custom_sampler", "reward.reward_manager"
+BY_NAME: dict[str, tuple[str, ...]] = {
+    "trainer.checkpoint_callback_class": ("config",),
+    f"{ROLLOUT}.agent.agent_loop_manager_class": (),
+    f"{ROLLOUT}.checkpoint_manager_class": (),
+}
+"""Classes by module and name, with the arguments that they get where these are always the same.
+
+veRL: `verl/utils/import_utils.py: load_class_from_fqn`, `checkpoint_callback.py: build_checkpoint_callback`.
+"""
 
 DATASET = ("data_files", "tokenizer", "processor", "config", "max_samples")
 """What a data set of the user's own is made of: veRL's `verl/trainer/ppo/utils.py: create_rl_dataset`."""
+
+BUFFER: tuple[str, ...] = (
+    "trainer_mode",
+    "trainer_config",
+    "max_off_policy_threshold",
+    "max_off_policy_strategy",
+    "sampler_kwargs",
+    "refill_fn",
+)
+"""And a sampler: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._build_replay_buffer`."""
+
+SCORER: tuple[str, ...] = ("config", "tokenizer", "compute_score", "reward_router_address", "reward_model_tokenizer")
+"""And a reward manager: `verl/trainer/ppo/reward.py: load_reward_manager`, called by `reward_loop.py`."""
 
 Item = dict[str, Any]
 
@@ -53,17 +77,56 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
         "torch.utils.data:Dataset",
         DATASET[: 5 if subject.at_least("0.6.1") else 4],
     )
-    yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins:object")
+    yield from _rows(subject)
+    known = BUFFER if subject.at_least("0.9.0") else ()
+    yield from _class(subject, f"{SAMPLER}.path", f"{SAMPLER}.name", "builtins:object", known)
     if subject.get(f"{MANAGER}.source") == "importlib":
-        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins:object")
+        known = SCORER if subject.at_least("0.7.1") else ()
+        yield from _class(subject, f"{MANAGER}.module.path", f"{MANAGER}.name", "builtins:object", known)
+    for key, arguments in BY_NAME.items():
+        if name := subject.text(key):
+            yield key, {"target": name, "given": arguments}
+    yield from _agents(subject)
     for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
-        keys = subject.get(key := f"{block}.optim.override_optimizer_config")
-        below = [each.removeprefix(f"{key}.") for each in subject.settings if each.startswith(f"{key}.")]
-        if isinstance(keys, Mapping) or below:
-            given = [*(keys if isinstance(keys, Mapping) else ()), *below]
-            impl, name = subject.get(f"{block}.optim.optimizer_impl"), subject.get(f"{block}.optim.optimizer")
+        impl, name = subject.text(f"{block}.optim.optimizer_impl"), subject.text(f"{block}.optim.optimizer")
+        if impl and name and impl != "torch.optim" and optimizer.installed(subject, impl):
+            yield f"{block}.optim.optimizer_impl", {"target": f"{impl}.{name}"}
+        if given := subject.names_below(key := f"{block}.optim.override_optimizer_config"):
             yield key, {"optimizer": name, "impl": impl, "keys": given}
     yield from _models(subject)
+
+
+def _rows(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """The user's own data set, made of the first rows: veRL requires the column raw_prompt of it (0.9 on).
+
+    veRL: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._fetch_one_gen_batch`.
+    """
+    named = subject.get("data.train_files")
+    file = str((named[0] if named else "") if isinstance(named, list) else named)
+    folder = models.folder_of(str(subject.get(model.TOKENIZER) or subject.get(MODEL_PATH)), subject.env)
+    kind = {"file": str(subject.get(f"{CLASS}.path")), "name": str(subject.get(f"{CLASS}.name"))}
+    if not (subject.get(f"{CLASS}.path") and folder and Path(file).is_file() and subject.at_least("0.9.0")):
+        return
+    keys = [f"data.{name}" for name in defaults.leaves(defaults.leaf(subject.defaults, "data")[1] or {})]
+    keys += [key for key in subject.settings if key.startswith("data.")]
+    data = {key.removeprefix("data."): subject.get(key) for key in keys}
+    yield f"{CLASS}.name", {**kind, "rows": file, "tokenizer": str(folder), "data": data}
+
+
+def _agents(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """The classes of agent loops, and of tools with their schemas.
+
+    veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker`, `verl/tools/tool_registry.py: load_all_tools`.
+    """
+    if not subject.at_least("0.7.0"):
+        return
+    if path := subject.text(agents.LOOPS):
+        for name, target in agents.loops(Path(path)):
+            if target and name == subject.get(agents.LOOP):
+                yield agents.LOOPS, {"target": target}
+    for key in agents.TOOLS if subject.at_least("0.8.0") and subject.verl else ():
+        if path := subject.text(key):
+            yield key, {"tools": path, "python": key == agents.TOOLS[1]}
 
 
 def _class(subject: Subject, path: str, name: str, base: str, given: Sequence[str] = ()) -> Iterator[tuple[str, Item]]:
@@ -94,13 +157,22 @@ def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
 
 def _here(item: Item) -> bool:
     """Whether there is something to load: what is missing is reported elsewhere."""
+    if "tools" in item:
+        return Path(item["tools"]).is_file()
     if "file" in item:
         return "://" in item["file"] or Path(item["file"]).is_file()
     return (Path(item["model"]) / "config.json").is_file() if "model" in item else True
 
 
 def _finding(key: str, item: Item, error: str, names: list[str]) -> Iterator[Finding]:
-    if "module" in item:
+    if "tools" in item:
+        message = f"{key}: the tools of {Path(item['tools']).name} do not load: {error}: no response is written"
+        yield of_config.error("LOAD-1", message, "correct the file", (key,))
+    elif "target" in item:
+        message = f"{key}: {item['target']} cannot be loaded: {error}"
+        fix = f"correct the name, or set PYTHONPATH under env to the folder of {item['target'].partition('.')[0]}"
+        yield of_config.error("LOAD-1", message, fix, (key,))
+    elif "module" in item:
         message = f"{key}: {item['module']} cannot be imported: {error}"
         fix = f"install it in veRL's environment, or set PYTHONPATH under env to its folder, or remove {key}"
         yield of_config.error("LOAD-1", message, fix, (key,))

@@ -93,6 +93,12 @@ def _counted(heads: int, kv: int) -> str:
 
 
 def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
+    """P17, MODEL-2: lengths against the model's context.
+
+    veRL: `verl/workers/rollout/vllm_rollout/vllm_async_server.py`: up to 0.6 prompt and response together are the
+    engine's context, which it refuses beyond the model's; from 0.7 on its context is the model's, and a response ends
+    there. That of the CPU platform writes on, beyond what the model has learned.
+    """
     context = facts.sizes.context
     longest, limit = subject.get(MODEL_LENGTH), context
     lengths = subject.get("data.max_prompt_length", 512), subject.get("data.max_response_length", 512)
@@ -105,12 +111,15 @@ def _context(subject: Subject, facts: ModelFacts) -> Iterator[Finding]:
             f"prompt {lengths[0]} + response {lengths[1]} = {sum(lengths)} tokens; the context of {facts.name} is "
             f"{context}"
         )
+        report = of_model.error
+        if subject.at_least("0.7.0") and not (subject.on_cpu and lengths[1] >= context):
+            message, report = f"{message}: responses to long prompts end there", of_model.warning
         fix = (
             f"set data.max_response_length to {context - lengths[0]}"
             if lengths[0] < context
             else f"shorten both to {context} tokens in total"
         )
-        yield of_model.error("MODEL-2", message, fix, ("data.max_prompt_length", "data.max_response_length"))
+        yield report("MODEL-2", message, fix, ("data.max_prompt_length", "data.max_response_length"))
 
 
 def _broken(name: str, key: str, folder: Path, message: str, fix: str = "") -> Finding:

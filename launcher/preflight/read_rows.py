@@ -1,10 +1,10 @@
 """Looks into data files; a script for the interpreter that has pyarrow and transformers.
 
 Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust"} on stdin. Answers
-{"rows", "columns", "types", "sources", "measured", "unshaped", "untrue", "null", "unlike", "examples", "lengths"}, or
-{"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE rows one in so many is looked
-at: `untrue` rows have no ground truth, `null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's
-scorer never finds in an answer. `lengths` is {tokens: rows}.
+{"rows", "columns", "types", "sources", "agents", "measured", "unshaped", "untrue", "null", "unlike", "examples",
+"lengths"}, or {"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE rows one in so
+many is looked at: `untrue` rows have no ground truth, `null` an empty one, `unlike` (with `unlike_one`) one that
+GSM8K's scorer never finds in an answer. `lengths` is {tokens: rows}.
 """
 
 import datetime
@@ -27,17 +27,17 @@ WHOLE = 300_000  # rows; of a larger file only the first ones are read
 
 def main() -> None:
     request = json.load(sys.stdin)
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is not the answer
-    try:
-        answer = look(request)
-    except ImportError as error:
-        answer = {"missing": error.name or str(error)}
-    except BadRow as error:
-        answer = {"problem": str(error)}
-    except Exception as error:
-        answer = {"problem": f"{type(error).__name__}: {one_line(error)}"}
-    json.dump(answer, out, default=str)
+    with os.fdopen(os.dup(1), "w") as out:
+        os.dup2(2, 1)  # what libraries print is not the answer
+        try:
+            answer = look(request)
+        except ImportError as error:
+            answer = {"missing": error.name or str(error)}
+        except BadRow as error:
+            answer = {"problem": str(error)}
+        except Exception as error:
+            answer = {"problem": f"{type(error).__name__}: {one_line(error)}"}
+        json.dump(answer, out, default=str)
 
 
 class BadRow(Exception):
@@ -60,6 +60,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "columns": columns,
         "types": types,
         "sources": sources,
+        "agents": sorted({str(row["agent_name"]) for row in rows if row.get("agent_name") is not None}),
         "measured": len(sample),
         "unshaped": len(sample) - len(shaped),
         "untrue": sum(not has_truth(row.get("reward_model")) for row in sample),
@@ -78,7 +79,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
 
 def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]], dict[str, int]]:
     """Rows in the file, its columns with their types, the wanted columns of its rows, its data sources."""
-    wanted = (key, "data_source", "reward_model", "extra_info")
+    wanted = (key, "data_source", "reward_model", "extra_info", "agent_name")
     if not path.endswith(".parquet"):
         rows = json_rows(Path(path).read_text(encoding="utf-8"))
         columns = {name: type(value).__name__ for row in rows[:1] for name, value in row.items()}

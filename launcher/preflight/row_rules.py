@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from launcher.preflight.config.agents import ENABLED, LOOP, SINGLE, TOOLS, WITH_TOOLS
+from launcher.preflight.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, WITH_TOOLS
+from launcher.preflight.config.agents import loops as config_loops
 from launcher.preflight.finding import Finding, of_config, of_data, of_model
 from launcher.preflight.subject import Subject
-from launcher.text import clean, nearest, perhaps
+from launcher.text import clean, did_you_mean, nearest, perhaps
 
 REWARD = "reward.custom_reward_function.path"
 
@@ -98,6 +100,26 @@ def alike(key: str, found: Found) -> Iterator[Finding]:
                 return
 
 
+def loops(subject: Subject, key: str, found: Found) -> Iterator[Finding]:
+    """AGENT-1: the agent loops that the column agent_name names are veRL's, or those of the configuration file.
+
+    veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker._run_agent_loop`.
+    """
+    known, path = subject.facts.names.get("agent_loops", []), subject.get(LOOPS)
+    own = [name for name, _ in config_loops(Path(str(path)))] if path else []
+    named = sorted({name for each in found for name in each.get("agents", ())})
+    strange = [name for name in named if name not in (*known, *own)]
+    registered = (path and not own) or subject.get("actor_rollout_ref.model.external_lib")
+    if not strange or not known or registered or not subject.at_least("0.7.0"):
+        return
+    message = (
+        f"the column agent_name has '{clean(strange[0])}', and veRL has no agent loop of that name"
+        f"{did_you_mean(strange[0], [*known, *own])}: no response is written to these rows"
+    )
+    fix = f"use one of {', '.join([*known, *own])}, or register it in {LOOPS}"
+    yield of_data.error("AGENT-1", message, fix, (key, LOOPS))
+
+
 def agents(subject: Subject, train: Found) -> Iterator[Finding]:
     """AGENT-5: tools are only called where a column of the data, or the default, names the agent loop for it."""
     given = [key for key in (*TOOLS, ENABLED) if subject.get(key)]
@@ -119,7 +141,12 @@ def validates(subject: Subject) -> bool:
 
 
 def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iterator[Finding]:
-    """REWARD-6: ground truths that veRL's own functions never match."""
+    """REWARD-6: ground truths that veRL's own functions never match; an error when no row to train on has another one.
+
+    veRL: `verl/utils/reward_score/gsm8k.py: compute_score`.
+    """
+    none = found["null"] + found["unlike"] == found["measured"]
+    report = of_data.error if none and key == "data.train_files" else of_data.warning
     if not scored_by_verl(subject):
         return
     if found["null"]:
@@ -128,7 +155,7 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
             "to them is ever right"
         )
         fix = "write the right answer there, or set reward.path to your own reward function"
-        yield of_data.warning("REWARD-6", message, fix, (key,))
+        yield report("REWARD-6", message, fix, (key,))
     if found["unlike"]:
         message = (
             f"{file}: in {found['unlike']} of {found['measured']} rows, the ground truth is like "
@@ -136,7 +163,7 @@ def truths(subject: Subject, key: str, file: str, found: dict[str, Any]) -> Iter
             "text of the number after ####"
         )
         fix = "write the bare number as text, such as '1234', without commas and units"
-        yield of_data.warning("REWARD-6", message, fix, (key,))
+        yield report("REWARD-6", message, fix, (key,))
 
 
 def lengths(subject: Subject, found: Found, tokenizer: bool) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ async def scored(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     extra: set[str] = set()
     begin, seconds = time.perf_counter(), 0.0
     for call in request["calls"]:
-        ready = functools.partial(function, **call, **kwargs)
+        ready = functools.partial(function, **{**call, **kwargs})  # as `verl/trainer/ppo/reward.py: _call_with_kwargs`
         result = await ready() if is_async else await loop.run_in_executor(None, ready)
         score, problem = value(result)
         if problem:

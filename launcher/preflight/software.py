@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from launcher import verl_env
 from launcher.errors import UserError
 from launcher.preflight.config.cpu import SUPPORTED
+from launcher.preflight.config.rollout import OPTIONS
 from launcher.preflight.finding import Finding, of_software
 from launcher.preflight.machine import Machine
 from launcher.preflight.subject import Subject
@@ -22,6 +24,7 @@ from launcher.verl_env import VerlEnv
 
 ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
 LIGER = "actor_rollout_ref.model.use_liger"
+SGLANG_ATTENTION = f"{OPTIONS}.attention_backend"
 NEEDED = (
     "torch",
     "ray",
@@ -81,6 +84,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
     yield from check_packages(subject.python, use, subject.loaded.preset.own_verl)
     if not subject.on_cpu and subject.at_least("0.7.1"):
         yield from _transfer(subject.python, str(subject.get(TRANSFER)))
+    if use.gpu and use.engine == "sglang" and subject.at_least("0.8.0"):
+        yield from _flashinfer(subject.python, subject.get(SGLANG_ATTENTION))
     if subject.get(LIGER) is True:
         yield from _liger(subject.python)
 
@@ -99,6 +104,22 @@ def _transfer(python: str, backend: str) -> Iterator[Finding]:
                 fix = f"{_install(env, cuda if name == 'cupy' else name)}, or set rollout.weight_transfer to naive"
                 message = f"{name} is missing, and the weight transfer {backend} requires it"
                 yield of_software.error("SW-11", message, fix, (TRANSFER,))
+
+
+def _flashinfer(python: str, attention: Any) -> Iterator[Finding]:
+    """SW-6: FlashInfer, which veRL chooses for the attention of SGLang from 0.5.12 on.
+
+    veRL: `verl/workers/rollout/sglang_rollout/async_sglang_server.py: launch_server`.
+    """
+    with contextlib.suppress(UserError):
+        env = verl_env.probe(python)
+        chosen = attention or (
+            "flashinfer" if versions.number(env.packages.get("sglang", "0")) >= (0, 5, 12) else "fa3"
+        )
+        if env.cuda and "sglang" in env.packages and chosen == "flashinfer" and "flashinfer-python" not in env.packages:
+            message = "flashinfer-python is missing, and SGLang's attention requires it"
+            fix = f"{_install(env, 'flashinfer-python')}, or set +{SGLANG_ATTENTION}=triton"
+            yield of_software.error("SW-6", message, fix, (SGLANG_ATTENTION,))
 
 
 def _liger(python: str) -> Iterator[Finding]:

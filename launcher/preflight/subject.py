@@ -33,10 +33,23 @@ class Subject(EffectiveConfig):
         """The environment of the run: this process's, with the preset's laid over."""
         return {**os.environ, **self.loaded.preset.env}
 
+    def names_below(self, key: str) -> list[str]:
+        """Names of what is set in a block that veRL leaves open: by one mapping, or key by key."""
+        whole, inside = self.get(key), f"{key}."
+        names = [str(name) for name in whole] if isinstance(whole, Mapping) else []
+        below = (each.removeprefix(inside).partition(".")[0] for each in self.settings if each.startswith(inside))
+        return list(dict.fromkeys([*names, *below]))
+
     @property
     def facts(self) -> facts.Facts:
         """What this veRL's source says."""
         return facts.read(self.version, self.verl)
+
+    @property
+    def server_options(self) -> dict[str, list[str]]:
+        """The options of SGLang's server, as `facts.server_options` reads them; none where SGLang is not installed."""
+        folder = verl_env.probe(self.python).sglang_path
+        return facts.server_options(folder) if folder else {}
 
 
 def subject(loaded: LoadedPreset, *, assume: str | None = None, on: Machine | None = None) -> Subject:

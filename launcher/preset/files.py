@@ -222,13 +222,23 @@ def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
 
     `text` is read in the place of what is on the disk. Raises UserError.
     """
+    try:
+        document = _document(path, path.read_text(encoding="utf-8") if text is None else text)
+    except ValueError as error:  # no UTF-8
+        raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    return _plain(document), functools.partial(_place, path, document)
+
+
+@functools.lru_cache(maxsize=64)  # presets extend one another, and a list reads them all; nobody changes a document
+def _document(path: Path, text: str) -> Mapping[Any, Any]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    if (why := refusal(text)) is not None:
+        raise UserError(f"{path}: {why}")
     try:
-        text = path.read_text(encoding="utf-8") if text is None else text
-        if (why := refusal(text)) is not None:
-            raise UserError(f"{path}: {why}")
         # Round trip: it alone knows the lines. A reader of its own each time, because they keep state.
         document = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:
@@ -236,13 +246,9 @@ def parse(path: Path, text: str | None = None) -> tuple[dict[Any, Any], Place]:
         raise UserError(f"{path}{line}: not valid YAML: {_first_line(error.problem or error)}") from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    if document is None:
-        document = {}
-    if not isinstance(document, Mapping):
+    if not isinstance(document, Mapping | None):
         raise UserError(f"{path}: a preset must be a mapping of names and values")
-    return _plain(document), functools.partial(_place, path, document)
+    return document or {}
 
 
 def _place(path: Path, document: Any, place: tuple[Any, ...]) -> str:

@@ -13,7 +13,7 @@ class Data(Group, title="Data"):
     train: str | list[str] | None = verl("Training file or files.", key=".train_files", kind="path", essential=True)
     val: str | list[str] | None = verl("Validation file or files.", key=".val_files", kind="path", essential=True)
     train_batch_size: int | None = verl("Prompts per step.", unit="prompts", essential=True, scale="double", ge=1)
-    val_batch_size: int | None = verl("Prompts per validation batch; null: all.", unit="prompts", scale="double", ge=1)
+    val_batch_size: int | None = verl("Prompts per validation batch; null: all.", unit="prompts", scale="double", ge=0)
     gen_batch_size: int | None = verl(
         "Prompts per batch sent to the engine; null: all prompts of the step.", unit="prompts", scale="double", ge=1
     )
@@ -24,15 +24,15 @@ class Data(Group, title="Data"):
     filter_overlong_prompts: bool | None = verl(
         "Drop longer prompts at the start; otherwise veRL truncates them on the left."
     )
-    filter_overlong_prompts_workers: int | None = verl("Processes for filtering prompts.", unit="processes", ge=1)
+    filter_overlong_prompts_workers: int | None = verl("Processes for filtering prompts.", unit="processes", ge=0)
     truncation: Literal["error", "left", "right", "middle"] | None = verl(
         "How older versions of veRL treat longer prompts."
     )
     shuffle: bool | None = verl("Shuffle the training rows.")
     validation_shuffle: bool | None = verl("Shuffle the validation rows.")
     seed: int | None = verl("Seed for shuffling.")
-    train_max_samples: int | None = verl("Number of training rows to use; -1: all.", unit="rows", scale="double", ge=-1)
-    val_max_samples: int | None = verl("Number of validation rows to use; -1: all.", unit="rows", scale="double", ge=-1)
+    train_max_samples: int | None = verl("Number of training rows to use; -1: all.", unit="rows", scale="double")
+    val_max_samples: int | None = verl("Number of validation rows to use; -1: all.", unit="rows", scale="double")
     dataloader_num_workers: int | None = verl("Data loading processes per data set.", unit="processes", ge=0)
     prompt_key: str | None = verl("Column with the messages.")
     reward_fn_key: str | None = verl("Column with the data source, which selects the reward function in veRL.")

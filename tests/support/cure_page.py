@@ -8,18 +8,14 @@ from cure_faults import EARLY, FAULTS, FORK, HEALTHY, ROOT, STEPS, Fault, read
 
 from launcher.run.reading.trials import BROKE, DIFFERENT, HEALED, NOTHING, PARTLY, REPEATED, UNTOLD
 
-UNFLAGGED = {
+NOTES = {  # of faults that nothing healed
     "entropy coefficient below 0": (
-        "It did no harm in them: the reward went on as without it (0.88 to 0.92 at the end), and also for 11 steps "
-        "at -1 from step 8 on, while the toy still learns. A toy that knows the answer needs no entropy. So no "
-        "flag is the right answer here; `check` warns before the start (VALUE-5)."
-    ),
-    "wrong gamma": (
-        "Learning stops (at 0.01 0.81 to 0.77; 0.81 to 0.89 without it), which no rule can tell from a run that "
-        "has learned all it can: REW-2 waits for 120 steps. `critic/returns/mean` would tell: it is a quarter of "
-        "`critic/score/mean` from the first step on, and as large without the fault. No rule looks at it yet; "
-        "`check` warns before the start (VALUE-7)."
-    ),
+        "At -20 the first updates after the fork have gradients about 15 times as large as usual. That was a WARN "
+        "in the planted run and a NOTICE in its twin, and no harm in either: the reward went on to 0.90 and 0.82. "
+        "Earlier runs at -0.2, -1 and -5, 14 steps from step 24 on, and at -1, 11 steps from step 8 on, raised no "
+        "flag and learned as without it. The toy soon knows the answer and needs no entropy, so it shows no harm "
+        "to heal; `check` warns before the start (VALUE-5)."
+    )
 }
 PAGE = ROOT / "docs" / "cure.md"
 
@@ -61,7 +57,7 @@ def _by_key(flagged: Sequence[tuple[Fault, dict[str, Any]]]) -> list[list[str]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for fault, row in flagged:
         for arm in _fixes(row):
-            if not _undoes(fault, arm):
+            if not _undoes(fault, row, arm):
                 found[" ".join(change.partition("=")[0] for change in arm["changes"])][arm["verdict"]] += 1
     ranked = sorted(found.items(), key=lambda pair: (-pair[1][HEALED], pair[0]))
     verdicts = (HEALED, PARTLY, NOTHING, BROKE)
@@ -81,19 +77,23 @@ def _fixes(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [arm for arm in row.get("trials", []) if arm["changes"]]
 
 
-def _undoes(fault: Fault, arm: dict[str, Any]) -> bool:
-    """Whether a trial undoes the fault: as such, or as the fix with the value from before."""
-    return bool(arm.get("undoes")) or {change.partition("=")[0] for change in arm["changes"]} >= set(fault.undo)
+def _undoes(fault: Fault, row: dict[str, Any], arm: dict[str, Any]) -> bool:
+    """Whether a trial undoes the fault: as such, or in rows from before there was such one, as the fix of its keys."""
+    if any(each.get("undoes") for each in row["trials"]):
+        return bool(arm.get("undoes"))
+    return {change.partition("=")[0] for change in arm["changes"]} >= set(fault.undo)
 
 
 def _healed(fault: Fault, row: dict[str, Any]) -> list[str]:
-    return [" ".join(arm["changes"]) for arm in _fixes(row) if arm["verdict"] == HEALED and not _undoes(fault, arm)]
+    return [
+        " ".join(arm["changes"]) for arm in _fixes(row) if arm["verdict"] == HEALED and not _undoes(fault, row, arm)
+    ]
 
 
 def _place(fault: Fault, row: dict[str, Any]) -> int | None:
     """The rank, from 1, of a trial that healed by undoing the fault."""
-    places = (place for place, arm in enumerate(_fixes(row), 1) if _undoes(fault, arm) and arm["verdict"] == HEALED)
-    return next(places, None)
+    found = enumerate(_fixes(row), 1)
+    return next((place for place, arm in found if _undoes(fault, row, arm) and arm["verdict"] == HEALED), None)
 
 
 def _line(fault: Fault, row: dict[str, Any] | None) -> list[str]:
@@ -109,12 +109,12 @@ def _line(fault: Fault, row: dict[str, Any] | None) -> list[str]:
 
 
 def _not_healed(fault: Fault, row: dict[str, Any]) -> str:
+    note = NOTES.get(fault.name, "")
     if not _tested(row):
         most = max(len(each["score"]) for each in row["strengths"])
-        why = UNFLAGGED.get(fault.name, "")
-        return f"**{fault.name}** raises no flag in {most} steps from step {row['from']} on. {why}"
+        return f"**{fault.name}** raises no flag in {most} steps from step {row['from']} on. {note}".strip()
     tried = ", ".join(f"{_code(_shown(arm['changes']))} ({arm['why'] or arm['verdict']})" for arm in _fixes(row))
-    return f"**{fault.name}**. Tried: {tried or row.get('refused', 'nothing')}."
+    return f"**{fault.name}**. Tried: {tried or row.get('refused', 'nothing')}. {note}".strip()
 
 
 def _shown(changes: Sequence[str]) -> list[str]:
@@ -179,9 +179,11 @@ that heal, one with a better reward is first where the noise allows to tell, els
 **What this shows, and what not.** Each run is a fork, so ppo-tui knows what was changed: that it undoes this first is
 [a rule of trials](fork.md) and no merit of the advice. What the advice is worth without it is in the last column and
 in the next table. Rows taken on 32 cores are from before that rule (the value from before the fork was tried where
-the advice named its key); their runs were judged anew. Of the rows taken on 2 cores only the twin and the undoing ran
-there; their advised fixes, marked "32 cores", come from another run with the same fault. There is one run each, of a
-tiny task: the next seed may differ.
+the advice named its key); their runs were judged anew. In rows taken on 2 cores, fixes marked "32 cores" come from
+another run with the same fault. Where the advice names the undoing itself (`advantage.gamma`), it is one trial and
+counts as undoing. The healthy run of "wrong gamma" and "batch of one" had a WARN of KL-1 at step 8 that was gone at
+step 15; the planted run with the wrong gamma was ended by hand after five steps. There is one run each, of a tiny
+task: the next seed may differ.
 
 ## What the advice did
 
@@ -190,8 +192,8 @@ tiny task: the next seed may differ.
 A KL coefficient five times as large never healed: at 0.001 it weighs nothing against a reward of 1, and only the
 coefficient of 5 that one run had been forked with held its policy. KL-1 and KL-4 therefore name it last, and for what
 it is good. A larger mini-batch heals updates that are too large (KL-2) but no drift, so KL-1 does not name it any
-more. A larger batch does nothing when all rewards are equal, and broke a run whose mini-batch stayed at one: SIG-1
-says where it helps, and a trial raises both.
+more. A larger batch does nothing when all rewards are equal, and broke a run whose mini-batch stayed at one. Raised
+together with its mini-batch, as a trial does now, it healed the same fault; SIG-1 says where it helps.
 
 ## What could not be healed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -154,18 +155,106 @@ def add(a: int, b: int) -> str:
     """
     return str(a + b)
 ''',
+    "more_scores.py": """
+import numpy as np
+
+
+def score_as_text(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": "1.0"}
+
+
+def numpy64(data_source, solution_str, ground_truth, extra_info=None):
+    return np.float64(0.5)
+
+
+def tensor(data_source, solution_str, ground_truth, extra_info=None):
+    import torch
+
+    return torch.tensor(0.5)
+
+
+def with_list(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": 0.5, "parts": [0.25, 0.25]}
+
+
+def with_none(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": 0.5, "parsed": None}
+
+
+class Scorer:
+    def score(self, data_source, solution_str, ground_truth, extra_info=None):
+        return 0.5
+
+
+def keywords(*, data_source, solution_str, ground_truth, extra_info=None):
+    return 0.5
+""",
+    "more_rows.py": """
+from verl.utils.dataset.rl_dataset import RLHFDataset
+
+
+class NoPrompt(RLHFDataset):
+    def __getitem__(self, item):
+        row = super().__getitem__(item)
+        row.pop("raw_prompt", None)
+        return row
+""",
+    "manager.py": """
+from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
+
+
+class Mine(NaiveRewardManager):
+    pass
+""",
+    "tools-schema.yaml": """
+tools:
+  - class_name: verl.tools.gsm8k_tool.Gsm8kTool
+    config: {type: native}
+""",
+    "syntax.py": "def score(data_source, solution_str, ground_truth, extra_info=None)\n    return 1.0\n",
+    "imports.py": "import nosuch_package\n\n\ndef score(**_):\n    return 1.0\n",
+    "third_scores.py": """
+def divides(data_source, solution_str, ground_truth, extra_info=None):
+    return 1 / (len(ground_truth) - len(ground_truth))
+
+
+def score_none(data_source, solution_str, ground_truth, extra_info=None):
+    return {"score": None}
+
+
+def nan(data_source, solution_str, ground_truth, extra_info=None):
+    return float("nan")
+
+
+short = lambda **given: float(len(given["solution_str"]) < 8)  # noqa: E731
+
+
+def whole(data_source, solution_str, ground_truth, extra_info=None):
+    return int(ground_truth in solution_str)
+""",
+    "loops-dict.yaml": "my_loop: {_target_: verl.experimental.agent_loop.single_turn_agent_loop.SingleTurnAgentLoop}\n",
+    "untyped.py": """
+from verl.tools.function_tool import function_tool
+
+
+@function_tool()
+def add(a, b):
+    return a + b
+""",
+    "bad.jsonl": '{"prompt": [{"role": "user", "content": "1 + 1 ="}]\n',
     "template-bad.jinja": "{% for m in messages %}{{ m.content }{% endfor %}",
     "rows.csv": "prompt,answer\n1+1,2\n",
 }
 
 
-def make(folder: Path, source: Path) -> None:
-    """Fills the folder; `source`: the training rows of the toy task."""
+def make(folder: Path, toy: Path) -> None:
+    """Fills the folder; `toy`: the toy task's own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
+    source, model = toy / "data" / "train.parquet", toy / "model"
     rows: list[Row] = pq.read_table(source).to_pylist()[:200]
     tables: dict[str, list[Row]] = {
         "question": [{**_without(row, "prompt"), "question": row["prompt"]} for row in rows],
@@ -178,12 +267,31 @@ def make(folder: Path, source: Path) -> None:
         "few": rows[:10],
         "no-role": [{**row, "prompt": [{"text": each["content"]} for each in row["prompt"]]} for row in rows],
         "agent": [{**row, "agent_name": "no_such_agent"} for row in rows],
+        "system": [{**row, "prompt": [{"role": "system", "content": "Add."}, *row["prompt"]]} for row in rows],
+        "int-truth": [
+            {**row, "reward_model": {"style": "rule", "ground_truth": int(row["reward_model"]["ground_truth"])}}
+            for row in rows
+        ],
+        "other-source": [{**row, "data_source": "mine/sums"} for row in rows],
+        "null-prompt": [{**row, "prompt": [row["prompt"], None][i % 2]} for i, row in enumerate(rows)],
+        "messages": [{**_without(row, "prompt"), "messages": row["prompt"]} for row in rows],
         "info-null": [_without(row, "extra_info") for row in rows],
     }
     for name, made in tables.items():
         pq.write_table(pa.Table.from_pylist(made), folder / f"{name}.parquet")
     pq.write_table(pq.read_table(source).slice(0, 0), folder / "empty.parquet")
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("rows.jsonl", "val.json"):
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "cut.parquet").write_bytes(source.read_bytes()[:3000])
+    config = json.loads((model / "config.json").read_text("utf-8"))
+    for name, changed in (("config", {}), ("no-weights", {}), ("unknown-type", {"model_type": "quen9"})):
+        (folder / name).mkdir()
+        (folder / name / "config.json").write_text(json.dumps(config | changed))
+        if name != "config":
+            for file in model.glob("*token*"):
+                shutil.copy(file, folder / name)
+    (folder / "tokenizer-half").mkdir()
+    shutil.copy(model / "tokenizer_config.json", folder / "tokenizer-half")
 
 
 def _without(row: Row, key: str) -> Row:

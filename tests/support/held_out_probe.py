@@ -129,7 +129,7 @@ def warm() -> None:
 
 def install(*, deep: bool) -> None:
     """Puts the further stages into verl_probe; without `deep` they are the last ones."""
-    plain, inside = verl_probe.trainer, verl_probe.critic_worker
+    plain, inside, parts = verl_probe.trainer, verl_probe.critic_worker, verl_probe.rewards_and_trackers
 
     def trainer(config: Config) -> None:
         plain(config)
@@ -145,7 +145,12 @@ def install(*, deep: bool) -> None:
     def critic_worker(config: Config) -> Any:
         return inside(config) if deep else SimpleNamespace()
 
-    verl_probe.trainer, verl_probe.critic_worker = trainer, critic_worker
+    def start(config: Config) -> None:
+        if config.reward.reward_manager.source == "importlib":
+            config.reward.reward_manager.name = "naive"  # the user's own one was loaded for the rollout
+        parts(config)
+
+    verl_probe.trainer, verl_probe.critic_worker, verl_probe.rewards_and_trackers = trainer, critic_worker, start
     if not deep:
         verl_probe.actor_worker = lambda config: SimpleNamespace()
         verl_probe.step = lambda config, actor, critic: iter(())

@@ -45,6 +45,7 @@ VIEWS = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(st.tuples(ANY, ANY, ANY), max_size=120), st.integers(0, 60), st.integers(0, 14), VIEWS)
 def test_any_values_at_any_size_through_any_view(

@@ -65,6 +65,25 @@ async def test_y_asks_for_checkpoint_and_changes_and_opens_the_fork(
         assert behind.role == "raw" and behind.points.steps[-1] == 9 and own.points.steps[0] == 10
 
 
+async def test_behind_a_fork_of_a_fork_are_the_steps_of_both(make: SimpleNamespace) -> None:
+    first = make.run(attempts=[make.recorded(9)], state=make.ended("finished"))
+    second = make.run(
+        hex_id="b0b0b0", attempts=[make.recorded(9)[6:]], state=make.ended("finished"), after=Origin(first.name, step=5)
+    )
+    third = make.run(
+        hex_id="c0c0c0",
+        attempts=[make.recorded(9)[8:]],
+        state=make.ended("finished"),
+        after=Origin(second.name, step=7),
+    )
+    app = make.app(third)
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DashboardScreen) and app.screen.reader is not None)
+        await until(pilot, lambda: len(app.screen.query_one("#chart-0", MetricChart).plot.curves) > 1)
+        behind, own = app.screen.query_one("#chart-0", MetricChart).plot.curves[:2]
+        assert list(behind.points.steps)[-9:] == list(range(1, 10)) and own.points.steps[0] == 8
+
+
 async def test_who_only_watches_forks_nothing(make: SimpleNamespace) -> None:
     run = with_checkpoints(make.run(attempts=[make.recorded(9)], state=make.ended("finished")), 4)
     app = make.app(run, read_only=True)

@@ -141,6 +141,7 @@ async def test_what_is_wrong_is_told_when_the_screen_opens(make: SimpleNamespace
         assert "h is already used by dashboard.checks" in message(app)
 
 
+@pytest.mark.slow
 def test_the_command_lists_them_with_those_of_the_user(home: Path) -> None:
     settings_file().write_text("keys:\n  dashboard.log: o\n  dashboard.nothing: p\n")
     told = subprocess.run(

@@ -13,6 +13,7 @@ def test_the_page_says_what_was_run() -> None:
     assert missing == [], "make matrix ARGS=NAME"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cell", "row"), ROWS, ids=[cell.key for cell, _ in ROWS])
 def test_the_preflight_refuses_what_verl_cannot_run_and_nothing_else(cell: Cell, row: dict) -> None:
     found = Case("toy-cpu", [*SHORT, *cell.settings]).findings()

@@ -47,6 +47,7 @@ for name in {CORE!r}:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["launcher.cli", "tui.app", "tui.screens.dashboard"])
 def test_a_command_and_the_first_frame_wait_for_nothing_that_they_do_not_show(module: str) -> None:
     script = f"import sys, {module}; print([name for name in sys.modules if name.startswith({LATE!r})])"

@@ -160,6 +160,7 @@ def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path
     assert "No entry of the catalogue matches." in done.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error() -> None:
     words = [sys.executable, "-c", "from tui.entry import main; main()", "metrics", str(LOGS / "nan.log.gz"), "--json"]
     reading, writing = os.pipe()

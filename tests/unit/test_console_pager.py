@@ -58,6 +58,7 @@ def cut(data: bytes) -> list[RawLine]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 @few
 @given(WILD)
@@ -74,6 +75,7 @@ def test_forward_backward_and_by_number_are_the_same_lines(tmp_path: Path, data:
     assert pager.offset_of(len(lines) + 1) is pager.offset_of(0) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 @few
 @given(WILD)
@@ -86,6 +88,7 @@ def test_a_line_is_what_the_splitter_says_last_about_it(tmp_path: Path, data: by
         assert (entry.source, entry.text) == said.get(number, ("", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 @few
 @given(WILD, st.integers(0, 1 << 20), st.booleans())

@@ -24,7 +24,7 @@ from launcher.console.reader import (
     TotalSteps,
 )
 
-RUNS = ["learning", "kl-blowup", "grpo", "resume", "nan", "two-gpus", "cpu-toy"]
+RUNS = ["learning", "kl-blowup", "grpo", "resume", "nan", "two-gpus", "cpu-toy", "sglang"]
 FAILURES = ["no-flash-attn", "kv-cache", "oom", "missing-parquet", "missing-model", "broken-reward"]
 EVERY = [*RUNS, *(f"fail-{name}" for name in FAILURES)]
 
@@ -70,6 +70,7 @@ def test_places_are_exact(name: str) -> None:
         assert number == data[: data.index(line)].count(b"\n") + 1 or data.count(line) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [7, 100, 4096, 65_537])
 @pytest.mark.parametrize("name", ["nan", "fail-broken-reward"])
 def test_chunks_of_any_size_give_the_same_events(name: str, size: int) -> None:
@@ -100,6 +101,12 @@ def test_a_run_that_does_not_validate_first() -> None:
     names = phases_of(stored("two-gpus"))
     assert "validate-first" not in names
     assert names[names.index("checkpoint-load") + 1] == "rollout"
+
+
+def test_the_phases_of_a_run_with_sglang() -> None:
+    """veRL sets SGLang's log level to error, so that nothing tells when a step goes on to its updates."""
+    names = phases_of(stored("sglang"))
+    assert names == ["config", "ray", "data", "model", "engine", "checkpoint-load", "rollout", "final"]
 
 
 def test_a_resumed_run() -> None:

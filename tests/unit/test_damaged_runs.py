@@ -50,6 +50,7 @@ DAMAGE: list[tuple[Callable[[RunDir], None], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("harm", "said"), DAMAGE, ids=[said for _, said in DAMAGE])
 def test_damage_is_told_by_file_and_field(run: RunDir, harm: Callable[[RunDir], None], said: str) -> None:
     harm(run)

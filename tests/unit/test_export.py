@@ -39,6 +39,7 @@ def same(a: float | None, b: float | None) -> bool:
     return a == b or (a is not None and b is not None and math.isnan(a) and math.isnan(b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("nan",), ("learning", "resume")])
 def test_csv_jsonl_and_parquet_hold_every_digit_of_every_step(tmp_path: Path, names: tuple[str, ...]) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
@@ -164,6 +165,7 @@ def made(values: list[float], key: str = "critic/score/mean", seam: int | None =
     return Table("a <b> & c", [key], False, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cpu-toy", "kl-blowup", "grpo", "nan"])
 def test_the_four_charts_of_a_real_run_are_drawn_from_all_its_steps(name: str) -> None:
     table = collect(imported(name), ())

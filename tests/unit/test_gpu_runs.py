@@ -58,6 +58,7 @@ def flagged_now(run: Path) -> list[tuple[str, int, str]]:
     return [(change.rule, change.step, change.after.name) for change in high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [LEARNED, ON_TWO, RLOO, REMAX, DAPO, APART, ADOPTED])
 def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
     assert flagged_live(runs / run) == flagged_now(runs / run) == []
@@ -125,13 +126,16 @@ def test_a_run_that_goes_wrong_is_flagged_no_later_than_on_the_gpu(
 def test_what_rose_live_in_the_second_campaign_rises_still(
     runs: Path, run: str, flags: list[tuple[str, int, str]]
 ) -> None:
-    assert flagged_live(runs / run) == flagged_now(runs / run) == flags
+    assert flagged_live(runs / run) == flags
+    by_today = [("TRUNC-1", 8, "WARN") if each == ("TRUNC-1", 11, "WARN") else each for each in flags]
+    assert flagged_now(runs / run) == by_today  # cut off from the start is known earlier than on that day
 
 
 def test_a_critic_is_not_blamed_where_there_is_never_a_reward(runs: Path) -> None:
     flags = [("MIS-1", 2, "CRITICAL"), ("SIG-1", 10, "WARN"), ("TRUNC-1", 11, "WARN"), ("SIG-1", 25, "CRITICAL")]
     assert flagged_live(runs / UNREWARDED) == [*flags, ("CRIT-1", 111, "CRITICAL")]  # by the rule of that day
-    assert flagged_now(runs / UNREWARDED) == flags
+    now = [("MIS-1", 2, "CRITICAL"), ("TRUNC-1", 6, "WARN"), ("SIG-1", 10, "WARN"), ("SIG-1", 25, "CRITICAL")]
+    assert flagged_now(runs / UNREWARDED) == now
 
 
 def scores(run: Path, attempt: int) -> dict[int, float]:
@@ -177,7 +181,7 @@ def test_an_adopted_run_has_every_step_once_and_says_so(runs: Path) -> None:
 
 def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, ppo_tui: Command) -> None:
     told = ppo_tui("health", LEARNED, PPO_TUI_HOME=str(runs.parent)).stdout
-    assert told.splitlines()[-1].startswith("NOTICE — 28 of 38 rules judged")
+    assert told.splitlines()[-1].startswith("NOTICE — 28 of 39 rules judged")
     told = ppo_tui("status", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "step     25 of 4660, 12.9 s per step\n" in told
     assert "(since step 10)\n" in told

@@ -184,6 +184,7 @@ def test_the_preflight_names_who_is_on_a_gpu_already(monkeypatch: pytest.MonkeyP
     assert gpu.others[1] == f"pid {NOBODY}"
 
 
+@pytest.mark.slow
 def test_recorded_figures_of_a_real_run_come_out_as_they_went_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four H200 with an engine and a trainer each: what is used is theirs, and the driver's."""
     rows = [json.loads(line) for line in gzip.decompress(RECORDED.read_bytes()).splitlines()]

@@ -15,6 +15,7 @@ FOUND = {  # the last step by which a fault is to be found, by fault and strengt
     ("clip ratio 5, epochs", "6"): 2,
     ("constant reward", "all"): 10,
     ("entropy coefficient", "0.3"): 20,
+    ("gamma", "0.1"): 2,
     ("response limit", "4"): 11,
     ("temperature", "3"): 5,
 }

@@ -113,7 +113,7 @@ def test_the_verdict_grows_out_of_warming_up() -> None:
     count = {level: sum(found.level == level for found in checklist.checks()) for level in Level}
     judged = len(ALL) - count[Level.N_A] - count[Level.WARM]
     assert checklist.sentence() == (
-        f"OK — {judged} of 38 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
+        f"OK — {judged} of 39 rules judged, {count[Level.N_A]} not judged, {count[Level.WARM]} warming up"
     )
 
 
@@ -151,7 +151,7 @@ def test_a_row_has_its_limits_and_fixes_that_fit_the_run_with_present_values() -
         checklist.step(step, healthy(step))
     found = row(checklist, "KL-1")
     assert texts(found)[0] == "actor_rollout_ref.actor.optim.lr ↓ (now 1e-06)"
-    assert texts(found)[-1] == "algorithm.kl_ctrl.kl_coef ↑ against a slow drift; it stops no jump (now 0.001)"
+    assert texts(found)[-1] == "algorithm.kl_ctrl.kl_coef ↑ against a slow drift, not against a jump (now 0.001)"
     assert [fix.key for fix in found.fixes][::2] == ["actor_rollout_ref.actor.optim.lr", "algorithm.kl_ctrl.kl_coef"]
     assert found.keys == (KL,)
     assert [(str(bound.level), bound.side) for bound in found.bounds] == [("WARN", ">"), ("CRITICAL", ">")]

@@ -195,7 +195,7 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
         30,
         lengths((240, 256, 0.6, 14), (240, 256, 0.95, 8), (240, 256, 0.1, 8)),
         "TRUNC-1",
-        "WARM×8, OK×2, NOTICE×5, WARN×11, OK×4",
+        "WARM×8, OK×1, NOTICE×6, WARN×11, OK×4",
         LIMIT,
         False,
     ),

@@ -1,10 +1,14 @@
 """Traps in veRL's figures of what a run is for: reward, validation, length."""
 
+from collections.abc import Mapping
+
 import pytest
 from rule_levels import BASE, levels, of, row, score
 
 from launcher.health.checklist import Checklist
 from launcher.record.levels import Level
+
+GAE = {"algorithm.adv_estimator": "gae"}
 
 # Reward
 
@@ -35,6 +39,39 @@ def test_advantages_that_are_all_equal_teach_nothing() -> None:
     found = row(checklist, "SIG-1")
     assert found.level == Level.WARN
     assert found.message == "all advantages are 0 (equal rewards within each group) for 4 steps"
+
+
+@pytest.mark.parametrize(
+    ("gamma", "right", "wrong", "level"),
+    [
+        (0.01, 4, 4, Level.WARN),
+        (0.99, 300, 300, Level.WARN),
+        (0.99, 100, 100, Level.NOTICE),
+        (0.9995, 300, 300, Level.OK),
+        (0.9995, 20, 400, Level.OK),  # right responses are short: a token's mean return is 5 % of the score anyway
+    ],
+)
+def test_discounting_that_hides_the_reward(gamma: float, right: int, wrong: int, level: Level) -> None:
+    """Half of the responses are right; their tokens have gamma^k of the reward, as veRL computes it."""
+    returns = sum(gamma**k for k in range(right)) / (right + wrong)
+    step = {"critic/score/mean": 0.5, "critic/returns/mean": returns, "response_length/mean": (right + wrong) / 2}
+    assert levels("DISC-1", [step] * 6, {**GAE, "algorithm.gamma": gamma})[-1] == level
+
+
+def test_returns_are_compared_only_where_they_tell_of_discounting() -> None:
+    def last(config: Mapping[str, object], **means: float) -> Level:
+        step = {f"critic/{name}/mean": x for name, x in means.items()} | {"response_length/mean": 200.0}
+        return levels("DISC-1", [step] * 6, config)[-1]
+
+    discounted = {**GAE, "algorithm.gamma": 0.9}
+    assert last(discounted, score=0.5, returns=0.02) == Level.WARN
+    assert last(discounted, score=0.0, returns=0.0) == Level.OK
+    assert last(discounted, score=0.2, rewards=-0.1, returns=0.02) == Level.OK  # a KL penalty above the score
+    assert last(discounted, score=0.5, rewards=0.1, returns=0.3) == Level.OK  # in part summed up behind a token
+    assert last({**GAE, "algorithm.gamma": 1.0}, score=0.5, returns=0.02) == Level.N_A
+    assert last(GAE, score=0.5, returns=0.02) == Level.N_A
+    grpo = {"algorithm.adv_estimator": "grpo", "algorithm.gamma": 0.9}
+    assert last(grpo, score=0.5, returns=0.0) == Level.N_A
 
 
 def test_a_solved_task_is_never_critical() -> None:
@@ -115,3 +152,11 @@ def test_a_changed_regime_becomes_the_new_usual_after_sixty_refusals() -> None:
     found = levels("LEN-1", of("response_length/mean", [100] * 20 + [500] * 75))
     assert found[60] == Level.CRITICAL
     assert found[-1] == Level.OK
+
+
+def test_responses_that_are_all_cut_off_from_the_start_are_told_with_five_steps() -> None:
+    cut = [{"response_length/clip_ratio": 0.98, "response_length/max": 256.0}] * 8
+    known = levels("TRUNC-1", cut, {"data.max_response_length": 256})
+    assert known == [Level.WARM] * 4 + [Level.OK] + [Level.WARN] * 3
+    assert levels("TRUNC-1", cut) == [Level.WARM] * 8  # perhaps the limit is far above 256
+    assert levels("TRUNC-1", cut, {"data.max_response_length": 512}) == [Level.WARM] * 8

@@ -68,6 +68,7 @@ def test_the_estimate_meets_the_peak_of_a_real_run(run: dict[str, Any]) -> None:
     assert all(phase.gpu / GIB < run["allocated_gib"] + 0.3 * 140.4 for phase in found.phases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "update", "log_probs"),
     [

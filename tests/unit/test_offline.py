@@ -32,6 +32,7 @@ def logged(name: str) -> dict[int, dict[str, float | None]]:
         return {record["step"]: record["data"] for record in map(orjson.loads, file)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_an_import_of_both_sources_has_every_step_and_key_of_the_file_logger(name: str) -> None:
     (run,) = import_logs([str(LOGS / f"{name}.log.gz"), str(LOGS / f"{name}.jsonl.gz")])
@@ -77,6 +78,7 @@ def test_logs_that_do_not_continue_are_a_run_each() -> None:
     assert len(import_logs([str(LOGS / f"{name}.log.gz") for name in names])) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "outcome"), [("cpu-toy", "finished"), ("learning", "stopped"), ("fail-oom", "failed")]
 )
@@ -87,6 +89,7 @@ def test_an_import_says_how_the_run_ended(name: str, outcome: str) -> None:
     assert bool(state.error) == (outcome == "failed")
 
 
+@pytest.mark.slow
 def test_kl_blowup_warns_through_kl_4_by_step_12_from_log_and_from_run() -> None:
     log = resolve(str(LOGS / "kl-blowup.log.gz"))
     (run,) = import_logs([str(LOGS / "kl-blowup.log.gz")])

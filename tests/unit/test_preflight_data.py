@@ -97,6 +97,15 @@ def test_the_truth_must_be_there(tmp_path: Path) -> None:
     assert only.id == "P29" and "ground_truth" in only.message
 
 
+def test_agent_loops_that_rows_name_are_known(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.parquet", columns() | {"agent_name": ["single_turn_agent", "tool_agnt"] * 32})
+    (only,) = judged(tmp_path, train=path)
+    assert (only.id, only.level) == ("AGENT-1", "error") and "did you mean 'tool_agent'" in only.message
+    loops = tmp_path / "loops.yaml"
+    loops.write_text("- {name: tool_agnt, _target_: mine.Loop}\n")
+    assert judged(tmp_path, f"rollout.agent_loop_config_path={loops}", train=path) == []
+
+
 def test_no_rows(tmp_path: Path) -> None:
     (only,) = judged(tmp_path, train=[])
     assert (only.id, only.group) == ("P6", "data")
@@ -222,16 +231,14 @@ def test_rows_that_nobody_scores_end_the_run_where_they_are_all_of_a_set(tmp_pat
     ],
 )
 def test_truths_that_veRLs_own_function_finds_in_no_answer(tmp_path: Path, truth: Any, words: str) -> None:
-    like = [dict(row) for row in rows(64)]
-    for row in like:
-        row["reward_model"] = {"style": "rule", "ground_truth": truth}
-    import pyarrow
-    import pyarrow.parquet
-
-    path = tmp_path / "odd.parquet"
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(like), path)
-    (only,) = judged(tmp_path, train=path)
-    assert (only.id, only.level) == ("REWARD-6", "warning") and words in only.message
+    path = tmp_path / "odd.jsonl"
+    for odd, level in ((64, "error"), (63, "warning")):
+        like = [dict(row) for row in rows(64)]
+        for row in like[:odd]:
+            row["reward_model"] = {"style": "rule", "ground_truth": truth}
+        path.write_text("".join(json.dumps(row) + "\n" for row in like))
+        (only,) = judged(tmp_path, train=path)
+        assert (only.id, only.level) == ("REWARD-6", level) and words in only.message
     own = tmp_path / "own.py"
     own.write_text("def compute_score(**named): return 1.0")
     assert judged(tmp_path, f"reward.path={own}", train=path) == []

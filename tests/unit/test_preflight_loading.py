@@ -50,17 +50,63 @@ def test_models_that_cannot_load_are_told_from_those_that_can(toy_build: Any, tm
 
 def test_a_class_that_is_misspelled_and_a_module_that_is_missing_are_found(tmp_path: Path):
     (tmp_path / "rows.py").write_text("class Rows:\n    def __init__(self, files): ...\n")
+    (tmp_path / "score.py").write_text("class Mine:\n    def __init__(self, config, tokenizer, **more): ...\n")
+    manager = "reward.reward_manager"
+    right = [f"{manager}.source=importlib", f"{manager}.module.path={tmp_path / 'score.py'}", f"{manager}.name=Mine"]
+    assert not list(loading.checks(subject(load("toy-cpu", right), on=machine("1x24"))))
     settings = [
         "actor_rollout_ref.model.external_lib=nosuch_module",
         f"trainer.v1.sampler.custom_sampler.path={tmp_path / 'rows.py'}",
         "trainer.v1.sampler.custom_sampler.name=Rowz",
+        "actor.optimizer_impl=torch.optm",
     ]
     found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
-    assert [each.id for each in found] == ["LOAD-1", "LOAD-1"]
+    assert [each.id for each in found] == ["LOAD-1"] * 3
     assert "nosuch_module" in found[0].message and "did you mean 'Rows'" in found[1].message
+    assert "torch.optm.AdamW" in found[2].message
     named = {"file": str(tmp_path / "rows.py"), "name": "Rows", "base": ""}
     none, given = ask({**named, "given": ["files"]}, {**named, "given": ["data_files", "config"]})
     assert none is None and "data_files" in str(given)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own function loads the tools")
+def test_classes_behind_names_of_callbacks_agent_loops_and_tools_are_loaded(tmp_path: Path):
+    loop = "verl.experimental.agent_loop.single_turn_agent_loop"
+    (tmp_path / "loops.yaml").write_text(
+        f"- {{name: good, _target_: {loop}.SingleTurnAgentLoop}}\n- {{name: bad, _target_: {loop}.Nosuch}}\n"
+    )
+    (tmp_path / "tools.yaml").write_text("tools: [{class_name: nosuch.Tool, config: {type: native}}]\n")
+    (tmp_path / "tools.py").write_text("from verl.tools.function_tool import function_tool\n")
+    loops = f"rollout.agent_loop_config_path={tmp_path / 'loops.yaml'}"
+
+    def found(*settings: str) -> list[str]:
+        return [each.message for each in loading.checks(subject(load("toy-cpu", settings), on=machine("1x24")))]
+
+    assert found(loops, "rollout.agent_loop=good", f"rollout.function_tool_path={tmp_path / 'tools.py'}") == []
+    (takes,) = found("trainer.checkpoint_callback_class=json.JSONDecoder")
+    assert "veRL passes it config" in takes
+    bad = "trainer.checkpoint_callback_class=json.Nosuch"
+    callback, of_loop, tools = found(
+        loops, "rollout.agent_loop=bad", bad, f"rollout.tool_config_path={tmp_path / 'tools.yaml'}"
+    )
+    assert "json.Nosuch cannot be loaded" in callback and "Nosuch" in of_loop and "nosuch" in tools
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="derives from veRL's data set")
+def test_rows_of_a_data_set_of_the_users_own_have_a_prompt(toy_build: Any, tmp_path: Path):
+    (tmp_path / "rows.py").write_text(
+        "from verl.utils.dataset.rl_dataset import RLHFDataset\n\n\n"
+        "class Good(RLHFDataset):\n    pass\n\n\n"
+        "class Bare(RLHFDataset):\n"
+        "    def __getitem__(self, item):\n"
+        "        return {k: v for k, v in super().__getitem__(item).items() if k != 'raw_prompt'}\n"
+    )
+    toy = toy_build.cache / "toy"
+    files = [f"data.train={toy / 'data' / 'train.parquet'}", f"model.path={toy / 'model'}"]
+    for name, said in (("Good", []), ("Bare", ["LOAD-1"])):
+        settings = [*files, f"data.custom_cls_path={tmp_path / 'rows.py'}", f"data.custom_cls_name={name}"]
+        found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
+        assert [each.id for each in found] == said and all("raw_prompt" in each.message for each in found)
 
 
 def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):
@@ -69,7 +115,7 @@ def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):
         "    return weight * (ground_truth in solution_str)\n"
     )
     key = "+reward.custom_reward_function.reward_kwargs"
-    for name, wrong in (("weight", False), ("wieght", True)):
+    for name, wrong in (("weight", False), ("wieght", True), ("extra_info", False)):
         settings = [f"reward.path={tmp_path / 'score.py'}", f"{key}.{name}=0.5"]
         what = subject(load("toy-cpu", settings), on=machine("1x24"))
         assert any("wieght" in each.message for each in reward.checks(what)) == wrong

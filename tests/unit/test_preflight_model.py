@@ -185,13 +185,19 @@ def test_a_folder_that_is_not_there(tmp_path: Path, folder: Path) -> None:
         (("actor.ulysses_sequence_parallel_size=3",), "P26"),
         (("critic.fsdp.ulysses_sequence_parallel_size=3",), "P26"),
         (("rollout.max_model_len=40000",), "P17"),
-        (("data.max_response_length=40000",), "MODEL-2"),
     ],
 )
 def test_what_the_sizes_forbid(settings: tuple[str, ...], rule: str) -> None:
     what = judge("Qwen/Qwen2.5-0.5B-Instruct", *settings, assume="3x24")
     (only,) = model.shape(what)
     assert (only.id, only.level, only.group) == (rule, "error", "model")
+
+
+def test_a_context_that_is_shorter_than_the_lengths_cuts_responses() -> None:
+    (only,) = model.shape(judge("Qwen/Qwen2.5-0.5B-Instruct", "data.max_response_length=40000"))
+    assert (only.id, only.level) == ("MODEL-2", "warning") and "end there" in only.message
+    (only,) = model.shape(judge("Qwen/Qwen2.5-0.5B-Instruct", "data.max_response_length=40000", "trainer.device=cpu"))
+    assert (only.id, only.level) == ("MODEL-2", "error")
 
 
 def test_good_sizes_say_nothing() -> None:

@@ -41,6 +41,7 @@ def test_a_good_function(trial: Callable[..., Trial]) -> None:
     assert found.seconds > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "scores"),
     [
@@ -96,6 +97,7 @@ def test_an_error_deep_in_the_file_names_the_files_own_line(trial: Callable[...,
     assert "score.py, line 3: JSONDecodeError" in only(found).message
 
 
+@pytest.mark.slow
 def test_a_wrong_signature_is_explained(trial: Callable[..., Trial]) -> None:
     found = trial("def compute_score(solution, truth):\n    return 1\n")
     assert only(found).fix.startswith("define it as compute_score(data_source, solution_str")
@@ -163,12 +165,14 @@ def test_the_command_takes_rows_from_data(ppo_tui: Callable[..., object], tmp_pa
     assert json.loads(done.stdout)["scores"] == [1.0, 1.0, 0.0]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_plain_function_is_called_in_a_thread_as_veRL_does(trial: Callable[..., Trial]) -> None:
     """math_verify's time limit, for one, works in the main thread only."""
     finding = only(trial("import signal\n" + GOOD + "    signal.alarm(1)\n    signal.signal(14, print)\n"))
     assert "signal only works in main thread" in finding.message and "remove signal.alarm" in finding.fix
 
 
+@pytest.mark.slow
 def test_an_async_function_keeps_its_event_loop(trial: Callable[..., Trial]) -> None:
     """A client that is made once belongs to the loop of the first call."""
     keeps = (

@@ -218,6 +218,7 @@ def test_limits_of_a_small_container(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- login ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_stale_ray_address_is_told_and_taken_out() -> None:
     env = {"RAY_ADDRESS": "10.0.0.1:6379"}
     assert ("LOGIN-2", "info") in ids(login.of_login(env))

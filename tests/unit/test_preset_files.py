@@ -321,6 +321,7 @@ def test_any_setting_is_taken_or_refused_in_one_sentence(setting):
         assert "\n" not in str(error)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(FILES)
 def test_any_file_is_taken_or_refused(tmp_path, text):

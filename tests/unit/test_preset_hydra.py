@@ -129,6 +129,7 @@ def test_parsing_a_value(text, value):
     assert hydra.parse(text) == value
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.text() | st.sampled_from(["glob(*)", "sort(a,b)", "choice(1,2)", "json_str({a:1})", "str([1])", "${x}"]))
 def test_any_text_parses_to_something_that_can_be_quoted_or_is_refused(text):

@@ -250,6 +250,7 @@ def test_any_quoted_words_come_back_as_they_were(items):
     assert overrides(text) == [item.strip() for item in items]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(

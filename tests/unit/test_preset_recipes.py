@@ -102,6 +102,7 @@ def test_verl_gets_the_published_settings_on_every_base() -> None:
     assert wrong == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", BASES)
 def test_no_rule_about_the_configuration_finds_an_error(base: str) -> None:
     for name in NAMES:

@@ -84,6 +84,7 @@ def resolved(version: str) -> dict[str, Any]:
     return found | {key: "???" for key in found if key.endswith("teacher_model.inference.name")}  # follows a "???"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", defaults.published())
 def test_of_any_verl_only_what_ppo_tui_would_do_otherwise_is_said(version: str) -> None:
     config = resolved(version)

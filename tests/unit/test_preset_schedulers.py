@@ -13,6 +13,7 @@ from waiting import wait_until
 from launcher.preset.schedulers import ray_job, sky, slurm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gsm8k-0.5b-24gb", "toy-cpu"])
 def test_bash_reads_them_and_ray_is_not_started_by_verl(name: str) -> None:
     for export in (slurm, ray_job):

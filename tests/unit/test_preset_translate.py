@@ -210,12 +210,12 @@ def test_our_modules_can_be_imported_by_another_interpreter(tmp_path, monkeypatc
     site = tmp_path / "site-packages"
     (site / "launcher").mkdir(parents=True)
     (site / "launcher" / "__init__.py").write_text("here = 1\n")
-    (site / "numpy.py").write_text("raise SystemExit('leaked')\n")
+    (site / "pytest.py").write_text("raise SystemExit('leaked')\n")
     monkeypatch.setattr(launcher, "__path__", [str(site / "launcher")])
     assert environment.plugin_path(Path(sys.executable)) == ""
     for _ in range(2):  # the link is made once and found again
         folder = environment.plugin_path(Path("/other/python"))
-    code = "import launcher, importlib.util as u; print(launcher.here, u.find_spec('numpy').origin)"
+    code = "import launcher, importlib.util as u; print(launcher.here, u.find_spec('pytest').origin)"
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": folder}, cwd="/", capture_output=True, text=True, check=True
     )

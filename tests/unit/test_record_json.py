@@ -265,6 +265,7 @@ def test_a_change_says_from_and_to_as_people_do() -> None:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(value=nearly(RunState), here=st.booleans())
 @example(value={"state": "running", "supervisor": {"pid": -1}, "heartbeat": -1e308}, here=True)

@@ -54,6 +54,7 @@ def test_the_command_gets_the_event_on_stdin_and_never_through_a_shell(tmp_path:
     assert list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "limit", "sentence"),
     [

@@ -58,6 +58,7 @@ def test_the_facts_of_an_imported_run_are_those_of_its_steps() -> None:
     assert found.duration is not None and taken <= found.duration < 1.2 * taken
 
 
+@pytest.mark.slow
 def test_the_time_of_all_attempts_counts_and_the_pause_between_them_does_not() -> None:
     alone, resumed = facts(imported("learning")).duration, facts(imported("learning", "resume")).duration
     assert alone is not None and resumed is not None and alone < resumed < 2 * alone

@@ -32,6 +32,7 @@ def imported(name: str) -> RunDir:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAILED)
 def test_the_lines_of_an_explanation_are_those_of_the_log(name: str) -> None:
     run = imported(name)
@@ -46,6 +47,7 @@ def test_the_lines_of_an_explanation_are_those_of_the_log(name: str) -> None:
         assert quote.text.removesuffix(" …") in clean_text(next(pager.forward(offset)).raw, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["learning", "nan", "cpu-toy"])
 def test_a_run_that_did_not_fail_has_none(name: str) -> None:
     run = imported(name)

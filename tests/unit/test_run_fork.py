@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import call
 
 from launcher.errors import UserError
 from launcher.metrics.records import StepRecord
@@ -95,6 +96,10 @@ def test_the_fork_remembers_its_parent(run: RunDir, tmp_path: Path) -> None:
     parent = RunInfo.read(tmp_path / "run.yaml").parent
     assert parent == Origin(run.id, (Edit("actor.lr", 3e-4, 1e-5),), 20, "KL-1")
     assert RunInfo("x", after=origin(run, preset)).parent is None, "a preset edited out of a run is no fork"
+    child = create("child")
+    RunInfo(child.id, "child", after=parent).write(child.run_yaml)
+    changed = f"fork of {run.id} at step 20, trial for KL-1: actor.lr 3e-4 → 1e-5"
+    assert f"origin   {changed}" in call(["status", child.id])[0].decode()
 
 
 def test_one_checkpoint_is_kept_that_of_the_present_trouble(run: RunDir) -> None:

@@ -34,6 +34,7 @@ def test_a_hostile_preset_is_one_sentence(tmp_path: Path, text: tuple[str, str])
     assert str(refused.value).startswith(str(path)) and "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_run_yaml_is_a_damaged_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: tuple[str, str]

@@ -136,25 +136,13 @@ def notice(state: RunState) -> tuple[str, str] | None:
 
 @lru_cache(1024)
 def lineage(run: Path) -> str:
-    """`fork of b87822-toy-cpu at step 24: actor.lr 3e-4 → 6e-5`; empty for a run that came from no other.
+    """Where a run came from, as `launcher.run.reading.lineage` says it.
 
     Reads run.yaml once, since what a run came from never changes.
     """
-    if (origin := RunInfo.read(RunDir(run).run_yaml).after) is None:
-        return ""
-    if origin.step is None:
-        began = f"with the settings of {origin.run}"
-    else:
-        at = f"at step {origin.step}" if origin.step else "from its start"
-        began = f"fork of {origin.run} {at}" + (f", trial for {origin.trial}" if origin.trial else "")
-    changes = ", ".join(f"{each.key} {_value(each.before)} {glyphs.ARROW} {_value(each.now)}" for each in origin.diff)
-    return f"{began}: {changes}" if changes else f"{began}, no change"
+    from launcher.run.reading.lineage import lineage as words  # it writes YAML, which the first frame does not need
 
-
-def _value(value: object) -> str:
-    from launcher.preset.yaml_text import text_of
-
-    return "unset" if value is None else text_of(value)
+    return words(RunInfo.read(RunDir(run).run_yaml).after, glyphs.ARROW)
 
 
 def damage_words(state: RunState) -> str:

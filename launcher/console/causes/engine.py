@@ -23,6 +23,14 @@ CAUSES = (
         r"|maximum number of tokens that can be stored in KV cache)",
     ),
     Cause(
+        "sglang-memory",
+        "No GPU memory left for SGLang's KV cache",
+        "gpu_memory_utilization is SGLang's share of the memory that is free when it starts, for its weights and its "
+        "KV cache; after the weights nothing is left of it.",
+        (f"{UTILISATION} ↑ (e.g. 0.5)", "see the memory estimate: `ppo-tui check PRESET`"),
+        raised=r"Not enough memory\. Please try to increase --mem-fraction-static",
+    ),
+    Cause(
         "sglang-pool",
         "SGLang's memory for tokens is full",
         "More requests run at once than the engine's KV cache holds, and SGLang ends instead of waiting.",
@@ -32,6 +40,18 @@ CAUSES = (
             "data.max_response_length ↓",
         ),
         raised=r"(?:Prefill|Decode) out of memory\. Try to lower your batch size",
+    ),
+    Cause(
+        "sglang-option",
+        "SGLang has no option value '{value}'",
+        "veRL hands the options below rollout.engine_kwargs.sglang to SGLang as they are, and SGLang looks the values "
+        "up only when it starts.",
+        (
+            "correct the value; `ppo-tui check PRESET` lists those of the installed SGLang",
+            "or remove the option, to take veRL's default",
+        ),
+        raised=r"(?:Invalid attention backend: |Unknown dtype: |'(?=\w+' is not a valid LoadFormat))(?P<value>\w+)",
+        where=r"sglang/|launch_server|from SGLang",
     ),
     Cause(
         "sglang-main-thread",
@@ -159,6 +179,17 @@ CAUSES = (
         raised=r"vllm version \d\S* not supported|cannot import name '\w+' from 'vllm",
     ),
     Cause(
+        "sglang-flashinfer",
+        "FlashInfer missing, which SGLang's attention requires",
+        "With SGLang 0.5.12 and newer, veRL chooses FlashInfer unless an attention backend is set.",
+        (
+            "pip install 'verl[sglang]==0.9.1' (installs it)",
+            "or set +actor_rollout_ref.rollout.engine_kwargs.sglang.attention_backend=triton",
+        ),
+        raised=r"flashinfer_python",
+        where=r"sglang",
+    ),
+    Cause(
         "flashinfer",
         "FlashInfer cannot be built or loaded",
         "vLLM uses FlashInfer for sampling. It compiles its kernels on first use, which requires nvcc and a C++ "
@@ -177,17 +208,20 @@ CAUSES = (
     Cause(
         "engine-failed",
         "Rollout engine failed",
-        "vLLM runs in separate processes, and the driver only reports that one of them exited. The reason is "
-        "earlier in the log, in the lines of EngineCore or vLLMHttpServer.",
+        "The engine runs in separate processes, and the driver only reports that one of them exited. The reason is "
+        "earlier in the log, in the lines of EngineCore, vLLMHttpServer or SGLangHttpServer.",
         (
-            "look for the first ERROR of (EngineCore ...) or (vLLMHttpServer ...)",
-            "env: VLLM_LOGGING_LEVEL=INFO for more output of the engine",
+            "look for the first ERROR of (EngineCore ...) or (vLLMHttpServer ...), or the traceback of "
+            "(SGLangHttpServer ...)",
+            "for more output: env VLLM_LOGGING_LEVEL=INFO, or "
+            "+actor_rollout_ref.rollout.engine_kwargs.sglang.log_level=info",
             f"if memory is the reason: {UTILISATION} ↓, or ↑ for the KV cache",
         ),
         raised=r"Engine core initialization failed|EngineCore (?:failed to start|encountered an issue)|EngineDeadError"
         r"|WorkerProc initialization failed|Engine process failed to start|EngineGenerateError"
         r"|Worker failed with error|Initialization failed\. (?:controller|detokenizer|warmup)",
-        line=r"EngineCore failed to start|EngineCore encountered a fatal error|Rank \d+ scheduler is dead",
+        line=r"EngineCore failed to start|EngineCore encountered a fatal error|Rank \d+ scheduler is dead"
+        r"|\w+ hit an exception: Traceback|Subprocess \w+ \(pid=\d+\) crashed with exit code (?!-15\b)",
         level=Level.SYMPTOM,
         cause_in=r"(?i:vllm)|Engine|APIServer|Worker|SGLang|raylet|^$",
     ),

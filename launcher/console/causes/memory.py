@@ -168,7 +168,8 @@ CAUSES = (
         "memory limit of a container.",
         (*FEWER_PROCESSES, "run `dmesg | grep -i 'killed process'`", "raise the memory limit of the container or job"),
         line=r"(?:\S{1,200}: line \d+: +\d+ )?Killed(?:$| {3,}|\s+python)|Out of memory: Killed process"
-        r"|Memory cgroup out of memory|oom-kill:|Exit code: -9$|slurmstepd: error: Detected \d+ oom[-_ ]kill event"
+        r"|Memory cgroup out of memory|oom-kill:|Exit code: -9$|Subprocess \w+ \(pid=\d+\) crashed with exit code -9\b"
+        r"|slurmstepd: error: Detected \d+ oom[-_ ]kill event"
         r"|The actor is dead .*exceeded K8s pod memory limits",
         fatal=True,
     ),

@@ -120,7 +120,7 @@ CAUSES = (
         CRASH,
         line=r"\*\*\* SIG(?:SEGV|BUS|ILL|FPE|ABRT) received|Fatal Python error: |!!!!!!! Segfault encountered"
         r"|\S{1,200}: line \d+: +\d+ (?:Segmentation fault|Illegal instruction)|Segmentation fault"
-        r"|terminate called after throwing",
+        r"|terminate called after throwing|Subprocess \w+ \(pid=\d+\) crashed with exit code -(?:4|6|7|8|11)\b",
         level=Level.GENERAL,
         fatal=True,
     ),

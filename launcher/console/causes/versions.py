@@ -20,17 +20,32 @@ CAUSES = (
         raised=r"is already used by a Transformers config, pick another name",
     ),
     Cause(
+        "sglang-argument",
+        "SGLang's server has no option '{option}'",
+        "Either the option is misspelled under rollout.engine_kwargs.sglang, or veRL passes it and the installed SGLang "
+        "is not the version that this veRL requires.",
+        (
+            "remove or correct +actor_rollout_ref.rollout.engine_kwargs.sglang.{option}, if you set it",
+            "else pip install 'verl[sglang]==0.9.1' (installs the fitting SGLang)",
+        ),
+        raised=r"ServerArgs\.__init__\(\) got an unexpected keyword argument '(?P<option>\w+)'",
+    ),
+    Cause(
         "sglang-version",
         "SGLang version not supported by this veRL",
-        "veRL passes SGLang an argument that the installed version does not have.",
+        "veRL uses a part of SGLang that the installed version does not have.",
         ("pip install 'verl[sglang]==0.9.1' (installs the fitting SGLang)", "or actor_rollout_ref.rollout.name=vllm"),
-        raised=r"ServerArgs\.__init__\(\) got an unexpected keyword argument|cannot import name '\w+' from 'sglang",
+        raised=r"cannot import name '\w+' from 'sglang",
     ),
     Cause(
         "memory-saver-missing",
         "Package torch_memory_saver missing",
         "SGLang frees its GPU memory during the update with this package.",
-        ("pip install torch_memory_saver", "or set actor_rollout_ref.rollout.free_cache_engine=False"),
+        (
+            "pip install torch_memory_saver",
+            "or set actor_rollout_ref.rollout.free_cache_engine=False "
+            "+actor_rollout_ref.rollout.engine_kwargs.sglang.enable_memory_saver=False",
+        ),
         raised=r"torch-memory-saver is not installed|No module named 'torch_memory_saver",
         line=r"enable_memory_saver is enabled, but torch-memory-saver is not installed",
     ),

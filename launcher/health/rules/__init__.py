@@ -3,6 +3,7 @@
 from launcher.health.rules import (
     clock,
     critic,
+    discount,
     entropy,
     errors,
     kl,
@@ -41,6 +42,7 @@ ALL: tuple[type[Rule], ...] = (
     length.TruncatedResponses,
     length.EmptyResponses,
     critic.CriticFit,
+    discount.DiscountedReward,
     optimiser.GradientPeaks,
     optimiser.VanishingGradient,
     optimiser.PolicyLoss,

@@ -65,6 +65,7 @@ class TruncatedResponses(Rule):
         self._last: deque[float] = deque(maxlen=5)
         self._count = 0
         self._longest = setup.config.response_limit or 0.0
+        self._needed = 5 if self._longest else 10  # steps; without the limit, the longest so far may be far below it
 
     def judge(self, frame: Frame) -> Reading | None:
         x = self._share(frame)
@@ -72,11 +73,13 @@ class TruncatedResponses(Rule):
             return None
         self._count += 1
         self._last.append(x)
+        said = f"{number(100 * x)} % of responses reach the length limit"
         if len(self._usual) < 8:
             self._usual.add(x)
-            return warming(9 - len(self._usual))
+            early = self.compare(said, lambda limits: [self._lasting(limits)])
+            return early if early.raw >= Level.WARN else warming(9 - len(self._usual))
         usual, before = self._usual.median, min(self._usual.low, self._usual.start)
-        message = f"{number(100 * x)} % of responses reach the length limit (usual {number(100 * usual)} %)"
+        message = f"{said} (usual {number(100 * usual)} %)"
         noise = sigma(self._usual.values)
         reading = self.compare(
             message, lambda limits: [self._rising(limits, x, usual, noise, before), self._lasting(limits)]
@@ -101,7 +104,7 @@ class TruncatedResponses(Rule):
         return Clause(x, rungs, "share at the limit", keys.TRUNCATED, SHARE)
 
     def _lasting(self, limits: Mapping[str, float]) -> Clause:
-        least = min(self._last) if self._count >= 10 else math.nan
+        least = min(self._last) if self._count >= self._needed else math.nan
         return Clause(least, ladder(limits, "lasting", ">"), "lowest of 5 steps", keys.TRUNCATED, SHARE, fixed=True)
 
     def _share(self, frame: Frame) -> float | None:

@@ -77,7 +77,10 @@ def continued(subject: Subject) -> Findings:
 
 
 def targets(subject: Subject) -> Findings:
-    """LORA-5: target modules are layers of the model."""
+    """LORA-5: target modules are layers of the model, and not all of them are excluded.
+
+    PEFT: `peft/tuners/tuners_utils.py: check_target_module_exists`.
+    """
     blocks = [("model", MODEL, subject.get(f"{MODEL}.path"))]
     if subject.has_critic:
         blocks.append(("critic", f"{CRITIC}.model", subject.get(f"{CRITIC}.model.path")))
@@ -89,9 +92,16 @@ def targets(subject: Subject) -> Findings:
                 fix = f"set {block}.lora_rank to 16, or remove {key}"
                 yield info("LORA-5", message, fix, [key, f"{block}.lora_rank"])
             continue
-        if wanted is None or wanted == "all-linear":
-            continue
         there = models.modules(str(path or subject.get(f"{MODEL}.path")), subject.env)
+        excluded = subject.get(f"{block}.exclude_modules")
+        kept = [layer for layer in there if not _matches(excluded, [layer])]
+        every = wanted is None or wanted == "all-linear"
+        if there and (every or _matches(wanted, there)) and not (kept if every else _matches(wanted, kept)):
+            message = f"{block}.exclude_modules is {excluded}, which leaves no target: veRL fails at model load"
+            yield error("LORA-5", message, f"remove {block}.exclude_modules", [f"{block}.exclude_modules", key])
+            continue
+        if every:
+            continue
         leaves = sorted({name.rpartition(".")[2] for name in there})
         if there and not _matches(wanted, there):
             hint = did_you_mean(str(wanted), ["all-linear"]) if isinstance(wanted, str) else ""

@@ -19,6 +19,8 @@ MULTI_TURN = f"{ROLLOUT}.multi_turn"
 TOOLS = (f"{MULTI_TURN}.tool_config_path", f"{MULTI_TURN}.function_tool_path")
 FORMAT, ENABLED = f"{MULTI_TURN}.format", f"{MULTI_TURN}.enable"
 SINGLE, WITH_TOOLS = "single_turn_agent", "tool_agent"
+TEMPLATE_ARGUMENTS = "data.apply_chat_template_kwargs"
+PASSED = ("add_generation_prompt", "tokenize", "tools")
 OF_VLLM = (
     "cudagraph_capture_sizes",
     "enable_chunked_prefill",
@@ -35,7 +37,7 @@ def loop(subject: Subject) -> Findings:
     """AGENT-1: the agent loop has a known name, or one that its configuration file gives."""
     name, known = subject.text(LOOP), subject.facts.names.get("agent_loops", [])
     path = subject.get(LOOPS)
-    own = list(_named(Path(str(path)))) if path else []
+    own = [each for each, _ in loops(Path(str(path)))] if path else []
     if name is None or not known or name in known or name in own or (path and not own):
         return
     message = f"{LOOP}: veRL has no agent loop '{name}'{did_you_mean(name, [*known, *own])}"
@@ -45,6 +47,22 @@ def loop(subject: Subject) -> Findings:
         return
     fix = f"set rollout.agent_loop to one of {', '.join([*known, *own])}"
     yield error("AGENT-1", f"{message}, and {where}: no response is written", fix, [LOOP, LOOPS])
+
+
+def loop_file(subject: Subject) -> Findings:
+    """AGENT-1: the file of agent loops is a list of names with their classes.
+
+    veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker.__init__`.
+    """
+    path = Path(str(subject.get(LOOPS)))
+    if not subject.get(LOOPS) or not path.is_file() or not subject.at_least("0.7.0"):
+        return  # FILE-1
+    found = _yaml(path)
+    if not isinstance(found, list) or not all(
+        isinstance(each, dict) and {"name", "_target_"} <= {*each} for each in found
+    ):
+        message = f"{path} is not a list of agent loops: veRL fails when the agent workers start"
+        yield error("AGENT-1", message, "list each loop as `- name: NAME`, with its class as `_target_: module.Class`", [LOOPS])
 
 
 def tools(subject: Subject) -> Findings:
@@ -115,12 +133,22 @@ def quantization(subject: Subject) -> Findings:
     )
 
 
-def _named(path: Path) -> Iterator[str]:
-    """The names of the agent loops in a configuration file; nothing where it cannot be read."""
+def loops(path: Path) -> Iterator[tuple[str, str]]:
+    """Names and classes of the agent loops in a configuration file; nothing where it cannot be read."""
     found = _yaml(path)
     for each in found if isinstance(found, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str):
-            yield clean(each["name"])
+            yield clean(each["name"]), str(each.get("_target_") or "")
+
+
+def template_arguments(subject: Subject) -> Findings:
+    """P27: what is added to the chat template's arguments is not what veRL itself passes.
+
+    veRL: `verl/utils/tokenizer/continuous_token.py`, before 0.9 `agent_loop.py: AgentLoopBase.apply_chat_template`.
+    """
+    for name in sorted({*subject.names_below(TEMPLATE_ARGUMENTS)} & {*PASSED}):
+        message = f"{TEMPLATE_ARGUMENTS} has {name}, which veRL passes itself: no prompt can be written"
+        yield error("P27", message, f"remove {name}", [TEMPLATE_ARGUMENTS])
 
 
 def _text(path: Any) -> str:
@@ -142,4 +170,4 @@ def _yaml(path: Path) -> Any:
         return None
 
 
-RULES = (loop, tools, tool_file, tool_format, unread, quantization)
+RULES = (loop, loop_file, tools, tool_file, tool_format, template_arguments, unread, quantization)

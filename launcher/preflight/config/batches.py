@@ -1,4 +1,4 @@
-"""Batch sizes that veRL refuses at the start: V1 to V4 and V6 to V9.
+"""Batch sizes that veRL refuses at the start: V1 to V4, V6 to V9 and BATCH-2.
 
 veRL: `verl/utils/config.py: validate_config`, `verl/workers/config/actor.py: ActorConfig.validate`,
 `verl/workers/config/critic.py: CriticConfig.validate`.
@@ -12,6 +12,7 @@ from launcher.verl_config import (
     CRITIC,
     CRITIC_MICRO,
     CRITIC_MINI,
+    DATA,
     DYNAMIC,
     GPUS,
     LOG_PROB,
@@ -104,6 +105,17 @@ def micro_of_all_gpus(subject: Subject) -> Findings:
             yield error("V4", message, f"set {key}_per_gpu instead, which applies to each GPU", [key, GPUS])
 
 
+def validation_batch(subject: Subject) -> Findings:
+    """BATCH-2: a validation batch of 0 prompts is all of them in 0.9's trainer, and the others refuse it.
+
+    veRL: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._init_dataloader`, `verl/trainer/ppo/ray_trainer.py`.
+    """
+    key = f"{DATA}.val_batch_size"
+    if subject.get(key) == 0 and not subject.is_v1:
+        message = f"{key} is 0, which this trainer refuses when it opens the validation data"
+        yield error("BATCH-2", message, f"set {key} to null, for all prompts at once", [key])
+
+
 def _once(subject: Subject, rule: str, block: str, name: str, mini_key: str) -> Findings:
     """One micro-batch size: `name`_per_gpu, not the older one over all GPUs, not both, not none."""
     if subject.dynamic:
@@ -148,4 +160,5 @@ RULES = (
     micro_of_reference,
     micro_of_critic,
     mini_of_critic_in_batch,
+    validation_batch,
 )

@@ -3,7 +3,7 @@
 veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 """
 
-from launcher.preflight.config.base import Findings, error, warning
+from launcher.preflight.config.base import Findings, error, gpu_count, warning
 from launcher.preflight.subject import Subject
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.text import did_you_mean
@@ -49,14 +49,14 @@ def optimizer(subject: Subject) -> Findings:
                 f"veRL does not support {name}: it passes a weight decay and all parameters, and fails at model load"
             )
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
-        elif isinstance(module, str) and module != "torch.optim" and not _installed(subject, module):
+        elif isinstance(module, str) and module != "torch.optim" and not installed(subject, module):
             package = module.partition(".")[0]
             message = f"the optimizer's package '{package}' is not installed in veRL's environment"
             fix = f"run `{subject.python} -m pip install {package}`, or set {block}.optimizer_impl to torch.optim"
             yield error("P22", message, fix, [f"{block}.optimizer_impl"])
 
 
-def _installed(subject: Subject, module: str) -> bool:
+def installed(subject: Subject, module: str) -> bool:
     """Whether the package lies beside veRL; True where that cannot be said."""
     if subject.verl is None or subject.machine.assumed or not (subject.verl.parent / "torch").is_dir():
         return True
@@ -109,14 +109,17 @@ def number_types(subject: Subject) -> Findings:
 
 
 def sharding(subject: Subject) -> Findings:
-    """FSDP-1: the shard group size divides the GPUs. FSDP-2: only fsdp2 has an offload policy."""
+    """FSDP-1: the shard group size divides the GPUs, and is not 0. FSDP-2: only fsdp2 has an offload policy.
+
+    veRL: `verl/workers/engine/fsdp/utils.py: create_device_mesh`.
+    """
     blocks = [("actor", ACTOR, f"{ACTOR}.fsdp_config")]
     if subject.has_critic:
         blocks.append(("critic", CRITIC, f"{CRITIC}.fsdp"))
     for group, block, config in blocks:
-        size = subject.whole(f"{config}.fsdp_size")
-        if size is not None and size < subject.gpus and subject.gpus % size:
-            message = f"{config}.fsdp_size is {size}, which does not divide the {subject.gpus} GPUs"
+        size = subject.whole(f"{config}.fsdp_size", 0)
+        if size is not None and size < subject.gpus and (size == 0 or subject.gpus % size):
+            message = f"{config}.fsdp_size is {size}, which does not divide the {gpu_count(subject.gpus)}"
             fix = f"set {config}.fsdp_size to -1, for all GPUs"
             yield error("FSDP-1", message, fix, [f"{config}.fsdp_size", GPUS, NODES], {f"{group}.fsdp_size": -1})
         if subject.get(f"{config}.offload_policy") is True and subject.get(f"{block}.strategy") == "fsdp":

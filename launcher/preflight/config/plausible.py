@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from launcher.preflight.config.base import Findings, warning
 from launcher.preflight.subject import Subject
-from launcher.verl_config import ACTOR, CRITIC, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT
+from launcher.verl_config import ACTOR, CRITIC, GAMMA, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT
 
 _ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "AdamW8bit", "_AdamW")
 _BLOWUP = "a recorded run at 1e-4 (135M, full fine-tuning) collapsed within 16 steps: KL rose from 0 to 0.33"
@@ -97,8 +97,9 @@ def epochs(subject: Subject) -> Findings:
 def discounts(subject: Subject) -> Findings:
     """VALUE-7: discounts with which the final reward hardly reaches the first tokens of a response."""
     lost = "the final reward hardly reaches the first tokens"
+    if subject.discounts:
+        yield from _outside(subject, "VALUE-7", GAMMA, _Range(0.95, 1.0, "1.0", lost, "returns grow"))
     if subject.has_critic:
-        yield from _outside(subject, "VALUE-7", "algorithm.gamma", _Range(0.95, 1.0, "1.0", lost, "returns grow"))
         yield from _outside(subject, "VALUE-7", "algorithm.lam", _Range(0.5, 1.0, "0.95 to 1.0", lost, "returns grow"))
 
 

@@ -1,4 +1,4 @@
-"""The rollout engine: V10, V14 to V17.
+"""The rollout engine: V10, V14 to V17, ENGINE-2, ENGINE-5.
 
 veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/workers/rollout/base.py: get_rollout_class`,
 `verl/workers/engine/fsdp/transformer_impl.py: FSDPEngine`.
@@ -113,7 +113,7 @@ FORMATS = (
 """How vLLM can load weights."""
 
 TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
-"""What vLLM computes in."""
+"""What vLLM and SGLang compute in."""
 
 
 CHOICES = {
@@ -124,14 +124,17 @@ CHOICES = {
 
 
 def engine_words(subject: Subject) -> Findings:
-    """ENGINE-2: vLLM recognizes the dtype, the load format, the mode of log-probabilities and the order of requests."""
-    if subject.get(ENGINE) != "vllm":
+    """ENGINE-2: the engine recognizes the dtype; vLLM the load format, the log-probabilities and the request order."""
+    engine = {"vllm": "vLLM", "sglang": "SGLang"}.get(str(subject.get(ENGINE)))
+    if engine is None:
         return
     dtype, form = subject.get(f"{ROLLOUT}.dtype"), subject.get(f"{ROLLOUT}.load_format")
     if isinstance(dtype, str) and dtype not in TYPES:
-        message = f"vLLM has no dtype '{dtype}'"
+        message = f"{engine} has no dtype '{dtype}'"
         fix = f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}"
         yield error("ENGINE-2", message, fix, [f"{ROLLOUT}.dtype"], {"rollout.dtype": "bfloat16"})
+    if engine != "vLLM":
+        return
     if isinstance(form, str) and form not in FORMATS and subject.at_least("0.9.0"):
         message = f"vLLM has no load_format '{form}'{did_you_mean(form, FORMATS)}"
         fix = f"set {ROLLOUT}.load_format to safetensors"
@@ -143,4 +146,32 @@ def engine_words(subject: Subject) -> Findings:
             yield error("ENGINE-2", message, f"set {key} to {one_of(list(known))}", [key])
 
 
-RULES = (engine, mode, parallel_engine, sequences_over_gpus, conversations, engine_words)
+OPTIONS = f"{ROLLOUT}.engine_kwargs.sglang"
+SPLIT = f"{ROLLOUT}.disaggregation"
+COMPARED = ("attention_backend", "load_format")
+"""Options whose values SGLang's command line checks. veRL does not use it: a wrong one fails late in the start."""
+
+
+def server_options(subject: Subject) -> Findings:
+    """ENGINE-5: what veRL hands SGLang's server are options of the installed SGLang, with values that it has.
+
+    veRL: `sglang_rollout/async_sglang_server.py: launch_server`, which makes `ServerArgs` of keys of its own and of
+    those below `engine_kwargs.sglang`.
+    """
+    if subject.text(ENGINE) != "sglang" or not subject.at_least("0.7.0") or not (known := subject.server_options):
+        return
+    given = {f"{ROLLOUT}.load_format": "load_format"}
+    if subject.get(f"{SPLIT}.enabled") is True:
+        given[f"{SPLIT}.decode_tensor_model_parallel_size"] = "disaggregation_decode_tp"
+    given = {key: name for key, name in given.items() if subject.get(key) is not None}
+    for key, name in {**given, **{f"{OPTIONS}.{name}": name for name in subject.names_below(OPTIONS)}}.items():
+        value, allowed = subject.get(key), known.get(name)
+        if allowed is None:
+            message = f"SGLang's server has no option '{name}'{did_you_mean(name, known)}: it fails at its start"
+            yield error("ENGINE-5", message, f"remove {key}", [key])
+        elif name in COMPARED and isinstance(value, str) and allowed and value not in allowed:
+            message = f"SGLang has no {name} '{value}'{did_you_mean(value, allowed)}: it fails at its start"
+            yield error("ENGINE-5", message, f"set {key} to one of {', '.join(allowed)}", [key])
+
+
+RULES = (engine, mode, parallel_engine, sequences_over_gpus, conversations, engine_words, server_options)

@@ -192,7 +192,7 @@ def carry_out(
                 if _over(run, changes, narrate):
                     del going[run.id]
             if going and _well(runs[0]):
-                narrate("the flag did not rise again in the untouched twin: nothing can be told of the fixes")
+                narrate("the flag did not rise again in the untouched twin, so the fixes cannot be judged")
                 break
     finally:
         for run, _ in going.values():

@@ -19,7 +19,7 @@ from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
 from launcher.run.reading.attempts import elapsed
 from launcher.run.reading.machine_history import MachineHistory
-from launcher.run.reading.steps import StepTail, parent_of
+from launcher.run.reading.steps import StepTail, inherited_steps, parent_of
 from launcher.tail import LineTail, Tail
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class RunReader:
     """Follows one run. `poll` reads what is new and tells what changed; nothing else touches the disk.
 
     `state` is what `launcher.record.state.current` tells, with the seconds that an ended run took; `series` joins all
-    attempts, `parent` has the steps of the run that this one is a fork of; `machine` has the samples of gpu.jsonl;
-    `log` has clean lines of the newest console. `events` and `log` are the newest ones; `event_count` and `log_count`
-    count those that fell out, too. `explanation` says why the run failed or what its errors mean, once `explain` was
-    called.
+    attempts, `parent` has the steps of the run that this one is a fork of, and those that it goes on from itself;
+    `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the
+    newest ones; `event_count` and `log_count` count those that fell out, too. `explanation` says why the run failed or
+    what its errors mean, once `explain` was called.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -142,6 +142,8 @@ class RunReader:
 
     def _read_steps(self) -> bool:
         if self.parent is not None and self._parent_steps is not None:
+            if self._parent_steps.attempt is None:  # not read yet: a fork goes on from the steps of its own parent
+                self.parent.add_all(inherited_steps(self._parent_steps.run), 0)
             _take(self._parent_steps, self.parent)
         return _take(self._steps, self.series)
 

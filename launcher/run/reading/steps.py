@@ -16,7 +16,7 @@ class StepTail:
     """The lines of every attempt's steps.jsonl, as they are written; `attempt` is the newest one seen."""
 
     def __init__(self, run: RunDir) -> None:
-        self._run = run
+        self.run = run
         self._lines: LineTail | None = None
         self.attempt: AttemptDir | None = None
 
@@ -26,10 +26,10 @@ class StepTail:
             number = self.attempt.number if self.attempt else 0
             while self._lines is not None and (lines := self._lines.read()):
                 yield number, lines
-            later = next((found for found in self._run.attempt_numbers() if found > number), None)
+            later = next((found for found in self.run.attempt_numbers() if found > number), None)
             if later is None:
                 return
-            self.attempt = self._run.attempt(later)
+            self.attempt = self.run.attempt(later)
             self._lines = LineTail(self.attempt.steps)
 
 
@@ -80,6 +80,13 @@ def earlier_steps(run: RunDir, attempt: int, resume_step: int | None) -> list[St
         attempt, resume_step = sys.maxsize, min(resume_step, parent.step or 0) if parent else 0
         before = parent_of(parent)
     return [kept[step] for step in sorted(kept)]
+
+
+def inherited_steps(run: RunDir) -> list[StepRecord]:
+    """The steps that a fork goes on from: its parent's up to the fork, those that this one goes on from, and so on."""
+    parent = run.read_info().parent
+    before = parent_of(parent)
+    return earlier_steps(before, sys.maxsize, parent.step) if before and parent else []
 
 
 def parent_of(parent: Origin | None) -> RunDir | None:

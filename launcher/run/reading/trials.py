@@ -175,7 +175,7 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         done = facts.last >= facts.planned
         if not done:
             return UNFINISHED, facts.state.error or ""
-        return DIFFERENT, "the flag did not rise again: nothing can be told"
+        return DIFFERENT, "the flag did not rise again, so fixes cannot be judged"
     if ended and facts.state.failed:
         reason = facts.state.error or facts.state.state
         started = len(facts.scores.steps) > 0

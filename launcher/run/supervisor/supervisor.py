@@ -18,32 +18,22 @@ from launcher.errors import UserError
 from launcher.health.alerting import AlertSettings
 from launcher.record import control
 from launcher.record.attempt import Exit
-from launcher.record.events import Action, Alert, DriverExit, EventLog, LevelChange, Note, StateChange, read_events
+from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, StateChange
 from launcher.record.layout import RunDir
 from launcher.record.process import ATTEMPT, RUN, ProcessId
 from launcher.record.state import RunState, StateFile
-from launcher.run.reading.checklist import checklist_maker
 from launcher.run.reading.diagnosis import Outcome, outcome
-from launcher.run.reading.monitor import DiskSink, Monitor
-from launcher.run.reading.response_figures import ToldByResponses
-from launcher.run.reading.scores import Scores
-from launcher.run.reading.steps import earlier_steps
 from launcher.run.supervisor import driver
-from launcher.run.supervisor.adoption import CatchingUp, driver_of, who_asked
-from launcher.run.supervisor.alerts import AlertCommand, StopRule
-from launcher.run.supervisor.behind import Behind
-from launcher.run.supervisor.disk import ConsoleLimit, OwnFolder, Reserve
+from launcher.run.supervisor.adoption import driver_of, who_asked
+from launcher.run.supervisor.alerts import AlertCommand
+from launcher.run.supervisor.disk import OwnFolder, Reserve
+from launcher.run.supervisor.feed import Feed, Supervised
 from launcher.run.supervisor.job import JobDriver
-from launcher.run.supervisor.nodes import sampling
-from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.ray_token import ray_authentication
 from launcher.run.supervisor.retry import retry, wait_before_retry
-from launcher.run.supervisor.sampling import Sampling
 from launcher.run.supervisor.stalled import StallReport
-from launcher.tail import LineTail, Tail
 
 TICK = 0.5  # seconds between two looks
-_AT_ONCE = 16  # MiB that are read between two looks for a stop
 
 
 class Supervisor:
@@ -51,49 +41,23 @@ class Supervisor:
 
     def __init__(self, run: RunDir, before: RunState | None = None) -> None:
         """`before` is the last state that a supervisor wrote whose attempt this one takes over."""
-        attempt = run.last_attempt()
-        if attempt is None:
-            raise FileNotFoundError(f"no attempt in {run.attempts}")
-        self.run, self.attempt, self.before = run, attempt, before
-        self.launch = attempt.read_launch()
-        self.events = EventLog(run.events, patient=True)
-        info = run.read_info()
-        self.id = info.id or run.id  # as `RunDir.read_id`
-        alerts = AlertSettings.read(info.health)
-        self.name, self.retries = info.name, alerts.retry
-        self.keeper = Keeper(run, attempt, info)
+        of = Supervised.newest(run, before)
+        self.run, self.attempt, self.launch, self.before = run, of.attempt, of.launch, before
+        self.id, self.name, self.events = of.id, of.info.name, of.events
+        alerts = AlertSettings.read(of.info.health)
+        self.retries = alerts.retry
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
         self.faulty = False
-        self.sampling = sampling(run, attempt, self.launch, self._guard)
         self._gone = OwnFolder().gone
         self.reserve = Reserve(run.path / ".room", self._gone)
-        keys = self.launch.keys
-        # a replayed log tells of another machine's memory
-        sizes = {} if info.replay_of else self.sampling.sizes()
-        self.past = CatchingUp(run, attempt, self.events, self._alert) if before else None
-        self.sink = self.past or DiskSink(attempt, self.events, self._alert, patient=True)
-        self.monitor = Monitor(
-            self.sink,
-            checklist_maker(info, sizes, clock=True),
-            keys,
-            file_logger="file" in str(keys.get("trainer.logger", "")),
-            clock=self.past.date if self.past else None,
-            tell=ToldByResponses(run, attempt, self._guard).add,
-        )
-        self.scores = Scores(run)
-        behind = Behind(run, self.id, alerts.stop_behind)
-        self.stop_rule = StopRule(alerts, keys.get("trainer.save_freq"), behind.reason)
-        self.console, self.metrics = Tail(attempt.console), LineTail(attempt.metrics)
-        self.console_limit = ConsoleLimit(attempt.console, lambda text: self.events.add(Note(text)))
+        self.feed = Feed(of, alerts, self._guard, self._alert, self._stop_at)
         self.driver: driver.Driver | JobDriver | None = None
         self.state = before.state if before else "queued"
         self.exit: Exit | None = None
         self.requested_by: str | None = None
         self.stopping_since: float | None = None  # by a clock that nobody sets
         self.terminated = False  # by SIGTERM
-        self.behind = False  # more was printed than is read at once
-        self.hung = False  # that sampling hangs was told
         self.retried = False
         self.late = False  # the driver had ended before this supervisor came
         self.told: deque[str] = deque()  # by the threads that follow a job
@@ -101,10 +65,10 @@ class Supervisor:
     def supervise(self) -> None:
         """Runs the attempt to its end."""
         if self._take_over() if self.before else self._spawn():
-            self._guard(self._recall)
+            self._guard(self.feed.recall)
             while self.driver is not None and self.driver.running() and not self._gone():
                 self._look(clock.now())
-                if not self.behind:
+                if not self.feed.behind:
                     time.sleep(TICK)
             self._finish()
 
@@ -175,24 +139,15 @@ class Supervisor:
 
     def _follow(self, found: driver.Driver | JobDriver) -> None:
         self.driver = found
-        if isinstance(self.sampling, Sampling) and found.id is not None:
-            self.sampling.watch(found.id, self.id)
+        if found.id is not None:
+            self.feed.watch(found.id)
         self._write()
-
-    def _recall(self, _: float) -> None:
-        """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
-        earlier = earlier_steps(self.run, self.attempt.number, self.launch.resume_step)
-        self.keeper.took(earlier)
-        self.monitor.history(earlier)
-        for event in read_events(self.run.events):  # what the user muted
-            if isinstance(event.what, Action):
-                self._mute(event.what.verb, event.what.rule)
 
     def _look(self, now: float) -> None:
         self._guard(self._obey)
-        self._guard(self._read)
-        self._guard(self._judge_machine)
-        if self.state == "starting" and self.monitor.step is not None and not self._catching_up:
+        self._guard(self.feed.read)
+        self._guard(self.feed.sample)
+        if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
             self._enter("running")
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
@@ -211,12 +166,7 @@ class Supervisor:
             elif request.verb == "stop":
                 self.stop(request.by)
             else:
-                self._mute(request.verb, request.rule)
-
-    def _mute(self, verb: str, rule: str | None) -> None:
-        if verb in ("mute", "unmute"):
-            with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
-                self.monitor.mute(str(rule), verb == "mute")
+                self.feed.mute(request.verb, request.rule)
 
     def _guard(self, part: Callable[[float], object]) -> None:
         """Reading and judging must never harm the run: a mistake in them is noted, supervision goes on."""
@@ -231,63 +181,24 @@ class Supervisor:
                 text = f"ppo-tui failed while reading the run ({error!r}); figures may be missing"
                 self.events.add(Note(f"{text}; see {self.run.supervisor_log.absolute()}"), now)
 
-    @property
-    def _catching_up(self) -> bool:
-        return self.past is not None and self.past.until is None
-
-    def _read(self, now: float) -> None:
-        """Takes in what was printed and logged since the last look.
-
-        Of a process that prints without end only a part, or a stop would not be heard.
-        """
-        now = self.past.since if self.past and self._catching_up else now
-        for _ in range(_AT_ONCE):
-            passed = self.console.passed
-            chunk, lines = self.console.read(), self.metrics.read()
-            self.behind = bool(chunk or lines)
-            if self.past and self._catching_up and self.console.passed > passed:
-                self.monitor.feed_records(self.past.recorded(self.console.offset), now)
-            if chunk:
-                self.monitor.feed_console(chunk, now, self.console.passed)
-            self.monitor.feed_file(lines, now)
-            for record in (records := self.monitor.collect(now)):
-                levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
-                reason = self.stop_rule.due(levels, record.step)
-                if reason and self.stop(reason):
-                    self.events.add(Action("stop", reason, step=record.step), now)
-            self.keeper.took(records)
-            if not self.behind:
-                break
-        if self.past and self._catching_up and not self.behind:
-            self.past.until = clock.now()
-        self.scores.poll()
-        if not self._catching_up:
-            self.console_limit.apply()
+    def _stop_at(self, reason: str, step: int) -> None:
+        if self.stop(reason):
+            self.events.add(Action("stop", reason, step=step), clock.now())
 
     def _alert(self, change: LevelChange, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
-        if change.alarming and change.rule not in self.monitor.checklist.muted:
+        if change.alarming and change.rule not in self.feed.monitor.checklist.muted:
             self._guard(lambda _: self._protect(change))
             StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
             self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:
-        if (told := self.keeper.rose(change, self.monitor.checklist.checks())) is not None:
+        if (told := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks())) is not None:
             self.events.add(Note(told))
 
     def _tell(self, event: dict[str, object]) -> None:
         with contextlib.suppress(OSError):  # the folder was removed
             self.alert_command.send({"run": self.id, "name": self.name, "dir": str(Path.cwd()), **event})
-
-    def _judge_machine(self, now: float) -> None:
-        if self.sampling.hangs and not self.hung:
-            self.hung = True
-            self.events.add(Note("no samples of the machine for a minute: NVML or the disk does not answer"), now)
-        sample = None if self._catching_up else self.sampling.take()
-        if sample is not None:
-            gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
-            fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
-            self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
 
     def _finish(self) -> None:
         """The driver ended, or the run was removed: clear what it left, read the rest, write the exit down."""
@@ -298,13 +209,11 @@ class Supervisor:
         left = self.driver.clear()
         if left:
             self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
-        self._guard(self._read)
-        while self.behind and not self._gone():
+        self._guard(self.feed.read)
+        while self.feed.behind and not self._gone():
             self._write()
-            self._guard(self._read)
-        self._guard(self.monitor.close)
-        self._guard(lambda _: self.scores.poll())
-        self.sampling.close()
+            self._guard(self.feed.read)
+        self.feed.close()
         while self.told:
             self.events.add(Note(self.told.popleft()))
         trouble = self.driver.trouble
@@ -317,19 +226,19 @@ class Supervisor:
         record = self.attempt.read_exit() or Exit(code, name, self.requested_by, self._ended_at())
         self.exit = record
         self.reserve.retry(lambda: self._record(record))
-        self.monitor.checklist.ended(record.code)
+        self.feed.monitor.checklist.ended(record.code)
         self.events.add(DriverExit.of(record))
         if ended is None:
             ended = Outcome(record.state)
             with contextlib.suppress(UserError):  # a log that cannot be read
-                ended = outcome(self.attempt, record, self.monitor.total)
+                ended = outcome(self.attempt, record, self.feed.monitor.total)
         self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
         self.reserve.retry(lambda: self._replace_state(ended))
         if ended.state == "failed":
             self._tell({"kind": "exit", "t": record.t, "code": record.code, "error": ended.error})
         self.alert_command.close()
-        for waiting in (self.sink, self.events):
+        for waiting in (self.feed.sink, self.events):
             self.reserve.retry(waiting.flush)
         self.reserve.release()
         if ended.state == "failed":
@@ -337,7 +246,7 @@ class Supervisor:
 
     def _retry(self, cause: str | None) -> None:
         """Continues the run after a while, unless somebody cancels that, continues it himself or removes it."""
-        seconds = wait_before_retry(self.run, self.retries, cause, self.monitor.step)
+        seconds = wait_before_retry(self.run, self.retries, cause, self.feed.monitor.step)
         if seconds is None:
             return
         self.events.add(Note(f"the run continues from its newest checkpoint in {seconds:.0f} s ({cause})"))
@@ -350,7 +259,7 @@ class Supervisor:
             if self.terminated or any(request.verb == "stop" for request in control.take(self.run)):
                 self.events.add(Note("the retry was cancelled"))
                 return
-        self.events.add(Action("retry", f"retry after {cause}", step=self.monitor.step))
+        self.events.add(Action("retry", f"retry after {cause}", step=self.feed.monitor.step))
         self.retried = True
         retry(self.run, Path.cwd())
 
@@ -376,7 +285,7 @@ class Supervisor:
 
     def _replace_state(self, outcome: Outcome) -> None:
         known = self.driver.id if self.driver else None
-        if self.before and self._catching_up and self.exit is None:  # figures that are behind are not shown
+        if self.before and self.feed.catching_up and self.exit is None:  # figures that are behind are not shown
             self.state_file.write(replace(self.before, state=self.state, supervisor=_ME, driver=known))
             return
         state = RunState(
@@ -391,7 +300,7 @@ class Supervisor:
             cause=outcome.cause,
             stall=self.driver.away if self.driver else None,
         )
-        self.state_file.write(self.scores.put_into(self.monitor.state(state, clock.now())))
+        self.state_file.write(self.feed.state(state))
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())

@@ -1,0 +1,176 @@
+"""What a supervisor takes in between two looks: console, file logger and samples go to the monitor, which judges."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from launcher import clock
+from launcher.errors import UserError
+from launcher.health.alerting import AlertSettings
+from launcher.metrics.records import StepRecord
+from launcher.record.attempt import LaunchRecord
+from launcher.record.events import Action, EventLog, LevelChange, Note, read_events
+from launcher.record.info import RunInfo
+from launcher.record.layout import AttemptDir, RunDir
+from launcher.record.process import ProcessId
+from launcher.record.state import RunState
+from launcher.run.reading.checklist import checklist_maker
+from launcher.run.reading.monitor import DiskSink, Monitor
+from launcher.run.reading.response_figures import ToldByResponses
+from launcher.run.reading.scores import Scores
+from launcher.run.reading.steps import earlier_steps
+from launcher.run.supervisor.adoption import CatchingUp
+from launcher.run.supervisor.alerts import StopRule
+from launcher.run.supervisor.behind import Behind
+from launcher.run.supervisor.disk import ConsoleLimit
+from launcher.run.supervisor.nodes import sampling
+from launcher.run.supervisor.protection import Keeper
+from launcher.run.supervisor.sampling import Sampling
+from launcher.tail import LineTail, Tail
+
+_AT_ONCE = 16  # MiB that are read between two looks for a stop
+Guard = Callable[[Callable[[float], object]], None]
+"""Calls a part with the time; an error in it is noted and goes no further."""
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """The attempt under supervision; `before` is its last state, where an earlier supervisor was killed."""
+
+    run: RunDir
+    attempt: AttemptDir
+    launch: LaunchRecord
+    info: RunInfo
+    events: EventLog
+    before: RunState | None
+
+    @classmethod
+    def newest(cls, run: RunDir, before: RunState | None) -> "Supervised":
+        """The newest attempt of a run. Raises FileNotFoundError where there is none."""
+        attempt = run.last_attempt()
+        if attempt is None:
+            raise FileNotFoundError(f"no attempt in {run.attempts}")
+        return cls(run, attempt, attempt.read_launch(), run.read_info(), EventLog(run.events, patient=True), before)
+
+    @property
+    def id(self) -> str:
+        """As `RunDir.read_id`."""
+        return self.info.id or self.run.id
+
+
+class Feed:
+    """Feeds the monitor of an attempt, and keeps what it says of each step.
+
+    `on_alert` hears of each change of a level, `on_stop` why the run is to stop at a step. `behind` tells that more
+    was printed than is read at once.
+    """
+
+    def __init__(
+        self,
+        of: Supervised,
+        alerts: AlertSettings,
+        guard: Guard,
+        on_alert: Callable[[LevelChange, float], None],
+        on_stop: Callable[[str, int], None],
+    ) -> None:
+        run, attempt, launch, info = of.run, of.attempt, of.launch, of.info
+        self._of, self._guard, self._stop = of, guard, on_stop
+        self._sampling = sampling(run, attempt, launch, guard)
+        self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
+        self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
+        # a replayed log tells of another machine's memory
+        sizes = {} if info.replay_of else self._sampling.sizes()
+        self.monitor = Monitor(
+            self.sink,
+            checklist_maker(info, sizes, clock=True),
+            launch.keys,
+            file_logger="file" in str(launch.keys.get("trainer.logger", "")),
+            clock=self._past.date if self._past else None,
+            tell=ToldByResponses(run, attempt, guard).add,
+        )
+        self.keeper = Keeper(run, attempt, info)
+        self._scores = Scores(run)
+        behind = Behind(run, of.id, alerts.stop_behind)
+        self._stop_rule = StopRule(alerts, launch.keys.get("trainer.save_freq"), behind.reason)
+        self._console, self._metrics = Tail(attempt.console), LineTail(attempt.metrics)
+        self._console_limit = ConsoleLimit(attempt.console, lambda text: of.events.add(Note(text)))
+        self.behind = False
+        self._hung = False  # that sampling hangs was told
+
+    @property
+    def catching_up(self) -> bool:
+        """Whether it still reads what an earlier supervisor has read."""
+        return self._past is not None and self._past.until is None
+
+    def watch(self, driver: ProcessId) -> None:
+        """Samples the processes of a driver from now on."""
+        if isinstance(self._sampling, Sampling):
+            self._sampling.watch(driver, self._of.id)
+
+    def recall(self, _: float) -> None:
+        """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
+        earlier = earlier_steps(self._of.run, self._of.attempt.number, self._of.launch.resume_step)
+        self.keeper.took(earlier)
+        self.monitor.history(earlier)
+        for event in read_events(self._of.run.events):  # what the user muted
+            if isinstance(event.what, Action):
+                self.mute(event.what.verb, event.what.rule)
+
+    def mute(self, verb: str, rule: str | None) -> None:
+        """What the user asks of a rule; nothing for another verb."""
+        if verb in ("mute", "unmute"):
+            with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
+                self.monitor.mute(str(rule), verb == "mute")
+
+    def read(self, now: float) -> None:
+        """Takes in what was printed and logged since the last look.
+
+        Of a process that prints without end only a part, or a stop would not be heard.
+        """
+        now = self._past.since if self._past and self.catching_up else now
+        for _ in range(_AT_ONCE):
+            passed = self._console.passed
+            chunk, lines = self._console.read(), self._metrics.read()
+            self.behind = bool(chunk or lines)
+            if self._past and self.catching_up and self._console.passed > passed:
+                self.monitor.feed_records(self._past.recorded(self._console.offset), now)
+            if chunk:
+                self.monitor.feed_console(chunk, now, self._console.passed)
+            self.monitor.feed_file(lines, now)
+            self._take(self.monitor.collect(now))
+            if not self.behind:
+                break
+        if self._past and self.catching_up and not self.behind:
+            self._past.until = clock.now()
+        self._scores.poll()
+        if not self.catching_up:
+            self._console_limit.apply()
+
+    def _take(self, records: list[StepRecord]) -> None:
+        for record in records:
+            levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
+            if reason := self._stop_rule.due(levels, record.step):
+                self._stop(reason, record.step)
+        self.keeper.took(records)
+
+    def sample(self, now: float) -> None:
+        """Judges a new sample of the machine, if there is one."""
+        if self._sampling.hangs and not self._hung:
+            self._hung = True
+            told = "no samples of the machine for a minute: NVML or the disk does not answer"
+            self._of.events.add(Note(told), now)
+        sample = None if self.catching_up else self._sampling.take()
+        if sample is not None:
+            gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
+            fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
+            self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
+
+    def close(self) -> None:
+        """Takes in what is left and ends the sampling, once an attempt that has ended is read to its end."""
+        self._guard(self.monitor.close)
+        self._guard(lambda _: self._scores.poll())
+        self._sampling.close()
+
+    def state(self, state: RunState) -> RunState:
+        """`state` with the figures of the run as they are now."""
+        return self._scores.put_into(self.monitor.state(state, clock.now()))
