@@ -1,5 +1,7 @@
 """The application: themes, keys that work everywhere, and which screen is up."""
 
+import asyncio
+import contextlib
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -31,6 +33,8 @@ from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.widgets.log_tail import LogTail
 from tui.widgets.message_line import MessageLine, Said
 from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
+
+_OPENING = 0.5  # seconds that leaving waits for a screen which is just opening
 
 
 class PpoTui(App[None]):
@@ -188,9 +192,16 @@ class PpoTui(App[None]):
                 return
         run = next(filter(None, (getattr(screen, "live_run", "") for screen in self.screen_stack)), "")
         farewell = f"{run} continues; show it with `ppo-tui attach {run}`, stop it with `ppo-tui stop {run}`"
-        self.exit(message=farewell if run else None)
         if not self.is_headless:
             terminal.leave_soon(0, farewell if run else "")
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._opened(), _OPENING)
+        self.exit(message=farewell if run else None)
+
+    async def _opened(self) -> None:
+        """Waits for a screen that opens now: once the program ends, it would look for widgets that it never gets."""
+        while not self.screen.is_mounted:
+            await asyncio.sleep(0.01)
 
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen

@@ -117,7 +117,7 @@ _GIVE_BACK = (
     "\x18\x1b\\\x1b[?2026l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[<u\x1b[?2048l"
     "\x1b[0m\x1b[?1049l\x1b[?25h"
 )
-_WRITES = 0.3  # seconds in which a terminal must take that
+_WRITES = 2.0  # seconds in which a terminal must take that
 
 
 @contextlib.contextmanager

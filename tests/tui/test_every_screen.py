@@ -162,6 +162,15 @@ async def test_no_size_breaks_a_screen(make: SimpleNamespace, fullest: Path, scr
         assert_fits(app, *WORDS[screen])
 
 
+@pytest.mark.parametrize("screen", MAKERS)
+async def test_leaving_while_a_screen_opens_ends_without_an_error(
+    make: SimpleNamespace, fullest: Path, screen: str
+) -> None:
+    async with make.app().run_test(size=(80, 24)) as pilot:
+        pilot.app.push_screen(MAKERS[screen]())
+        await pilot.app.action_quit()
+
+
 @pytest.mark.parametrize("screen", [*ROADS, *MAKERS])
 async def test_a_screen_opens_and_moves_where_there_is_hardly_room(
     make: SimpleNamespace, fullest: Path, screen: str

@@ -54,7 +54,8 @@ async def test_a_script_is_named_by_its_path(make: SimpleNamespace, home: Path, 
         await pilot.press("f2")
         await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
         await pilot.press("enter")
-        await until(pilot, lambda: "mine" in users())
+        await until(pilot, lambda: isinstance(pilot.app.screen, EditorScreen) and pilot.app.screen.is_mounted)
+        assert "mine" in users()
 
 
 async def test_what_would_train_differently_is_asked_about(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_signal_gives_the_terminal_back(
     while terminal.process.poll() is None:  # a terminal goes on taking what is written to it
         terminal.pump()
     assert terminal.process.returncode == 128 + number
-    terminal.pump()
+    terminal.pump(PATIENCE)  # to the end
     for mode in (b"1049", b"1000", b"1003", b"1004", b"1006", b"2004"):
         switched = [end[0] for end in re.findall(rb"\x1b\[\?%b([hl])" % mode, terminal.raw)]
         assert switched[-1:] == [ord("l")], mode
