@@ -1,18 +1,30 @@
 """The second campaign: as many runs side by side as the host has memory for, then a queue with each GPU to one run.
 
-A 135M model needs 10 GB of a GPU, and a start is imports and waiting: six runs share one. What needs a GPU for itself
-is in the queue, which is tried by it: runs that are killed, and presets in 24 GB.
+A 135M model needs 10 GB of a GPU, and a start is imports and waiting: six runs share one, or ten. What needs a GPU for
+itself is in the queue, which is tried by it, or has the last GPU from the beginning: the presets in 24 GB.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 from cluster import JOINS, SUBMITS
 from conduct import KIT, Experiment, looked_at
 from experiments import HALF, LORA, ONE_AND_A_HALF, ONE_AND_A_HALF_PPO, PPO, REWARDED, SMALL
-from harm import disk_full, every_step_once, holding, killed, memory_taken, supervisor_killed, tried, unmounted
+from harm import (
+    disk_full,
+    evaluated,
+    every_step_once,
+    holding,
+    killed,
+    memory_taken,
+    supervisor_killed,
+    tried,
+    unmounted,
+)
 
-TOGETHER_BY = 580  # seconds from the start of the suite, of which 240 or more are the starts: about 25 steps
+# seconds from the start of the suite, of which 300 are the starts: about 25 steps; more where no queue is to follow
+TOGETHER_BY = float(os.environ.get("TOGETHER_BY", "580"))
 LATEST = 300  # what could not begin by then comes after the queue
 MEMORY, MORE = 16, 8  # GB of the host that a run takes, and another engine of it
 
@@ -20,7 +32,7 @@ FEW = ("rollout.agent_workers=1", "reward.workers=1", "cluster.cpus=12", "env.OM
 NOTHING_ELSE = ("trainer.validate_every=-1", "trainer.validate_first=false", "trainer.save_every=-1")
 SHARED = (  # several on one GPU: vLLM is told its KV cache, or it would measure what the others do
     "rollout.gpu_memory_utilization=0.02",
-    "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=1610612736",
+    "actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes=1073741824",
     "rollout.enforce_eager=true",
     "model.use_remove_padding=false",  # there is no flash-attn on the host
 )
@@ -58,11 +70,30 @@ def _broken(name: str, *settings: str, recipe: str = "ppo", **more: object) -> E
     return _run(name, words, step=40, gpus=(1,), until_critical=True, **more)
 
 
-SAVED = ("trainer.save_every=2", "trainer.max_actor_ckpt_to_keep=1", "trainer.max_critic_ckpt_to_keep=1")
+SAVED = ("trainer.save_every=2", "trainer.max_actor_ckpt_to_keep=2", "trainer.max_critic_ckpt_to_keep=2")
 SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
-    _broken("break-blow-up", "actor.lr=3e-4", *SAVED, after=tried()),
-    replace(_algorithm("dapo", "dapo", "filter.metric=reward"), at=8, first=looked_at),
+    _broken("break-blow-up", BREAKS, *SAVED, after=tried()),
     _broken("break-collapse", "actor.entropy_coeff=-0.5", "actor.lr=5e-5", *SAVED, after=tried()),
+    _run(
+        "learning",
+        (
+            *PAIRS,
+            "actor.lr=2e-5",
+            "data.train_batch_size=64",
+            "actor.ppo_mini_batch_size=16",
+            "trainer.validate_every=10",
+            "trainer.validate_first=true",
+            "trainer.save_every=10",
+            "trainer.max_actor_ckpt_to_keep=1",
+            "trainer.max_critic_ckpt_to_keep=1",
+        ),
+        step=200,
+        gpus=(0,),
+        at=20,
+        first=looked_at,
+        after=evaluated,
+    ),
+    replace(_algorithm("dapo", "dapo", "filter.metric=reward"), at=8, first=looked_at),
     _algorithm("gspo", "gspo"),
     _broken("break-cispo", BREAKS, recipe="cispo"),
     _algorithm("rloo", "rloo"),
@@ -100,22 +131,8 @@ SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
         at=3,
         first=killed("WorkerDict", retried=True),
     ),
+    _run("killed-disk", (*PAIRS, "trainer.save_every=2"), gpus=(0,), at=1, first=disk_full("256m"), after=unmounted),
     _run("killed-peer", (*PAIRS, "trainer.gpus=2", "cluster.cpus=16"), gpus=(0, 1), at=3, first=killed("WorkerDict")),
-    replace(
-        _run(
-            "learning",
-            (
-                *PAIRS,
-                "actor.lr=1e-5",
-                "data.train_batch_size=64",
-                "actor.ppo_mini_batch_size=32",
-                "trainer.validate_every=20",
-                "trainer.validate_first=true",
-            ),
-            step=120,
-            gpus=(0,),
-        )
-    ),
 )
 JOINED = (
     _run("joined", (*PAIRS, *JOINS), step=3),
@@ -149,17 +166,10 @@ QUEUE: Sequence[Experiment] = (  # in its order
     ),
     Experiment("killed-memory", REWARDED, (*PAIRS, ALONE), at=3, first=memory_taken, patience=420),
     Experiment("refused-data", REWARDED, (*PAIRS, "data.train=/nowhere/train.parquet"), refused=True),
-    Experiment("card-0.5b", PPO, (HALF, *SHIPPED, "trainer.save_every=2"), step=3, patience=480, beside=holding(CARD)),
-    Experiment(
-        "killed-disk",
-        REWARDED,
-        (*PAIRS, ALONE, "trainer.save_every=2"),
-        at=1,
-        first=disk_full("256m"),
-        after=unmounted,
-        patience=420,
-    ),
     Experiment("refused-gpus", REWARDED, (*PAIRS, "trainer.gpus=3"), refused=True),
+)
+CARDS: Sequence[Experiment] = (  # one after another on the last GPU, beside all others
+    Experiment("card-0.5b", PPO, (HALF, *SHIPPED, "trainer.save_every=2"), step=3, patience=480, beside=holding(CARD)),
     Experiment(
         "card-lora",
         LORA,
@@ -180,6 +190,7 @@ QUEUE: Sequence[Experiment] = (  # in its order
 
 TOY = ("trainer.steps=60", "trainer.validate_first=false", "trainer.validate_every=-1")
 REHEARSED: Sequence[Experiment] = (
+    Experiment("learning", "toy-cpu", (*TOY, "trainer.save_every=2"), step=4, patience=400, after=evaluated),
     Experiment(
         "break-toy",
         "toy-cpu",
@@ -188,7 +199,7 @@ REHEARSED: Sequence[Experiment] = (
         patience=400,
         until_critical=True,
         first=looked_at,
-        after=tried(patience=500, settings=("actor.lr=3e-4", "--at", "0", "--steps", "3")),
+        after=tried(patience=500, settings=("--most", "1", "--steps", "3")),
     ),
     Experiment(
         "killed-worker",

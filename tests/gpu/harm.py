@@ -5,20 +5,19 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from conduct import Hook, left
-from host import ENDED, PPO_TUI, Lane, members, memory_free, processes, status, told, wait
+from conduct import CAPTURES, Hook, left
+from host import ENDED, PPO_TUI, Lane, look, members, memory_free, ppo_tui, processes, status, told, wait
 from measure import lines
 
 PYTHON = os.environ.get("PPO_TUI_PYTHON", sys.executable)  # the one that has torch
 HOLD = Path(__file__).with_name("hold.py")
-_first = threading.Lock()
 
 
 def supervisor_killed(lane: Lane, run: str, result: dict[str, Any]) -> None:
@@ -124,33 +123,56 @@ def unmounted(lane: Lane, run: str, result: dict[str, Any]) -> None:
     subprocess.run(["umount", "-l", str(Path(result["dir"]) / "checkpoints")], check=False)
 
 
-def tried(*, patience: float = 420, settings: tuple[str, ...] = ("--most", "1", "--steps", "7")) -> Hook:
-    """`try` of the first CRITICAL of all runs: a twin and the fix that is advised first."""
+def evaluated(lane: Lane, run: str, result: dict[str, Any]) -> None:
+    """`eval` of the newest checkpoint; the model before training was validated by the run itself."""
+    began = time.monotonic()
+    done = _until(lane, ["eval", run, "--force", "--json"], left())
+    result["eval"] = {"seconds": round(time.monotonic() - began), "said": done[1][-2000:], "told": done[0]}
+
+
+def tried(*, patience: float = 900, settings: tuple[str, ...] = ("--most", "2")) -> Hook:
+    """`try` of the run's first CRITICAL: a twin and the fixes that are advised first, all at once on its GPU."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
-        critical = [flag for flag in result["figures"]["flags"] if flag["to"] == "CRITICAL" and flag["step"]]
-        if not critical or not _first.acquire(blocking=False):
+        if not any(flag["to"] == "CRITICAL" and flag["step"] for flag in result["figures"]["flags"]):
             return
         began, said = time.monotonic(), ""
         told_of: list[Any] = []
         for start in ((), ("--at", "0")):  # a flag may be up before there is a checkpoint
             if not told_of and (not start or "no checkpoint" in said):
-                told_of, more = _trial(lane, ["try", run, "--yes", *settings, *start, "--json"], patience)
+                told_of, more = _until(lane, ["try", run, "--yes", "--force", *settings, *start, "--json"], patience)
                 said += more
         seconds = round(time.monotonic() - began)
         result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "trials", run)}
+        look(lane, run, result["name"], CAPTURES, "X")
 
     return act
 
 
-def _trial(lane: Lane, words: list[str], patience: float) -> tuple[list[Any], str]:
-    """What `try` prints, and what it says meanwhile; interrupted when the time is up."""
-    with subprocess.Popen(
-        [PPO_TUI, *words], env=lane.env(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as trial:
-        try:
-            out, said = trial.communicate(timeout=max(5.0, min(patience, left())))
-        except subprocess.TimeoutExpired:
-            trial.send_signal(signal.SIGINT)  # stops the trial that goes on
-            out, said = trial.communicate(timeout=60)
-    return [json.loads(line) for line in out.splitlines() if line.startswith("{")], said
+def _until(lane: Lane, words: list[str], patience: float) -> tuple[list[Any], str]:
+    """What a command prints, and what it says meanwhile; interrupted when the time is up.
+
+    What it puts into the queue starts now: the queue would keep a GPU for one run.
+    """
+    with (
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen([PPO_TUI, *words], env=lane.env(), text=True, stdout=out, stderr=said) as command,
+    ):
+        deadline = time.monotonic() + max(5.0, min(patience, left()))
+        while command.poll() is None and time.monotonic() < deadline:
+            time.sleep(2)
+            _start_queued(lane)
+        if command.poll() is None:
+            command.send_signal(signal.SIGINT)  # stops the trials that go on
+            command.wait(90)
+        out.seek(0)
+        said.seek(0)
+        return [json.loads(line) for line in out if line.startswith("{")], said.read()
+
+
+def _start_queued(lane: Lane) -> None:
+    listed = told(lane, "queue")
+    for entry in listed if isinstance(listed, list) else [listed]:
+        if entry.get("state") == "queued":
+            ppo_tui(lane, "queue", "start", entry["run"])

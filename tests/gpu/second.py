@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import psutil
 from campaign import (
+    CARDS,
     JOINED,
     LATEST,
     MEMORY,
@@ -24,7 +25,7 @@ from campaign import (
     TOGETHER_BY,
 )
 from cluster import on_a_cluster
-from conduct import RESULTS, Experiment, conduct, left, mark, queued
+from conduct import KIT, RESULTS, Experiment, conduct, left, mark, queued
 from host import Lane, ppo_tui, told
 
 GB = 10**9
@@ -39,14 +40,18 @@ _admission = threading.Lock()
 def conduct_all(gpus: int, names: Sequence[str]) -> None:
     """The campaign, or the experiments of these names (`cluster` is one), on so many GPUs, until the time is up."""
     everything = tuple(range(min(gpus, 2)))
-    with ThreadPoolExecutor(len(SIDE_BY_SIDE) + 1) as pool:
+    cards = chosen(CARDS, names) if gpus > 1 else []
+    with ThreadPoolExecutor(len(SIDE_BY_SIDE) + 2) as pool:
         going = [pool.submit(_cluster, everything)] if not names or "cluster" in names else []
+        if names and cards:  # without names the queue needs it
+            gpus -= 1
+            going.append(pool.submit(one_after_another, cards, Lane((gpus,))))
         together = list(going)
         late = side_by_side(chosen(SIDE_BY_SIDE, names), gpus, LATEST, pool, going)
         # a trial of a fix may go on, as long as it has its GPU
         futures.wait([each for each in going if each not in together], max(0.0, left(TOGETHER_BY + 20)))
         mark(f"side by side: done, without {[each.name for each in late]}")
-        the_queue(chosen(QUEUE, names))
+        the_queue(chosen(QUEUE if names else (*QUEUE, *CARDS), names))
         if left() > QUEUE_LEAST and late:
             side_by_side(late, gpus, float("inf"), pool, going)
 
@@ -64,6 +69,15 @@ def rehearse(names: Sequence[str]) -> None:
 def chosen(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Experiment]:
     """The experiments of these names, all without any."""
     return [each for each in experiments if not names or each.name in names]
+
+
+def one_after_another(experiments: Sequence[Experiment], lane: Lane) -> None:
+    """Each has the lane to itself, once models.py has made what it needs."""
+    while not (KIT / "one-question.parquet").exists() and left() > 0:  # which it makes last
+        time.sleep(1)
+    for experiment in experiments:
+        if left() > QUEUE_LEAST:
+            conduct(experiment, lane)
 
 
 def side_by_side(
