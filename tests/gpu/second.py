@@ -42,7 +42,9 @@ def conduct_all(gpus: int, names: Sequence[str]) -> None:
     everything = tuple(range(min(gpus, 2)))
     cards = chosen(CARDS, names) if gpus > 1 else []
     with ThreadPoolExecutor(len(SIDE_BY_SIDE) + 2) as pool:
-        going = [pool.submit(_cluster, everything)] if not names or "cluster" in names else []
+        going: list[futures.Future[object]] = (
+            [pool.submit(_cluster, everything)] if not names or "cluster" in names else []
+        )
         if names and cards:  # without names the queue needs it
             gpus -= 1
             going.append(pool.submit(one_after_another, cards, Lane((gpus,))))
