@@ -1,6 +1,7 @@
 """What is checked: a preset's effective configuration, and the machine that it is for."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 

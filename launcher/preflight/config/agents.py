@@ -62,7 +62,9 @@ def loop_file(subject: Subject) -> Findings:
         isinstance(each, dict) and {"name", "_target_"} <= {*each} for each in found
     ):
         message = f"{path} is not a list of agent loops: veRL fails when the agent workers start"
-        yield error("AGENT-1", message, "list each loop as `- name: NAME`, with its class as `_target_: module.Class`", [LOOPS])
+        yield error(
+            "AGENT-1", message, "list each loop as `- name: NAME`, with its class as `_target_: module.Class`", [LOOPS]
+        )
 
 
 def tools(subject: Subject) -> Findings:
