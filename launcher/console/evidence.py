@@ -174,7 +174,7 @@ class Evidence:
         match line.mark.name:
             case "traceback" | "engine_traceback" as name:
                 self._begin_traceback(line)
-                return name == "traceback"
+                return name == "traceback"  # the line of an engine may name a cause, too
             case "config_call":
                 self._begin_traceback(line, "Error in call to target")
             case "job_error" | "hydra_end" | "ray_start" | "task_runner" | "job_repeats" as name:

@@ -114,7 +114,7 @@ def loops(subject: Subject, key: str, found: Found) -> Iterator[Finding]:
         return
     message = (
         f"the column agent_name has '{clean(strange[0])}', and veRL has no agent loop of that name"
-        f"{did_you_mean(strange[0], [*known, *own])}: no response is written to these rows"
+        f"{did_you_mean(strange[0], [*known, *own])}: no response is written for these rows"
     )
     fix = f"use one of {', '.join([*known, *own])}, or register it in {LOOPS}"
     yield of_data.error("AGENT-1", message, fix, (key, LOOPS))

@@ -47,7 +47,7 @@ SHORT = (
     "data.max_response_length=96",
     "data.train_batch_size=32",
     "actor.ppo_mini_batch_size=16",
-    "actor.ppo_max_token_len_per_gpu=8192",
+    "actor.ppo_max_token_len_per_gpu=4096",
     "actor.lr=5e-6",
 )
 PAIRS = (*SHORT, "critic.lr=5e-5")  # with a critic
@@ -56,8 +56,8 @@ BREAKS = "actor.lr=1e-4"
 PATIENCE = 900.0
 
 
-def _run(name: str, settings: Sequence[str], **more: object) -> Experiment:
-    return Experiment(name, REWARDED, tuple(settings), patience=PATIENCE, by=TOGETHER_BY, **more)  # type: ignore[arg-type]
+def _run(name: str, settings: Sequence[str], by: float = TOGETHER_BY, **more: object) -> Experiment:
+    return Experiment(name, REWARDED, tuple(settings), patience=PATIENCE, by=by, **more)  # type: ignore[arg-type]
 
 
 def _algorithm(name: str, recipe: str, *more: str) -> Experiment:
@@ -92,6 +92,7 @@ SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
         at=20,
         first=looked_at,
         after=evaluated,
+        by=TOGETHER_BY - 250,  # which that takes
     ),
     replace(_algorithm("dapo", "dapo", "filter.metric=reward"), at=8, first=looked_at),
     _algorithm("gspo", "gspo"),
@@ -142,13 +143,14 @@ JOINED = (
 SUBMITTED = replace(_run("submitted", (*PAIRS, *SUBMITS), step=3, at=1), by=TOGETHER_BY + 60)
 
 CARD = 24_207  # MiB that torch has of an RTX 4090
+SHARE = round(0.4 * CARD / float(os.environ.get("GPU_MIB", "143166")), 4)  # of the GPU that is lent, an H200
 SHIPPED = (  # as the presets are, but for what this host lacks; the share of vLLM is of the whole H200
     f"data.train={KIT}/train.parquet",
     f"data.val={KIT}/test.parquet",
     "model.use_remove_padding=false",
     "rollout.agent_workers=2",  # processes of the host: its memory is not what is tried
     "reward.workers=2",
-    "rollout.gpu_memory_utilization=0.0676",  # 0.4 of such a card
+    f"rollout.gpu_memory_utilization={SHARE}",  # 0.4 of such a card
     "trainer.validate_first=false",
     "trainer.validate_every=-1",
 )

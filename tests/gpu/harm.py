@@ -130,7 +130,7 @@ def evaluated(lane: Lane, run: str, result: dict[str, Any]) -> None:
     result["eval"] = {"seconds": round(time.monotonic() - began), "said": done[1][-2000:], "told": done[0]}
 
 
-def tried(*, patience: float = 900, settings: tuple[str, ...] = ("--most", "2")) -> Hook:
+def tried(*, patience: float = 900, settings: tuple[str, ...] = ("--most", "1")) -> Hook:
     """`try` of the run's first CRITICAL: a twin and the fixes that are advised first, all at once on its GPU."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ def conduct_all(gpus: int, names: Sequence[str]) -> None:
         # a trial of a fix may go on, as long as it has its GPU
         futures.wait([each for each in going if each not in together], max(0.0, left(TOGETHER_BY + 20)))
         mark(f"side by side: done, without {[each.name for each in late]}")
-        the_queue(chosen(QUEUE if names else (*QUEUE, *CARDS), names))
+        the_queue(chosen(QUEUE if cards and names else (*QUEUE, *CARDS), names))
         if left() > QUEUE_LEAST and late:
             side_by_side(late, gpus, float("inf"), pool, going)
 

@@ -22,8 +22,8 @@ CAUSES = (
     Cause(
         "sglang-argument",
         "SGLang's server has no option '{option}'",
-        "Either the option is misspelled under rollout.engine_kwargs.sglang, or veRL passes it and the installed SGLang "
-        "is not the version that this veRL requires.",
+        "Either the option is misspelled under rollout.engine_kwargs.sglang, or veRL passes it and the installed "
+        "SGLang is not the version that this veRL requires.",
         (
             "remove or correct +actor_rollout_ref.rollout.engine_kwargs.sglang.{option}, if you set it",
             "else pip install 'verl[sglang]==0.9.1' (installs the fitting SGLang)",
