@@ -154,6 +154,20 @@ def test_a_changed_regime_becomes_the_new_usual_after_sixty_refusals() -> None:
     assert found[-1] == Level.OK
 
 
+@pytest.mark.parametrize(
+    ("length", "rewards", "last"),
+    [
+        (40, [0.1] * 12 + [0.6] * 6, Level.NOTICE),  # what the model learned is shorter
+        (40, [0.1] * 18, Level.WARN),
+        (260, [0.1] * 12 + [0.6] * 6, Level.WARN),  # longer may be what is rewarded
+    ],
+)
+def test_shorter_responses_that_pay_are_only_noticed(length: int, rewards: list[float], last: Level) -> None:
+    lengths = [100] * 12 + [length] * 6
+    steps = [data | {"response_length/mean": float(n)} for data, n in zip(score(rewards), lengths, strict=True)]
+    assert max(levels("LEN-1", steps)) == last
+
+
 def test_responses_that_are_all_cut_off_from_the_start_are_told_with_five_steps() -> None:
     cut = [{"response_length/clip_ratio": 0.98, "response_length/max": 256.0}] * 8
     known = levels("TRUNC-1", cut, {"data.max_response_length": 256})

@@ -9,14 +9,17 @@ from launcher.format import number
 from launcher.health import keys
 from launcher.health.clauses import SHARE, Clause, Rung, ladder, worst
 from launcher.health.frame import Frame
-from launcher.health.rules.base import Rule, Setup, lasting, warming
+from launcher.health.rules.base import Rule, Setup, eased, lasting, warming
 from launcher.health.series import Baseline, sigma
 from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, SERIOUS, Level
 
 
 class ResponseLength(Rule):
-    """The mean length of a response against its usual, and against that of 50 to 100 steps ago."""
+    """The mean length of a response against its usual, and against that of 50 to 100 steps ago.
+
+    Shorter ones whose reward rises are learned: WARN is a NOTICE then. Longer ones may game it.
+    """
 
     id = "LEN-1"
     name = "Response length"
@@ -36,18 +39,20 @@ class ResponseLength(Rule):
             return warming(9 - len(self._usual))
         usual, ago = self._usual.median, self._usual.ago
         message = f"mean response {number(x)} tokens vs usual {number(usual)}"
-        reading = self.compare(message, lambda limits: self._beyond(limits, x, usual, ago))
+        pays = frame.signals.reward.rises
+        reading = self.compare(message, lambda limits: self._beyond(limits, x, usual, ago, pays))
         self._usual.add(x, refused=reading.raw >= Level.WARN)
-        if reading.raw > worst(self._beyond(self.limits.raising, x, usual, math.nan)):
+        if reading.raw > worst(self._beyond(self.limits.raising, x, usual, math.nan, pays)):
             return replace(reading, message=f"{message}, {number(ago)} 50 to 100 steps ago")
         return reading
 
-    def _beyond(self, limits: Mapping[str, float], x: float, usual: float, ago: float) -> Sequence[Clause]:
+    def _beyond(self, limits: Mapping[str, float], x: float, usual: float, ago: float, pays: bool) -> Sequence[Clause]:
         if not usual > 0:
             return ()
-        rungs = ladder(limits, "longer", ">", unit=usual) + ladder(limits, "shorter", "<", unit=usual)
+        rungs = [*ladder(limits, "longer", ">", unit=usual), *eased(ladder(limits, "shorter", "<", unit=usual), pays)]
         if ago > 0:
-            rungs += ladder(limits, "longer_ago", ">", unit=ago) + ladder(limits, "shorter_ago", "<", unit=ago)
+            rungs += ladder(limits, "longer_ago", ">", unit=ago)
+            rungs += eased(ladder(limits, "shorter_ago", "<", unit=ago), pays)
         return [Clause(x, rungs, metric=keys.LENGTH, span=(0.0, self.config.response_limit or math.inf))]
 
 
