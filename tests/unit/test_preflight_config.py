@@ -15,6 +15,7 @@ from launcher.errors import UserError
 from launcher.preflight import checks, facts
 from launcher.preflight.config import RULES
 from launcher.preflight.config.base import dividing, multiples
+from launcher.preflight.config.plausible import unusual
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.machine import assumed
 from launcher.preflight.subject import Subject, subject
@@ -270,3 +271,22 @@ def test_what_is_only_similar_is_not_the_first_advice() -> None:
     [found] = errors(subject(load("gsm8k-0.5b-24gb", settings), on=machine("1x24")))
     assert found.id == "V18" and found.fix.startswith("remove +actor_rollout_ref.rollout.enable_dyn_scale")
     assert "or use actor_rollout_ref.rollout.enable_sleep_mode if that is what you meant" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [
+        ("actor.lr=0.5", "actor_rollout_ref.actor.optim.lr"),
+        ("critic.lr=1e-40", "critic.optim.lr"),
+        ("kl.coef=20", "algorithm.kl_ctrl.kl_coef"),
+        ("rollout.temperature=0.05", "actor_rollout_ref.rollout.temperature"),
+        ("actor.entropy_coeff=-0.5", "actor_rollout_ref.actor.entropy_coeff"),
+        ("actor.ppo_epochs=30", "actor_rollout_ref.actor.ppo_epochs"),
+        ("advantage.gamma=0.3", "algorithm.gamma"),
+    ],
+)
+def test_the_change_of_an_unusual_value_makes_it_usual(setting: str, key: str) -> None:
+    strange = subject(load("gsm8k-0.5b-24gb", [setting]), assume="1x80")
+    found = {finding.keys[0]: finding.change or {} for finding in unusual(strange)}
+    assert key in found
+    assert not any(key in finding.keys for finding in unusual(strange.with_fields(found[key])))

@@ -178,6 +178,17 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
 
 
 @pytest.mark.slow
+def test_settings_that_nobody_reports_to_work_are_tried_before_the_advice() -> None:
+    run = played(["trainer.steps=27", "actor.entropy_coeff=-0.5", "actor.lr=0.03"], recorded(0, 27))
+    wait_for(run, lambda state: not state.live)
+    planned = plan(run, "KL-1", at=0)
+    assert planned.arms[:3] == ((), ("actor.lr=0.001",), ("actor.entropy_coeff=0",)), planned.arms
+    assert not any("optim.lr" in " ".join(arm) for arm in planned.arms), "the advice is another value of the same key"
+    assert "is -0.5, below the usual 0 to 0.01: an entropy penalty" in planned.lines[2]
+    assert planned.undoes(planned.arms[1]) is None
+
+
+@pytest.mark.slow
 def test_nothing_can_be_told_when_the_twin_is_well(parent: RunDir) -> None:
     planned = plan(parent, "KL-1", [["actor.lr=1e-5"]], count=6)
     for run in carry_out(planned, begin=beginning(lambda _, first, last: healthy(first, last)), poll=0.05):
@@ -278,6 +289,14 @@ def test_only_what_ends_well_beside_a_sick_twin_is_healed(
         assert not worse_reward(series(own), series(other))[0]
     if level >= Level.WARN and state == "finished":
         assert arms[1].verdict == trials.NOTHING
+
+
+def test_a_twin_repeats_the_trouble_with_another_flag_that_its_parent_had() -> None:
+    """Sampling on a GPU is not repeatable: KL-2 in the run, KL-4 in its twin, on an H100 at lr 1e-4."""
+    twin = replace(facts((), Level.OK, [0.2] * 12), critical=frozenset({"KL-4"}), others=frozenset({"KL-4"}))
+    arms = [twin, facts(("a=1",), Level.OK, [0.2] * 12)]
+    assert [arm.verdict for arm in judge(arms, frozenset({"KL-2", "KL-4"}))] == ["repeated", "healed"]
+    assert [arm.verdict for arm in judge(arms, frozenset({"KL-2"}))] == ["not repeated", "cannot be told"]
 
 
 def test_a_trial_with_a_critical_flag_left_is_not_healed() -> None:

@@ -7,8 +7,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from launcher import settings
 from launcher.errors import UserError
@@ -16,9 +16,12 @@ from launcher.format import duration
 from launcher.gpu import visible
 from launcher.health.values import together, tried_values
 from launcher.metrics.timing import seconds_of
+from launcher.preflight.config.plausible import unusual
 from launcher.preset import hydra
+from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
 from launcher.preset.remedy import configuration
+from launcher.preset.yaml_text import text_of
 from launcher.record import queue
 from launcher.record.layout import RunDir
 from launcher.record.state import current
@@ -29,7 +32,7 @@ from launcher.run.actions.stop import stop
 from launcher.run.reading.changes import Change, last_change
 from launcher.run.reading.onset import Onset, first_onset
 from launcher.run.reading.steps import steps
-from launcher.run.reading.trials import DIFFERENT, facts_of, judge, settled
+from launcher.run.reading.trials import DIFFERENT, alarms, facts_of, judge, settled
 from launcher.run.reading.turns import free_gpus
 from launcher.verl_config import GPUS, NODES, VerlConfig
 
@@ -43,6 +46,7 @@ class Plan:
 
     `seconds` is what one takes, None when nothing is known; `gpus` how many it takes, 0 on a CPU; `side` how many fit
     on this machine side by side. `change` is what the first trial beside the twin undoes, if there is such a one.
+    `reasons` has why a trial is among them: what it undoes, or a setting that nobody reports to work.
     """
 
     run: RunDir
@@ -54,6 +58,7 @@ class Plan:
     gpus: int
     side: int
     change: Change | None = None
+    reasons: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
     def undoes(self, arm: Sequence[str]) -> str | None:
         """What a trial undoes: "the change of the fork"."""
@@ -62,8 +67,8 @@ class Plan:
     @property
     def lines(self) -> list[str]:
         """What each trial changes, as words."""
-        told = ((" ".join(arm) or "untouched twin", self.undoes(arm)) for arm in self.arms)
-        return [f"  {words} (undoes {undone})" if undone else f"  {words}" for words, undone in told]
+        told = ((" ".join(arm) or "untouched twin", self.reasons.get(arm)) for arm in self.arms)
+        return [f"  {words} ({reason})" if reason else f"  {words}" for words, reason in told]
 
     @property
     def wall(self) -> float | None:
@@ -101,8 +106,9 @@ def plan(
 ) -> Plan:
     """Plans the trials of a flag, the first CRITICAL one (else WARN) when none is named.
 
-    First the undoing of what the run itself changed, then the advised fixes, `most` of them in all; `changes` are tried
-    in their place. `count` is the number of steps, `at` the checkpoint. Raises UserError.
+    First the undoing of what the run itself changed, then usual values for settings that nobody reports to work, then
+    the advised fixes, `most` of them in all; `changes` are tried in their place. `count` is the number of steps, `at`
+    the checkpoint. Raises UserError.
     """
     info = refuse_parent(run)
     onset = first_onset(run, rule)
@@ -113,23 +119,17 @@ def plan(
     if at and at not in fork_steps(run):
         raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step")
     config, change = configuration(info.preset or {}), None
+    reasons: dict[tuple[str, ...], str] = {}
     if not changes:
-        change, earlier = _undone(run, onset, step)
-        advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
-        keys = [each.key for each in advised if each.key]
-        before = {key: earlier.get(key) for key in keys} if earlier else {}
-        found = tried_values(onset.rule, advised, {key: config.get(key) for key in keys}, step, before)
-        if change is not None and len(change.edits) == 1:  # which one of the fixes may be, too
-            found = [(key, value) for key, value in found if value != before.get(key)]
-        fixes = [[f"{each}={hydra.quote(to)}" for each, to in together(*fix, config).items()] for fix in found]
-        changes = [*([change.undoing] if change is not None else []), *fixes][:most]
+        reasons, change = _to_try(run, onset, step, config)
+        changes = [*reasons][:most]
         if not changes:
             raise UserError(f"no fix of {onset.rule} is a setting that could be tried; name one, as KEY=VALUE")
     until = step + (count or max(onset.rose - step, 1) + _MORE)
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
     side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
     arms = ((), *map(tuple, changes))
-    return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change)
+    return Plan(run, onset, step, until, arms, _seconds(run, until - step), gpus, max(side, 1), change, reasons)
 
 
 def start_apart(planned: Plan) -> None:
@@ -191,8 +191,8 @@ def carry_out(
             for run, changes in list(going.values()):
                 if _over(run, changes, narrate):
                     del going[run.id]
-            if going and _well(runs[0]):
-                narrate("the flag did not rise again in the untouched twin, so the fixes cannot be judged")
+            if going and _well(runs[0], planned.run):
+                narrate("the trouble did not come back in the untouched twin, so the fixes cannot be judged")
                 break
     finally:
         for run, _ in going.values():
@@ -225,10 +225,10 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
     return True
 
 
-def _well(twin: RunDir) -> bool:
-    """Whether the twin has come to its end without the flag."""
+def _well(twin: RunDir, parent: RunDir) -> bool:
+    """Whether the twin has come to its end without the trouble."""
     facts = facts_of(twin) if twin.path.exists() else None
-    return facts is not None and judge([facts])[0].verdict == DIFFERENT
+    return facts is not None and judge([facts], alarms(parent))[0].verdict == DIFFERENT
 
 
 def _end(run: RunDir) -> None:
@@ -239,6 +239,34 @@ def _end(run: RunDir) -> None:
         time.sleep(POLL)
     if run.path.exists() and current(run, checks=False).going:
         stop(run, by="trial: ended", wait=True)
+
+
+def _to_try(
+    run: RunDir, onset: Onset, step: int, config: EffectiveConfig
+) -> tuple[dict[tuple[str, ...], str], Change | None]:
+    """The trials beside the twin in their order, each with the reason for it; and the change that the first one undoes.
+
+    Of a key with a value that nobody reports to work the usual value is tried, and no advice.
+    """
+    change, earlier = _undone(run, onset, step)
+    advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
+    keys = [each.key for each in advised if each.key]
+    before = {key: earlier.get(key) for key in keys} if earlier else {}
+    fixes = tried_values(onset.rule, advised, {key: config.get(key) for key in keys}, step, before)
+    found: dict[tuple[str, ...], str] = {}
+    if change is not None:
+        found[change.undoing] = f"undoes {change.words}"
+        if len(change.edits) == 1:  # which one of the fixes may be, too
+            fixes = [(key, value) for key, value in fixes if value != before.get(key)]
+    undone = {each.key for each in change.edits} if change is not None else set()
+    for finding in unusual(config):
+        edits = finding.change or {}
+        if undone.isdisjoint((*finding.keys, *edits)):
+            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = finding.message
+            fixes = [(key, value) for key, value in fixes if key not in finding.keys]
+    for key, value in fixes:
+        found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
+    return found, change
 
 
 def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:

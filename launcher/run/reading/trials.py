@@ -168,8 +168,8 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
     again = facts.level >= Level.WARN
     ended = not facts.state.going
     if facts.twin:
-        if again or facts.worst >= Level.WARN:
-            return REPEATED, f"the flag rose again ({max(facts.level, facts.worst).words})"
+        if trouble := _trouble(facts, known):
+            return REPEATED, trouble
         if not ended:
             return GOING, ""
         done = facts.last >= facts.planned
@@ -184,7 +184,7 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         return NOTHING, f"the flag is up ({facts.level.words})"
     if not ended:
         return GOING, ""
-    well = twin is not None and not twin.state.going and max(twin.level, twin.worst) < Level.WARN
+    well = twin is not None and not twin.state.going and not _trouble(twin, known)
     if facts.last < facts.planned and not well:
         return UNFINISHED, f"ended at step {facts.last} of {facts.planned}"
     new = sorted(facts.others - known - (twin.others if twin else frozenset()))
@@ -194,7 +194,7 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         return BROKE, "the reward is worse than the twin's"
     if twin is None:
         return UNTOLD, "there is no twin"
-    if max(twin.level, twin.worst) < Level.WARN:
+    if not _trouble(twin, known):
         whole = twin.last >= twin.planned
         return UNTOLD, "the flag did not rise in the twin either" if whole else "the twin did not come to its end"
     if facts.critical:
@@ -204,6 +204,17 @@ def _verdict(facts: Facts, twin: Facts | None, known: frozenset[str], *, worse: 
         return HEALED, "no flag; its reward function is another than the twin's, so rewards are not compared"
     few = f"{shared} steps are too few to compare the reward with the twin's"
     return HEALED, f"no flag, {few if shared < intervals.FEWEST else 'reward not worse than that of the twin'}"
+
+
+def _trouble(twin: Facts, known: frozenset[str]) -> str:
+    """How the twin repeats the trouble of its parent, where `known` rose; "" while it does not.
+
+    Sampling on a GPU is not repeatable: where the parent had several flags, the twin may come to another one of them.
+    """
+    if (level := max(twin.level, twin.worst)) >= Level.WARN:
+        return f"the flag rose again ({level.words})"
+    same = " ".join(sorted(twin.critical & known))
+    return f"{same} is CRITICAL, which rose in the run, too" if same else ""
 
 
 def worse_reward(scores: Series, twin: Series) -> tuple[bool, float | None]:
