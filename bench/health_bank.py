@@ -3,7 +3,7 @@
     .venv/bin/python bench/health_bank.py [--calibration | --gpu] [--write]
 
 The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
-of a model of 135M on H200s. `--write`
+of a model of 135M on GPUs. `--write`
 puts the tables into docs/health-evaluation.md. What the runs are: tests/cpu-host/bank.py.
 """
 
@@ -158,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Evaluates the health rules on the bank of real runs.")
     parser.add_argument("--calibration", action="store_true", help="show the other half instead")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
-    parser.add_argument("--gpu", action="store_true", help="show the runs of a real model on H200s instead")
+    parser.add_argument("--gpu", action="store_true", help="show the runs of a real model on GPUs instead")
     asked = parser.parse_args()
     found = runs("gpu" if asked.gpu else "calibration" if asked.calibration else "unseen")
     healthy, faulty = [run for run in found if not run.fault], [run for run in found if run.fault]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The README's pictures, from the recorded runs of the tests: make pictures
+# The pictures of README and docs/gpu.md, from the recorded runs of the tests: make pictures
 set -euo pipefail
 cd "$(dirname "$0")/.."
 logs=tests/data/logs
@@ -9,3 +9,7 @@ for theme in dark light; do
   .venv/bin/python bench/screenshot.py "$PPO_TUI_HOME/runs/$toy" docs/dashboard-$theme.png --theme $theme
 done
 .venv/bin/python bench/screenshot.py "$PPO_TUI_HOME/runs/$flagged" docs/dashboard-flagged.png
+tar -xJf tests/data/gpu/runs.tar.xz -C "$PPO_TUI_HOME" runs/7d6e4c-gsm8k-format-reward
+for _ in seen again; do # the first time, the screen has a list of what rose while nobody looked
+  .venv/bin/python bench/screenshot.py "$PPO_TUI_HOME/runs/7d6e4c-gsm8k-format-reward" docs/dashboard-h100.png --size 100x24
+done

@@ -185,44 +185,55 @@ def pack(folder: Path, to: Path) -> None:
     _write({"config": common, "runs": dict(sorted(kept.items()))}, rows, to)
 
 
-def add(campaign: Path, to: Path) -> None:
+def add(campaign: Path, to: Path, called: str = "") -> None:
     """Adds the runs of a campaign that came to a fifth step: healthy ones, and the broken ones by their names.
 
-    Their half is `gpu`, their model one of 135M with real weights.
+    Their half is `gpu`, their model one of 135M with real weights. `called` ends their names; runs of the bank that
+    have other names stay. The trials of a broken run that began with its start are runs of their own: the untouched
+    twin is as broken, the one with a fix healthy.
     """
     manifest = json.loads((to / "manifest.json").read_text())
-    rows = [
-        {key: value for key, value in row.items() if value is not None}
-        for row in pq.read_table(to / "metrics.parquet").to_pylist()
-        if manifest["runs"][row["run"]]["half"] != GPU
-    ]
-    kept = {name: about for name, about in manifest["runs"].items() if about["half"] != GPU}
+    rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for path in sorted((campaign / "results").glob("*.json")):
         result = json.loads(path.read_text())
-        if not isinstance(result, dict) or "killed" in result or "run" not in result:
+        if not isinstance(result, dict) or "killed" in result or not result.get("run"):
             continue
-        attempt = RunDir(campaign / "runs" / result["run"]).attempt(1)
-        if not attempt.steps.exists():
+        if not result["preset"].endswith("format-reward"):
             continue
-        records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
-        steps = [record for record in records if trains(record.data)]
-        if len(steps) < LEAST_STEPS or not result["preset"].endswith("format-reward"):
-            continue
-        what, config = result["name"].removesuffix("-again"), attempt.read_launch().keys
-        name = f"gpu {what}"
-        strength = {key: f"{key}={value}" for key, _, value in map(_parted, result["settings"]) if key in STRENGTHS}
-        rows += [{"run": name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
-        kept[name] = {
-            "half": GPU,
-            "fault": what.removeprefix("break-") if what.startswith("break-") else "",
-            "strength": " ".join(strength.values()) if what.startswith("break-") else "",
-            "steps": len(steps),
-            "vocabulary": VOCABULARY,
-            "settings": [word for word in result["settings"] if "/kit/" not in word],
-            "config": {key: value for key, value in config.items() if "/kit/" not in str(value)},
-            "alone": True,  # nothing of what the toy's runs have in common holds for it
-        }
-    _write({"config": manifest["config"], "runs": dict(sorted(kept.items()))}, rows, to)
+        what = result["name"].removesuffix("-again")
+        fault = what.removeprefix("break-") if what.startswith("break-") else ""
+        for part, directory, changes in ((None, result["run"], []), *_trials(result)):
+            attempt = RunDir(campaign / "runs" / directory).attempt(1)
+            if not attempt.steps.exists():
+                continue
+            records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
+            steps = [record for record in records if trains(record.data)]
+            if len(steps) < LEAST_STEPS:
+                continue
+            name, broken = " ".join(filter(None, (GPU, what, part, called))), fault if not changes else ""
+            settings = [*result["settings"], *changes]
+            strength = {key: f"{key}={value}" for key, _, value in map(_parted, settings) if key in STRENGTHS}
+            rows += [{"run": name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
+            kept[name] = {
+                "half": GPU,
+                "fault": broken,
+                "strength": " ".join(strength.values()) if broken else "",
+                "steps": len(steps),
+                "vocabulary": VOCABULARY,
+                "settings": [word for word in settings if "/kit/" not in word],
+                "config": {k: value for k, value in attempt.read_launch().keys.items() if "/kit/" not in str(value)},
+                "alone": True,  # nothing of what the toy's runs have in common holds for it
+            }
+    before = [row for row in pq.read_table(to / "metrics.parquet").to_pylist() if row["run"] not in kept]
+    rows += [{key: value for key, value in row.items() if value is not None} for row in before]
+    _write({"config": manifest["config"], "runs": dict(sorted((manifest["runs"] | kept).items()))}, rows, to)
+
+
+def _trials(result: Mapping[str, Any]) -> Iterator[tuple[str, str, list[str]]]:
+    """Name, run and changes of each trial from the start."""
+    for told in result.get("try", {}).get("told", []):
+        for trial in told["trials"] if not told["step"] else ():
+            yield "fixed" if trial["changes"] else "twin", trial["run"], trial["changes"]
 
 
 def _parted(setting: str) -> tuple[str, str, str]:
@@ -253,7 +264,7 @@ def main() -> None:
     elif sys.argv[1] == "pack":
         pack(Path(sys.argv[2]), Path(sys.argv[3]))
     elif sys.argv[1] == "add":
-        add(Path(sys.argv[2]), Path(sys.argv[3]))
+        add(Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:5])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""What the product recorded of veRL on H200s (tests/data/gpu, docs/gpu.md), without the consoles.
+"""What the product recorded of veRL on H200s and an H100 (tests/data/gpu, docs/gpu.md), without the consoles.
 
 A run that learned, stopped after 42 steps and resumed from the checkpoint of step 40; one whose entropy
 collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random weights; 133 steps of
 such a model of 0.5B, which never gets a reward. Of the second campaign, twelve side by side: algorithms, breaks,
-one whose worker was killed and which was retried, one whose supervisor was killed.
+one whose worker was killed and which was retried, one whose supervisor was killed. Of the third, six side by side
+on one H100: one that learned and four that broke.
 """
 
 import json
@@ -32,6 +33,9 @@ UNREWARDED = "6d93da-gsm8k-0.5b-24gb"
 GSPO, RLOO, REMAX, DAPO, APART, CISPO, COLLAPSED_AT_ONCE, BLEW_UP_AT_ONCE, RETRIED, ADOPTED = (
     f"{start}-gsm8k-format-reward"
     for start in ["284da5", "e19d4e", "898b5b", "c2f546", "62a70e", "2a68c2", "8a3d1c", "aa3dd3", "69d053", "e7f2ef"]
+)
+LEARNED_FAST, BLEW_UP_BY_RATE, COLLAPSED_BY_PENALTY, ENTROPY_ROSE, REINFORCE_COLLAPSED = (
+    f"{start}-gsm8k-format-reward" for start in ("7d6e4c", "10b541", "0bdc9e", "79b059", "e61b36")
 )
 
 
@@ -129,6 +133,63 @@ def test_what_rose_live_in_the_second_campaign_rises_still(
     assert flagged_live(runs / run) == flags
     by_today = [("TRUNC-1", 8, "WARN") if each == ("TRUNC-1", 11, "WARN") else each for each in flags]
     assert flagged_now(runs / run) == by_today  # cut off from the start is known earlier than on that day
+
+
+@pytest.mark.parametrize(
+    ("run", "flags"),
+    [
+        (
+            BLEW_UP_BY_RATE,
+            [
+                ("KL-2", 3, "WARN"),
+                ("KL-2", 4, "CRITICAL"),
+                ("KL-1", 5, "WARN"),
+                ("ENT-1", 5, "WARN"),
+                ("ENT-1", 6, "CRITICAL"),
+                ("KL-4", 7, "CRITICAL"),
+            ],
+        ),
+        (
+            COLLAPSED_BY_PENALTY,
+            [("KL-2", 4, "WARN"), ("KL-1", 5, "CRITICAL"), ("ENT-1", 5, "WARN"), ("ENT-1", 6, "CRITICAL")],
+        ),
+        # an entropy bonus: every response is cut from step 11 on
+        (
+            ENTROPY_ROSE,
+            [
+                ("KL-1", 8, "WARN"),
+                ("ENT-2", 9, "WARN"),
+                ("KL-4", 10, "WARN"),
+                ("TRUNC-1", 10, "CRITICAL"),
+                ("KL-1", 13, "CRITICAL"),
+                ("KL-4", 13, "CRITICAL"),
+            ],
+        ),
+        # REINFORCE++, learning rate 1e-4: every response has the same score from step 10 on
+        (REINFORCE_COLLAPSED, [("KL-2", 3, "WARN"), ("ENT-1", 7, "WARN"), ("ENT-1", 9, "CRITICAL")]),
+    ],
+)
+def test_what_breaks_in_the_third_campaign_is_flagged_no_later_than_it_was(
+    runs: Path, run: str, flags: list[tuple[str, int, str]]
+) -> None:
+    """Which rule speaks is left open: the first WARN and the first CRITICAL come at the recorded step at the latest."""
+    assert flagged_live(runs / run) == flags
+    for level in (Level.WARN, Level.CRITICAL):
+        then, now = (
+            next(step for _, step, name in found if Level[name] >= level) for found in (flags, flagged_now(runs / run))
+        )
+        assert now <= then, level
+
+
+def test_nothing_is_critical_in_a_run_whose_accuracy_rises_from_26_to_72_per_cent(runs: Path) -> None:
+    """LEN-1 and ENT-1 warned of it, wrongly: short and sure answers are what it learned."""
+    assert flagged_live(runs / LEARNED_FAST) == [("LEN-1", 15, "WARN"), ("ENT-1", 17, "WARN")]
+    assert "CRITICAL" not in {level for _, _, level in flagged_now(runs / LEARNED_FAST)}
+    reader = RunReader(runs / LEARNED_FAST)
+    reader.poll()
+    right = reader.series.get("val-core/sums/acc/mean@1")
+    assert right is not None
+    assert dict(zip(right.steps, right.values, strict=True)) == {0: 0.2578125, 10: 0.65625, 20: 0.71875}
 
 
 def test_a_critic_is_not_blamed_where_there_is_never_a_reward(runs: Path) -> None:
