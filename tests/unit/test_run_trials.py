@@ -184,7 +184,7 @@ def test_settings_that_nobody_reports_to_work_are_tried_before_the_advice() -> N
     planned = plan(run, "KL-1", at=0)
     assert planned.arms[:3] == ((), ("actor.lr=0.001",), ("actor.entropy_coeff=0",)), planned.arms
     assert not any("optim.lr" in " ".join(arm) for arm in planned.arms), "the advice is another value of the same key"
-    assert "is -0.5, below the usual 0 to 0.01: an entropy penalty" in planned.lines[2]
+    assert planned.lines[2] == "  actor.entropy_coeff=0 (now -0.5, below the usual 0 to 0.01)"
     assert planned.undoes(planned.arms[1]) is None
 
 

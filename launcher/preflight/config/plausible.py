@@ -10,7 +10,7 @@ from launcher.preflight.config.base import Findings, warning
 from launcher.preflight.finding import Finding
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import BY_KEY
-from launcher.preset.yaml_text import value_of
+from launcher.preset.yaml_text import text_of, value_of
 from launcher.verl_config import ACTOR, CRITIC, GAMMA, KL_IN_LOSS, KL_IN_REWARD, LOSS_MODE, MODEL, ROLLOUT
 
 _ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "AdamW8bit", "_AdamW")
@@ -40,7 +40,7 @@ def _outside(config: EffectiveConfig, id: str, key: str, range_: _Range) -> Find
     low = value < range_.least
     side, happens = ("below", range_.below) if low else ("above", range_.above)
     nearest = range_.usual[0 if low else 1]
-    message = f"{key} is {value:g}, {side} the usual {range_.words}: {happens}"
+    message = f"{key} is {text_of(value)}, {side} the usual {range_.words}: {happens}"
     change = {BY_KEY[key].name: value_of(nearest)} if key in BY_KEY else None
     yield warning(id, message, f"set {key} to {nearest}", [key], change)
 

@@ -262,7 +262,8 @@ def _to_try(
     for finding in unusual(config):
         edits = finding.change or {}
         if undone.isdisjoint((*finding.keys, *edits)):
-            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = finding.message
+            now = finding.message.partition(": ")[0].partition(" is ")[2]  # without the key and what happens then
+            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {now}"
             fixes = [(key, value) for key, value in fixes if key not in finding.keys]
     for key, value in fixes:
         found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
