@@ -154,6 +154,12 @@ SHIPPED = (  # as the presets are, but for what this host lacks; the share of vL
     "trainer.validate_first=false",
     "trainer.validate_every=-1",
 )
+PADDED = (  # as `check --assume 1x24` advises for a host without flash-attn; as it ships the preset ran out of memory
+    "actor.ppo_max_token_len_per_gpu=2048",
+    "critic.ppo_max_token_len_per_gpu=2048",
+    "actor.optimizer_offload=true",
+    "critic.optimizer_offload=true",
+)
 ALONE = "rollout.gpu_memory_utilization=0.1"
 QUEUE: Sequence[Experiment] = (  # in its order
     Experiment(
@@ -171,7 +177,9 @@ QUEUE: Sequence[Experiment] = (  # in its order
     Experiment("refused-gpus", REWARDED, (*PAIRS, "trainer.gpus=3"), refused=True),
 )
 CARDS: Sequence[Experiment] = (  # one after another on the last GPU, beside all others
-    Experiment("card-0.5b", PPO, (HALF, *SHIPPED, "trainer.save_every=2"), step=3, patience=480, beside=holding(CARD)),
+    Experiment(
+        "card-0.5b", PPO, (HALF, *SHIPPED, *PADDED, "trainer.save_every=2"), step=3, patience=480, beside=holding(CARD)
+    ),
     Experiment(
         "card-lora",
         LORA,
