@@ -179,12 +179,15 @@ def test_a_fork_first_tries_to_undo_its_own_change() -> None:
 
 @pytest.mark.slow
 def test_settings_that_nobody_reports_to_work_are_tried_before_the_advice() -> None:
-    run = played(["trainer.steps=27", "actor.entropy_coeff=-0.5", "actor.lr=0.03"], recorded(0, 27))
+    run = played(
+        ["trainer.steps=27", "actor.entropy_coeff=-0.5", "actor.lr=0.03", "actor.clip_ratio=5"], recorded(0, 27)
+    )
     wait_for(run, lambda state: not state.live)
     planned = plan(run, "KL-1", at=0)
-    assert planned.arms[:3] == ((), ("actor.lr=0.001",), ("actor.entropy_coeff=0",)), planned.arms
+    clips = ("actor.clip_ratio_low=0.3", "actor.clip_ratio_high=0.3")
+    assert planned.arms == ((), ("actor.lr=0.001",), clips, ("actor.entropy_coeff=0",)), planned.arms
     assert not any("optim.lr" in " ".join(arm) for arm in planned.arms), "the advice is another value of the same key"
-    assert planned.lines[2] == "  actor.entropy_coeff=0 (now -0.5, below the usual 0 to 0.01)"
+    assert planned.lines[3] == "  actor.entropy_coeff=0 (now -0.5, below the usual 0 to 0.01)"
     assert planned.undoes(planned.arms[1]) is None
 
 

@@ -40,7 +40,8 @@ def _outside(config: EffectiveConfig, id: str, key: str, range_: _Range) -> Find
     low = value < range_.least
     side, happens = ("below", range_.below) if low else ("above", range_.above)
     nearest = range_.usual[0 if low else 1]
-    message = f"{key} is {text_of(value)}, {side} the usual {range_.words}: {happens}"
+    now = text_of(int(value) if value.is_integer() else value)
+    message = f"{key} is {now}, {side} the usual {range_.words}: {happens}"
     change = {BY_KEY[key].name: value_of(nearest)} if key in BY_KEY else None
     yield warning(id, message, f"set {key} to {nearest}", [key], change)
 

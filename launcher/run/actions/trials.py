@@ -1,6 +1,7 @@
 """Trying the fixes of a flag: an untouched twin and each fix, from the checkpoint before it, as runs of the queue."""
 
 import contextlib
+import itertools
 import math
 import os
 import statistics
@@ -259,12 +260,15 @@ def _to_try(
         if len(change.edits) == 1:  # which one of the fixes may be, too
             fixes = [(key, value) for key, value in fixes if value != before.get(key)]
     undone = {each.key for each in change.edits} if change is not None else set()
-    for finding in unusual(config):
-        edits = finding.change or {}
-        if undone.isdisjoint((*finding.keys, *edits)):
-            now = finding.message.partition(": ")[0].partition(" is ")[2]  # without the key and what happens then
-            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {now}"
-            fixes = [(key, value) for key, value in fixes if key not in finding.keys]
+    for _, group in itertools.groupby(unusual(config), lambda finding: finding.id):  # both clip ranges together
+        findings = [each for each in group if undone.isdisjoint((*each.keys, *(each.change or {})))]
+        strange = {key for each in findings for key in each.keys}
+        fixes = [(key, value) for key, value in fixes if key not in strange]
+        edits = {name: value for each in findings for name, value in (each.change or {}).items()}
+        # without the key and what happens then
+        reasons = [each.message.partition(": ")[0].partition(" is ")[2] for each in findings]
+        if edits:
+            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {'; '.join(reasons)}"
     for key, value in fixes:
         found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
     return found, change
