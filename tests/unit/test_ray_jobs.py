@@ -50,9 +50,7 @@ def wait(name):
         time.sleep(0.05)
 lines = gzip.open(log).read().splitlines(keepends=True)
 half = next(at for at, line in enumerate(lines) if b'step:6 ' in line)
-for line in lines[:half]:
-    sys.stdout.buffer.write(line)
-sys.stdout.buffer.write(b"\\xff no UTF-8, and a half line ")
+sys.stdout.buffer.writelines([*lines[:half], b"\\xff no UTF-8, and a half line "])
 sys.stdout.flush()
 wait("go")
 for line in lines[half:]:
