@@ -66,7 +66,7 @@ def test_options_that_the_server_has_pass() -> None:
         (
             f"+{ENGINE}.mem_fraction=0.4",
             "SGLang's server has no option 'mem_fraction' (did you mean 'mem_fraction_static'?)",
-            f"remove {ENGINE}.mem_fraction",
+            f"rename it to {ENGINE}.mem_fraction_static",
         ),
         (f"+{ENGINE}.sampling=local", "has no option 'sampling'", f"remove {ENGINE}.sampling"),
         (f"+{ENGINE}.attention_backend=flash_infer", "no attention_backend 'flash_infer' (did you mean", "flashinfer"),

@@ -6,7 +6,7 @@ veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/worke
 
 from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
 from launcher.preflight.subject import Subject
-from launcher.text import did_you_mean
+from launcher.text import did_you_mean, nearest, perhaps
 from launcher.verl_config import CRITIC, CRITIC_ULYSSES, ENGINE, GPUS, MODEL, NODES, ROLLOUT, ULYSSES
 
 MODE = f"{ROLLOUT}.mode"
@@ -167,8 +167,10 @@ def server_options(subject: Subject) -> Findings:
     for key, name in {**given, **{f"{OPTIONS}.{name}": name for name in subject.names_below(OPTIONS)}}.items():
         value, allowed = subject.get(key), known.get(name)
         if allowed is None:
-            message = f"SGLang's server has no option '{name}'{did_you_mean(name, known)}: it fails at its start"
-            yield error("ENGINE-5", message, f"remove {key}", [key])
+            near = nearest(name, known) if key.startswith(OPTIONS) else None  # other keys are veRL's own
+            message = f"SGLang's server has no option '{name}'{perhaps(near)}: it fails at its start"
+            fix = f"rename it to {OPTIONS}.{near}" if near else f"remove {key}"
+            yield error("ENGINE-5", message, fix, [key])
         elif name in COMPARED and isinstance(value, str) and allowed and value not in allowed:
             message = f"SGLang has no {name} '{value}'{did_you_mean(value, allowed)}: it fails at its start"
             yield error("ENGINE-5", message, f"set {key} to one of {', '.join(allowed)}", [key])
