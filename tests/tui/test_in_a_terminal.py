@@ -211,7 +211,8 @@ class Tmux:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._server = ["tmux", "-L", f"test{os.getpid()}", "-f", "/dev/null"]
-        self._env = {**env, "TERM": "xterm-256color"}
+        # pytest-xdist names a size, which would count more than that of the window
+        self._env = {**{key: env[key] for key in env if key not in ("LINES", "COLUMNS")}, "TERM": "xterm-256color"}
         self.run("new-session", "-d", "-x", "80", "-y", "24", "bash --norc --noprofile")
 
     def run(self, *words: str) -> str:
