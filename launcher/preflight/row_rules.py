@@ -2,11 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from launcher.preflight.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, WITH_TOOLS
-from launcher.preflight.config.agents import loops as config_loops
+from launcher.preflight.config.agents import ENABLED, LOOP, LOOPS, SINGLE, TOOLS, WITH_TOOLS, known_loops
 from launcher.preflight.finding import Finding, of_config, of_data, of_model
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean, nearest, perhaps
@@ -105,8 +103,7 @@ def loops(subject: Subject, key: str, found: Found) -> Iterator[Finding]:
 
     veRL: `verl/experimental/agent_loop/agent_loop.py: AgentLoopWorker._run_agent_loop`.
     """
-    known, path = subject.facts.names.get("agent_loops", []), subject.get(LOOPS)
-    own = [name for name, _ in config_loops(Path(str(path)))] if path else []
+    path, (known, own) = subject.get(LOOPS), known_loops(subject)
     named = sorted({name for each in found for name in each.get("agents", ())})
     strange = [name for name in named if name not in (*known, *own)]
     registered = (path and not own) or subject.get("actor_rollout_ref.model.external_lib")

@@ -35,9 +35,8 @@ QUANTIZED = {"vllm": ("fp8", "torchao", "ascend"), "sglang": ("fp8",)}
 
 def loop(subject: Subject) -> Findings:
     """AGENT-1: the agent loop has a known name, or one that its configuration file gives."""
-    name, known = subject.text(LOOP), subject.facts.names.get("agent_loops", [])
-    path = subject.get(LOOPS)
-    own = [each for each, _ in loops(Path(str(path)))] if path else []
+    name, path = subject.text(LOOP), subject.get(LOOPS)
+    known, own = known_loops(subject)
     if name is None or not known or name in known or name in own or (path and not own):
         return
     message = f"{LOOP}: veRL has no agent loop '{name}'{did_you_mean(name, [*known, *own])}"
@@ -133,6 +132,13 @@ def quantization(subject: Subject) -> Findings:
     yield error(
         "ENGINE-3", message, f"set {key} to {' or '.join(known)}", [key, ENGINE], {"rollout.quantization": "fp8"}
     )
+
+
+def known_loops(subject: Subject) -> tuple[list[str], list[str]]:
+    """Names of the agent loops that veRL has, and of those in the configuration file."""
+    path = subject.get(LOOPS)
+    own = [name for name, _ in loops(Path(str(path)))] if path else []
+    return subject.facts.names.get("agent_loops", []), own
 
 
 def loops(path: Path) -> Iterator[tuple[str, str]]:
