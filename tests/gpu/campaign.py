@@ -144,22 +144,16 @@ SUBMITTED = replace(_run("submitted", (*PAIRS, *SUBMITS), step=3, at=1), by=TOGE
 
 CARD = 24_207  # MiB that torch has of an RTX 4090
 SHARE = round(0.4 * CARD / float(os.environ.get("GPU_MIB", "143166")), 4)  # of the GPU that is lent, an H200
-SHIPPED = (  # as the presets are, but for what this host lacks; the share of vLLM is of the whole H200
+SHIPPED = (  # as the presets are, with flash-attn (FLASH=1); the share of vLLM is of the whole GPU that is lent
     f"data.train={KIT}/train.parquet",
     f"data.val={KIT}/test.parquet",
-    "model.use_remove_padding=false",
     "rollout.agent_workers=2",  # processes of the host: its memory is not what is tried
     "reward.workers=2",
     f"rollout.gpu_memory_utilization={SHARE}",  # 0.4 of such a card
     "trainer.validate_first=false",
     "trainer.validate_every=-1",
 )
-PADDED = (  # as `check --assume 1x24` advises for a host without flash-attn; as it ships the preset ran out of memory
-    "actor.ppo_max_token_len_per_gpu=2048",
-    "critic.ppo_max_token_len_per_gpu=2048",
-    "actor.optimizer_offload=true",
-    "critic.optimizer_offload=true",
-)
+KEPT = ("trainer.save_every=2", "trainer.max_actor_ckpt_to_keep=1", "trainer.max_critic_ckpt_to_keep=1")
 ALONE = "rollout.gpu_memory_utilization=0.1"
 QUEUE: Sequence[Experiment] = (  # in its order
     Experiment(
@@ -176,26 +170,14 @@ QUEUE: Sequence[Experiment] = (  # in its order
     Experiment("refused-data", REWARDED, (*PAIRS, "data.train=/nowhere/train.parquet"), refused=True),
     Experiment("refused-gpus", REWARDED, (*PAIRS, "trainer.gpus=3"), refused=True),
 )
-CARDS: Sequence[Experiment] = (  # one after another on the last GPU, beside all others
-    Experiment(
-        "card-0.5b", PPO, (HALF, *SHIPPED, *PADDED, "trainer.save_every=2"), step=3, patience=480, beside=holding(CARD)
-    ),
-    Experiment(
-        "card-lora",
-        LORA,
-        (ONE_AND_A_HALF, *SHIPPED, "trainer.save_every=2"),
-        step=2,
-        patience=480,
-        beside=holding(CARD),
-    ),
-    Experiment(
-        "card-1.5b",
-        ONE_AND_A_HALF_PPO,
-        (ONE_AND_A_HALF, *SHIPPED, "trainer.save_every=-1"),
-        step=1,
-        patience=600,
-        beside=holding(CARD),
-    ),
+FEWER = ("data.train_batch_size=32", "actor.ppo_mini_batch_size=32")  # one update a step: Adam on the CPU takes minutes
+CARDS: Sequence[Experiment] = tuple(  # one after another on the last GPU, beside all others
+    Experiment(name, preset, (*SHIPPED, *more), step=steps, patience=480, beside=holding(CARD))
+    for name, preset, steps, more in (
+        ("card-0.5b", PPO, 3, (HALF, *KEPT)),
+        ("card-lora", LORA, 3, (ONE_AND_A_HALF, *KEPT)),
+        ("card-1.5b", ONE_AND_A_HALF_PPO, 2, (ONE_AND_A_HALF, *FEWER, "trainer.save_every=-1")),
+    )
 )
 
 TOY = ("trainer.steps=60", "trainer.validate_first=false", "trainer.validate_every=-1")

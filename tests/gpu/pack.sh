@@ -14,4 +14,9 @@ rm -rf build
 # shellcheck disable=SC2086
 $pip download --only-binary=:all: --python-version 3.12 --implementation cp $platforms --platform any \
     --find-links .c9 -d .c9 .c9/ppo_tui-*.whl pyte py-spy
+# flash-attn's Python part; flash_attn_2_cuda.py stands in for its compiled one
+sources=https://files.pythonhosted.org/packages/3b/b2/8d76c41ad7974ee264754709c22963447f7f8134613fd9ce80984ed0dab7
+curl -sf "$sources/flash_attn-2.8.3.tar.gz" |
+    tar -xz --strip-components=1 -C .c9 --exclude '*/cute' --exclude '*_amd' flash_attn-2.8.3/flash_attn
+tar -C .c9 -czf .c9/flash.tgz flash_attn && rm -r .c9/flash_attn
 du -sm .c[0-9]

@@ -2,6 +2,7 @@
 # run.sh: everything of docs/gpu.md, unattended, on a host with GPUs and no network. Marks its way with "== ".
 #
 #   tests/gpu/run.sh [NAME ...]  on the GPU host, when the parts of pack.sh lie in $KIT/parts (KIT: ~/kit)
+#   FLASH=1 tests/gpu/run.sh ... the same with flash-attn, its kernels by PyTorch (flash_attn_2_cuda.py)
 #   tests/gpu/run.sh second      the second campaign, until $KIT/t0 (when the host was there) is 23 minutes ago
 #   tests/gpu/run.sh rehearse [second [NAME ...]]  the same flow on this machine's CPU with toy-cpu, in about ten minutes
 #
@@ -30,13 +31,18 @@ if [ ! -e "$KIT/installed" ]; then
     echo "== ppo-tui from its own wheel, in a virtual environment of its own ($(date +%T))"
     python3 -m venv "$KIT/app"
     "$KIT/app/bin/pip" -q install --no-index --find-links "$KIT/parts" ppo-tui pyte py-spy
+    mkdir -p "$KIT/flash/flash_attn-2.8.3.dist-info"
+    tar -xzf "$KIT/parts/flash.tgz" -C "$KIT/flash"
+    printf 'Metadata-Version: 2.1\nName: flash-attn\nVersion: 2.8.3\n' > "$KIT/flash/flash_attn-2.8.3.dist-info/METADATA"
+    echo flash_attn > "$KIT/flash/flash_attn-2.8.3.dist-info/top_level.txt"
+    cp "$root/tests/gpu/flash_attn_2_cuda.py" "$KIT/flash/"
     wait $compiled || true
     [ "${1:-}" = second ] || wait $models # it needs them minutes later
     touch "$KIT/installed"
 fi
 # veRL lives in another interpreter than ppo-tui, as on many hosts.
 export PPO_TUI=$KIT/app/bin/ppo-tui PPO_TUI_PYTHON=${PPO_TUI_PYTHON:-$(command -v python3)} PPO_TUI_HOME=$KIT/home
-export PYTHONPATH=$KIT/site:$root/tests/support HF_HUB_OFFLINE=1 VLLM_USE_FLASHINFER_SAMPLER=0
+export PYTHONPATH=${FLASH:+$KIT/flash:}$KIT/site:$root/tests/support HF_HUB_OFFLINE=1 VLLM_USE_FLASHINFER_SAMPLER=0
 if [ "${1:-}" = second ]; then
     ulimit -n 65536 || true
     # Ray's own guard knows little of a host that shows its memory bit by bit; the suite counts it
