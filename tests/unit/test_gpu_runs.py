@@ -4,7 +4,7 @@ A run that learned, stopped after 42 steps and resumed from the checkpoint of st
 collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random weights; 133 steps of
 such a model of 0.5B, which never gets a reward. Of the second campaign, twelve side by side: algorithms, breaks,
 one whose worker was killed and which was retried, one whose supervisor was killed. Of the third, six side by side
-on one H100: one that learned and four that broke.
+on one H100: one that learned and four that broke. Of the fourth, three side by side and the 24 GB preset in 24 GB.
 """
 
 import json
@@ -37,6 +37,8 @@ GSPO, RLOO, REMAX, DAPO, APART, CISPO, COLLAPSED_AT_ONCE, BLEW_UP_AT_ONCE, RETRI
 LEARNED_FAST, BLEW_UP_BY_RATE, COLLAPSED_BY_PENALTY, ENTROPY_ROSE, REINFORCE_COLLAPSED = (
     f"{start}-gsm8k-format-reward" for start in ("7d6e4c", "10b541", "0bdc9e", "79b059", "e61b36")
 )
+CISPO_WELL, REINFORCE_WELL, GAMED = (f"{start}-gsm8k-format-reward" for start in ("373f35", "10484e", "06aff8"))
+IN_24_GB = "dee06c-gsm8k-0.5b-24gb"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def flagged_now(run: Path) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", [LEARNED, ON_TWO, RLOO, REMAX, DAPO, APART, ADOPTED])
+@pytest.mark.parametrize("run", [LEARNED, ON_TWO, RLOO, REMAX, DAPO, APART, ADOPTED, REINFORCE_WELL])
 def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
     assert flagged_live(runs / run) == flagged_now(runs / run) == []
 
@@ -118,6 +120,10 @@ def test_a_run_that_goes_wrong_is_flagged_no_later_than_on_the_gpu(
     [
         # the host's memory, shared by twelve runs; responses that grew into the limit, from 13 to 48 per cent of them
         (GSPO, [("MEM-2", 3, "WARN"), ("TRUNC-1", 18, "WARN")]),
+        # the same by CISPO, from 19 to 53 per cent
+        (CISPO_WELL, [("TRUNC-1", 20, "WARN")]),
+        # a reward for length, from 16 to 97 per cent
+        (GAMED, [("TRUNC-1", 12, "WARN"), ("TRUNC-1", 13, "CRITICAL")]),
         # every response is cut and has the same score from step 4 on
         (CISPO, [("KL-1", 8, "WARN"), ("TRUNC-1", 11, "WARN"), ("ENT-1", 17, "WARN"), ("ENT-1", 19, "CRITICAL")]),
         (
@@ -127,7 +133,7 @@ def test_a_run_that_goes_wrong_is_flagged_no_later_than_on_the_gpu(
         (BLEW_UP_AT_ONCE, [("KL-2", 2, "CRITICAL"), ("CLIP-1", 2, "WARN"), ("KL-1", 3, "WARN")]),
     ],
 )
-def test_what_rose_live_in_the_second_campaign_rises_still(
+def test_what_rose_live_with_other_algorithms_rises_still(
     runs: Path, run: str, flags: list[tuple[str, int, str]]
 ) -> None:
     assert flagged_live(runs / run) == flags
@@ -248,6 +254,14 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     assert "(since step 10)\n" in told
     told = ppo_tui("diagnose", COLLAPSED, PPO_TUI_HOME=str(runs.parent)).stdout
     assert "fix: continue with `ppo-tui resume d3d9` from" in told
+
+
+def test_the_24_gb_preset_stayed_within_24_gb(runs: Path) -> None:
+    """With flash-attn's kernels, CUDA graphs and a checkpoint, all else of the GPU held by another process."""
+    samples = [json.loads(line) for line in (runs / IN_24_GB / "gpu.jsonl").read_text().splitlines()]
+    held = max(gpu["run_used"] or 0 for sample in samples for gpu in sample["gpus"])
+    assert 23.0 < held / GIB < 24_207 / 1024
+    assert list(scores(runs / IN_24_GB, 1)) == [1, 2, 3]
 
 
 def test_samples_of_gpus_and_their_holders_are_the_same_lines_when_written_back(runs: Path) -> None:
