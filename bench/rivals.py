@@ -3,7 +3,7 @@
     .venv/bin/python bench/rivals.py [--scratch FOLDER] [--write]
 
 The others are installed from the package index into a scratch environment and run with their defaults; nothing of
-theirs is kept here. The logs: the unseen half and the H200 runs of tests/data/bank, and all other recorded runs of
+theirs is kept here. The logs: the unseen half and the GPU runs of tests/data/bank, and all other recorded runs of
 tests/data; none is left out. `--write` puts the tables into docs/health-evaluation.md.
 """
 

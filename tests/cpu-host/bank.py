@@ -1,8 +1,8 @@
 """The bank of real runs: what is planted in each, the settings that make it, and the half it belongs to.
 
     bank.py lines KIT          a line of settings for each run, for `run.sh many`
-    bank.py pack RUNS FOLDER   the metrics of the runs in a folder of run directories, as tests/data/bank has them
-    bank.py add RESULTS FOLDER as well those of a campaign of tests/gpu: RESULTS has `results` and `runs`
+    bank.py pack RUNS FOLDER   adds the metrics of the runs in a folder of run directories, as tests/data/bank has them
+    bank.py add RESULTS FOLDER the same with those of a campaign of tests/gpu: RESULTS has `results` and `runs`
 
 A name decides the half: it holds everything but the seed, and the seeds are the smallest that put one run of each
 kind into either half. Nothing of this list may change after its runs were seen.
@@ -11,7 +11,7 @@ kind into either half. Nothing of this list may change after its runs were seen.
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from launcher.metrics.records import StepRecord, trains
-from launcher.record.layout import RunDir
+from launcher.record.layout import AttemptDir, RunDir
 
 HALVES = ("calibration", "unseen")
 STRENGTHS = ("actor.lr", "actor.entropy_coeff")
@@ -153,8 +153,9 @@ def _faulty() -> Iterator[Run]:
 
 
 def pack(folder: Path, to: Path) -> None:
-    """Writes metrics.parquet, a row for each step, and manifest.json: every run of the list that has steps."""
+    """Adds every run of the list that has steps: rows, one a step, to metrics.parquet, the rest to manifest.json."""
     planned = {tuple(word for word in run.line if "@KIT" not in word): run for run in runs()}
+    common: dict[str, Any] = json.loads((to / "manifest.json").read_text())["config"]
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for path in sorted(folder.glob("*-toy-cpu")):
         attempt = RunDir(path).attempt(1)
@@ -162,10 +163,9 @@ def pack(folder: Path, to: Path) -> None:
             continue
         asked = yaml.safe_load((path / "run.yaml").read_text())["overrides"]
         run = planned[tuple(word for word in asked if word not in QUICK and "cpu-host" not in word)]
-        keys = attempt.read_launch().keys
-        records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
-        steps = [record for record in records if trains(record.data)]
-        rows += [{"run": run.name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
+        keys = {key: value for key, value in attempt.read_launch().keys.items() if "/kit/" not in str(value)}
+        steps = _steps(attempt)
+        rows += _rows(run.name, steps)
         kept[run.name] = {
             "half": run.half,
             "fault": run.fault,
@@ -176,13 +176,10 @@ def pack(folder: Path, to: Path) -> None:
             "asked": run.steps,
             "steps": len(steps),
             "settings": run.line,
-            "config": {key: value for key, value in keys.items() if "/kit/" not in str(value)},
+            "config": {key: value for key, value in keys.items() if common.get(key, ...) != value}
+            | {key: None for key in common if key not in keys},
         }
-    first = next(iter(kept.values()))["config"]
-    common = {k: v for k, v in first.items() if all(each["config"].get(k) == v for each in kept.values())}
-    for each in kept.values():
-        each["config"] = {key: value for key, value in each["config"].items() if key not in common}
-    _write({"config": common, "runs": dict(sorted(kept.items()))}, rows, to)
+    _write(rows, kept, to)
 
 
 def add(campaign: Path, to: Path, called: str = "") -> None:
@@ -192,7 +189,6 @@ def add(campaign: Path, to: Path, called: str = "") -> None:
     have other names stay. The trials of a broken run that began with its start are runs of their own: the untouched
     twin is as broken, the one with a fix healthy.
     """
-    manifest = json.loads((to / "manifest.json").read_text())
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
     for path in sorted((campaign / "results").glob("*.json")):
         result = json.loads(path.read_text())
@@ -206,14 +202,12 @@ def add(campaign: Path, to: Path, called: str = "") -> None:
             attempt = RunDir(campaign / "runs" / directory).attempt(1)
             if not attempt.steps.exists():
                 continue
-            records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
-            steps = [record for record in records if trains(record.data)]
-            if len(steps) < LEAST_STEPS:
+            if len(steps := _steps(attempt)) < LEAST_STEPS:
                 continue
             name, broken = " ".join(filter(None, (GPU, what, part, called))), fault if not changes else ""
             settings = [*result["settings"], *changes]
             strength = {key: f"{key}={value}" for key, _, value in map(_parted, settings) if key in STRENGTHS}
-            rows += [{"run": name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
+            rows += _rows(name, steps)
             kept[name] = {
                 "half": GPU,
                 "fault": broken,
@@ -224,9 +218,16 @@ def add(campaign: Path, to: Path, called: str = "") -> None:
                 "config": {k: value for k, value in attempt.read_launch().keys.items() if "/kit/" not in str(value)},
                 "alone": True,  # nothing of what the toy's runs have in common holds for it
             }
-    before = [row for row in pq.read_table(to / "metrics.parquet").to_pylist() if row["run"] not in kept]
-    rows += [{key: value for key, value in row.items() if value is not None} for row in before]
-    _write({"config": manifest["config"], "runs": dict(sorted((manifest["runs"] | kept).items()))}, rows, to)
+    _write(rows, kept, to)
+
+
+def _steps(attempt: AttemptDir) -> list[StepRecord]:
+    records = filter(None, map(StepRecord.from_line, attempt.steps.read_bytes().splitlines()))
+    return [record for record in records if trains(record.data)]
+
+
+def _rows(name: str, steps: Iterable[StepRecord]) -> list[dict[str, Any]]:
+    return [{"run": name, "step": each.step, "t": each.t, **_rounded(each.data)} for each in steps]
 
 
 def _trials(result: Mapping[str, Any]) -> Iterator[tuple[str, str, list[str]]]:
@@ -240,9 +241,13 @@ def _parted(setting: str) -> tuple[str, str, str]:
     return setting.partition("=")
 
 
-def _write(manifest: Mapping[str, Any], rows: list[dict[str, Any]], to: Path) -> None:
-    to.mkdir(parents=True, exist_ok=True)
+def _write(rows: list[dict[str, Any]], kept: Mapping[str, Any], to: Path) -> None:
+    """What the bank has already stays, unless it is one of these runs."""
+    manifest = json.loads((to / "manifest.json").read_text())
+    manifest["runs"] = dict(sorted((manifest["runs"] | kept).items()))
     (to / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    before = [row for row in pq.read_table(to / "metrics.parquet").to_pylist() if row["run"] not in kept]
+    rows += [{key: value for key, value in row.items() if value is not None} for row in before]
     rows.sort(key=lambda row: (row["run"], row["step"]))
     names = sorted({name for row in rows for name in row} - {"run", "step", "t"})
     schema = pa.schema(
