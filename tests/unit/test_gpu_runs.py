@@ -122,10 +122,6 @@ def test_a_run_that_goes_wrong_is_flagged_no_later_than_on_the_gpu(
         (GSPO, [("MEM-2", 3, "WARN"), ("TRUNC-1", 18, "WARN")]),
         # the same by CISPO, from 19 to 53 per cent
         (CISPO_WELL, [("TRUNC-1", 20, "WARN")]),
-        # a reward for length, from 16 to 97 per cent
-        (GAMED, [("TRUNC-1", 12, "WARN"), ("TRUNC-1", 13, "CRITICAL")]),
-        # every response is cut and has the same score from step 4 on
-        (CISPO, [("KL-1", 8, "WARN"), ("TRUNC-1", 11, "WARN"), ("ENT-1", 17, "WARN"), ("ENT-1", 19, "CRITICAL")]),
         (
             COLLAPSED_AT_ONCE,
             [("KL-2", 4, "WARN"), ("KL-1", 5, "CRITICAL"), ("ENT-1", 5, "WARN"), ("ENT-1", 6, "CRITICAL")],
@@ -137,8 +133,31 @@ def test_what_rose_live_with_other_algorithms_rises_still(
     runs: Path, run: str, flags: list[tuple[str, int, str]]
 ) -> None:
     assert flagged_live(runs / run) == flags
-    by_today = [("TRUNC-1", 8, "WARN") if each == ("TRUNC-1", 11, "WARN") else each for each in flags]
-    assert flagged_now(runs / run) == by_today  # cut off from the start is known earlier than on that day
+    assert flagged_now(runs / run) == flags
+
+
+@pytest.mark.parametrize(
+    ("run", "flags", "now"),
+    [
+        # every response is cut and has the same score from step 4 on
+        (
+            CISPO,
+            [("KL-1", 8, "WARN"), ("TRUNC-1", 11, "WARN"), ("ENT-1", 17, "WARN"), ("ENT-1", 19, "CRITICAL")],
+            [("TRUNC-1", 5, "CRITICAL"), ("KL-1", 8, "WARN"), ("ENT-1", 17, "WARN"), ("ENT-1", 19, "CRITICAL")],
+        ),
+        # a reward for length: from 16 to 41 per cent in five steps, and to 97 in sixteen
+        (
+            GAMED,
+            [("TRUNC-1", 12, "WARN"), ("TRUNC-1", 13, "CRITICAL")],
+            [("TRUNC-1", 5, "WARN"), ("TRUNC-1", 12, "CRITICAL")],
+        ),
+    ],
+)
+def test_responses_that_grow_into_the_limit_in_the_first_steps_are_known_before_a_share_is_usual(
+    runs: Path, run: str, flags: list[tuple[str, int, str]], now: list[tuple[str, int, str]]
+) -> None:
+    assert flagged_live(runs / run) == flags
+    assert flagged_now(runs / run) == now
 
 
 @pytest.mark.parametrize(

@@ -79,24 +79,28 @@ class TruncatedResponses(Rule):
         self._count += 1
         self._last.append(x)
         said = f"{number(100 * x)} % of responses reach the length limit"
-        if len(self._usual) < 8:
-            self._usual.add(x)
-            early = self.compare(said, lambda limits: [self._lasting(limits)])
-            return early if early.raw >= Level.WARN else warming(9 - len(self._usual))
         usual, before = self._usual.median, min(self._usual.low, self._usual.start)
+        if len(self._usual) < 8:  # nothing is usual yet, but the first steps are known
+            grown = self._grown(self.limits.raising, x, before).level >= Level.WARN
+            said += f" ({number(100 * before)} % in the first steps)" if grown else ""
+            early = self.compare(said, lambda limits: [self._grown(limits, x, before), self._lasting(limits)])
+            self._usual.add(x, refused=grown)
+            return early if early.raw >= Level.WARN else warming(9 - len(self._usual))
         message = f"{said} (usual {number(100 * usual)} %)"
         noise = sigma(self._usual.values)
-        reading = self.compare(
-            message, lambda limits: [self._rising(limits, x, usual, noise, before), self._lasting(limits)]
-        )
-        rising = self._rising(self.limits.raising, x, usual, noise, before).level
-        self._usual.add(x, refused=rising >= Level.WARN)
+
+        def rising(limits: Mapping[str, float]) -> Clause:
+            grown = self._grown(limits, x, before)
+            return grown._replace(rungs=[*self._jumped(limits, usual, noise), *grown.rungs])
+
+        reading = self.compare(message, lambda limits: [rising(limits), self._lasting(limits)])
+        self._usual.add(x, refused=rising(self.limits.raising).level >= Level.WARN)
         high = Clause(x, ladder(self.limits.raising, "lasting", ">")).level > Level.OK
         return lasting(reading) if high else reading
 
     @staticmethod
-    def _rising(limits: Mapping[str, float], x: float, usual: float, noise: float, before: float) -> Clause:
-        rungs = [
+    def _jumped(limits: Mapping[str, float], usual: float, noise: float) -> Sequence[Rung]:
+        return [
             Rung(
                 level,
                 ">",
@@ -104,8 +108,15 @@ class TruncatedResponses(Rule):
             )
             for level, name in FLAGS
         ]
-        for level, name in SERIOUS:  # slowly: since the beginning, or within 100 steps
-            rungs.append(Rung(level, ">", max(limits[f"{name}.level"], before + limits[f"{name}.grown"])))
+
+    @staticmethod
+    def _grown(limits: Mapping[str, float], x: float, before: float) -> Clause:
+        """Slowly: since the beginning, or within 100 steps. Nothing before there is a beginning (nan)."""
+        rungs = [
+            Rung(level, ">", max(limits[f"{name}.level"], before + limits[f"{name}.grown"]))
+            for level, name in SERIOUS
+            if not math.isnan(before)
+        ]
         return Clause(x, rungs, "share at the limit", keys.TRUNCATED, SHARE)
 
     def _lasting(self, limits: Mapping[str, float]) -> Clause:
