@@ -1,7 +1,7 @@
 """What a check finds."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 Group = Literal["config", "data", "model", "hardware", "software"]
@@ -34,7 +34,7 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """One object of `check --json`; `change` and `rename` only where there is one."""
-        found = {**vars(self), "keys": list(self.keys)}
+        found = {each.name: getattr(self, each.name) for each in fields(Finding)} | {"keys": list(self.keys)}
         for name in ("change", "rename"):
             if not found[name]:
                 del found[name]

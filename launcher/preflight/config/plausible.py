@@ -4,9 +4,11 @@ Ranges: veRL's examples (`examples/*_trainer/*.sh`), PPO for language models (ar
 GSPO (2507.18071), LoRA (thinkingmachines.ai/blog/lora). What happened: our recorded runs.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from launcher.preflight.config.base import Findings, warning
+from launcher.preflight.config.base import warning
 from launcher.preflight.finding import Finding
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.schema import BY_KEY
@@ -33,25 +35,32 @@ class _Range(NamedTuple):
         return " to ".join(dict.fromkeys(self.usual)) + (f" {self.of}" if self.of else "")
 
 
-def _outside(config: EffectiveConfig, id: str, key: str, range_: _Range) -> Findings:
+@dataclass(frozen=True)
+class Unusual(Finding):
+    """`now` is the value and what is usual, without the key: `3, above the usual 0.6 to 1.2`."""
+
+    now: str = ""
+
+
+def _outside(config: EffectiveConfig, id: str, key: str, range_: _Range) -> Iterator[Unusual]:
     value = config.number(key)
     if value is None or range_.least <= value <= range_.largest:
         return
     low = value < range_.least
     side, happens = ("below", range_.below) if low else ("above", range_.above)
     nearest = range_.usual[0 if low else 1]
-    now = text_of(int(value) if value.is_integer() else value)
-    message = f"{key} is {now}, {side} the usual {range_.words}: {happens}"
+    now = f"{text_of(int(value) if value.is_integer() else value)}, {side} the usual {range_.words}"
     change = {BY_KEY[key].name: value_of(nearest)} if key in BY_KEY else None
-    yield warning(id, message, f"set {key} to {nearest}", [key], change)
+    finding = warning(id, f"{key} is {now}: {happens}", f"set {key} to {nearest}", [key], change)
+    yield Unusual(**vars(finding), now=now)
 
 
-def unusual(config: EffectiveConfig) -> list[Finding]:
+def unusual(config: EffectiveConfig) -> list[Unusual]:
     """The settings that nobody reports to work, each with the nearest usual value as its change."""
     return [finding for rule in RULES for finding in rule(config) if finding.change]
 
 
-def learning_rates(config: EffectiveConfig) -> Findings:
+def learning_rates(config: EffectiveConfig) -> Iterator[Unusual]:
     """VALUE-1: learning rates of Adam: full fine-tuning, LoRA, or a small model trained on the CPU."""
     slow = "almost nothing is learned"
     small = _Range(1e-6, 1e-2, ("1e-5", "1e-3"), slow, "the policy collapses", "for a small model from scratch")
@@ -69,7 +78,7 @@ def learning_rates(config: EffectiveConfig) -> Findings:
             )
 
 
-def kl_coefficients(config: EffectiveConfig) -> Findings:
+def kl_coefficients(config: EffectiveConfig) -> Iterator[Unusual]:
     """VALUE-2: KL coefficients that freeze the policy, or have no effect."""
     below, above = "the reference costs time and has no effect", "the KL penalty outweighs the reward"
     range_ = _Range(1e-5, 1.0, ("0.001", "0.05"), below, above)
@@ -78,7 +87,7 @@ def kl_coefficients(config: EffectiveConfig) -> Findings:
             yield from _outside(config, "VALUE-2", key, range_)
 
 
-def clip_ranges(config: EffectiveConfig) -> Findings:
+def clip_ranges(config: EffectiveConfig) -> Iterator[Unusual]:
     """VALUE-3: clip ranges of PPO's loss, and of GSPO, which clips whole sequences at about a thousandth."""
     narrow, wide = "nearly every token is clipped", "a single update may move the policy too far"
     ranges = {
@@ -90,28 +99,28 @@ def clip_ranges(config: EffectiveConfig) -> Findings:
             yield from _outside(config, "VALUE-3", f"{ACTOR}.{name}", range_)
 
 
-def temperature(config: EffectiveConfig) -> Findings:
+def temperature(config: EffectiveConfig) -> Iterator[Unusual]:
     """VALUE-4: a temperature that makes responses nearly identical, or noise."""
     same = "responses to a prompt are nearly identical"
     range_ = _Range(0.3, 1.5, ("0.6", "1.2"), same, "responses turn into noise")
     yield from _outside(config, "VALUE-4", f"{ROLLOUT}.temperature", range_)
 
 
-def entropy_bonus(config: EffectiveConfig) -> Findings:
+def entropy_bonus(config: EffectiveConfig) -> Iterator[Unusual]:
     """VALUE-5: an entropy bonus that outweighs the reward, or is a penalty."""
     above = "at 0.3, the entropy of a recorded run rose from 2.6 to 9.8 in 15 steps, and its reward halved"
     range_ = _Range(0.0, 0.05, ("0", "0.01"), "an entropy penalty collapses the policy", above)
     yield from _outside(config, "VALUE-5", f"{ACTOR}.entropy_coeff", range_)
 
 
-def epochs(config: EffectiveConfig) -> Findings:
+def epochs(config: EffectiveConfig) -> Iterator[Unusual]:
     """VALUE-6: many passes over one batch of rollouts."""
     range_ = _Range(1, 8, ("1", "4"), "", "later passes train on responses that the policy would no longer generate")
     for block in (ACTOR, *([CRITIC] if config.has_critic else [])):
         yield from _outside(config, "VALUE-6", f"{block}.ppo_epochs", range_)
 
 
-def discounts(config: EffectiveConfig) -> Findings:
+def discounts(config: EffectiveConfig) -> Iterator[Unusual]:
     """VALUE-7: discounts with which the final reward hardly reaches the first tokens of a response."""
     lost = "the final reward hardly reaches the first tokens"
     if config.discounts:

@@ -265,10 +265,9 @@ def _to_try(
         strange = {key for each in findings for key in each.keys}
         fixes = [(key, value) for key, value in fixes if key not in strange]
         edits = {name: value for each in findings for name, value in (each.change or {}).items()}
-        # without the key and what happens then
-        reasons = [each.message.partition(": ")[0].partition(" is ")[2] for each in findings]
         if edits:
-            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {'; '.join(reasons)}"
+            reason = "; ".join(each.now for each in findings)
+            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
     for key, value in fixes:
         found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
     return found, change
