@@ -71,10 +71,13 @@ def _move(folder: Path, to: Path) -> bool:
 def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None:
     """Moves the newest checkpoint before the onset of the flag that rose out of veRL's reach; returns its step.
 
-    One at a time: a flag that rises while others of its level are up belongs to their trouble, whose checkpoint stays;
-    else its own takes the place of the earlier. Raises OSError.
+    One at a time: a flag that rises while others of its level are up belongs to their trouble, whose checkpoint stays
+    if there was one; else its own takes the place of the earlier. Raises OSError.
     """
-    others = any(c.level >= change.after and check_counts(c) and (c.since or change.step) < change.step for c in checks)
+    kept = list(run.protected.iterdir()) if run.protected.is_dir() else []
+    others = bool(kept) and any(
+        c.level >= change.after and check_counts(c) and (c.since or change.step) < change.step for c in checks
+    )
     own = next((check for check in checks if check.rule == change.rule), Check(change.rule))
     worse = change.before >= Level.WARN
     if not change.alarming or not check_counts(own) or others or worse:
@@ -87,6 +90,6 @@ def protect(run: RunDir, change: LevelChange, checks: list[Check]) -> int | None
     if folder.parent == run.protected:
         return None
     run.protected.mkdir(exist_ok=True)
-    for earlier in run.protected.iterdir():
+    for earlier in kept:
         shutil.rmtree(earlier, ignore_errors=True)
     return step if _move(folder, run.protected) else None
