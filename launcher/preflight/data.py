@@ -12,12 +12,15 @@ import orjson
 from launcher import paths
 from launcher.files import beside, read_json, write_atomic
 from launcher.preflight import model, models, row_rules, worker
+from launcher.preflight.config.agents import TEMPLATE_ARGUMENTS
 from launcher.preflight.finding import Finding, of_data
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
 from launcher.verl_config import MODEL_PATH
 
 FILES = {"train": "data.train_files", "val": "data.val_files"}
+PROCESSOR = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
+"""What makes transformers find a processor: veRL's `verl/utils/tokenizer: hf_processor`."""
 TIMEOUT = 180.0  # seconds for one file
 
 
@@ -66,7 +69,8 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
 
     Kept until the file or the tokenizer changes.
     """
-    tokenizer, template = _tokenizer(subject) if measured else None, subject.get(model.TEMPLATE)
+    tokenizer, arguments = _tokenizer(subject) if measured else None, subject.below(TEMPLATE_ARGUMENTS)
+    template = arguments.pop("chat_template", None) or subject.get(model.TEMPLATE)
     if tokenizer and not (model.has_tokenizer(tokenizer) and (template or model.has_chat_template(tokenizer))):
         tokenizer = None  # what is missing there is reported with the model
     request = {
@@ -75,7 +79,8 @@ def look(subject: Subject, file: str, *, measured: bool = False) -> dict[str, An
         "prompt_key": subject.get("data.prompt_key", "prompt"),
         "tokenizer": str(tokenizer) if tokenizer else None,
         "chat_template": template,
-        "template": subject.get("data.apply_chat_template_kwargs", {}) or {},
+        "template": arguments,
+        "media": [str(subject.get(f"data.{kind}_key", f"{kind}s")) for kind in ("image", "video", "audio")],
         "trust": bool(subject.get("actor_rollout_ref.model.trust_remote_code", False)),
     }
     watched = [Path(file), *(sorted(tokenizer.glob("*token*")) if tokenizer else [])]
@@ -167,6 +172,16 @@ def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> It
         )
         fix = 'write prompts as [{"role": "user", "content": "..."}], for example with `ppo-tui data jsonl`'
         yield of_data.error("P29", message, fix, ("data.prompt_key",))
+    if found["unmapped"]:
+        message = (
+            f"{file}: in {found['unmapped']} of {found['measured']} rows, extra_info is not a mapping (its type is "
+            f"{clean(columns.get('extra_info', ''))}): veRL fails when it reads them"
+        )
+        yield of_data.error("P29", message, 'write extra_info as {"index": 0, ...}, or leave it out', (key,))
+    tokenizer = _tokenizer(subject)
+    if found["media"] and tokenizer and not any((tokenizer / name).is_file() for name in PROCESSOR):
+        message = f"{file} has {clean(found['media'])}, and the model has no processor for them: veRL fails on its rows"
+        yield of_data.error("P29", message, "use a model for text and pictures, or drop the column", (key, MODEL_PATH))
     if "reward_model" in columns and found["untrue"]:
         message = f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth"
         yield of_data.error("P29", message, 'write reward_model as {"style": "rule", "ground_truth": "..."}', (key,))

@@ -19,12 +19,14 @@ from launcher.files import write_atomic
 from launcher.preset.defaults import NEWEST
 
 _CLASSES = ("workers/config/*.py", "trainer/config/*.py")
+_CHECKED = (*_CLASSES, "utils/profiler/config.py", "utils/skip/config.py")
 _NAMES = {
     "loggers": ("utils/tracking.py", r"supported_backend = \[([^\]]*)\]"),
     "losses": ("trainer/ppo/core_algos.py", r'@register_policy_loss\(("\w+")\)'),
     "engines": ("workers/rollout/base.py", r'\(("\w+"), "async"\)'),
     "managers": ("experimental/reward_loop/reward_manager/*.py", r'@register\(("\w+")\)'),
     "agent_loops": ("experimental/agent_loop/*.py", r'@register\(("\w+")\)'),
+    "tool_types": ("tools/**/tool_registry.py", r'\n    [A-Z]+ = ("\w+")'),
     "tool_formats": ("experimental/agent_loop/tool_parser.py", r'@ToolParser\.register\(("[\w-]+")\)'),
 }
 BUNDLED: dict[str, list[str]] = {
@@ -57,11 +59,13 @@ BUNDLED: dict[str, list[str]] = {
     "engines": ["sglang", "trtllm", "vllm"],
     "managers": ["dapo", "gdpo", "naive", "remote"],
     "agent_loops": ["single_turn_agent", "tool_agent"],
+    "tool_types": ["native"],
     "tool_formats": ["deepseek_v4", "gemma4", "glm", "gpt-oss", "hermes", "kimi", "minimax", "qwen3_coder", "seed"],
 }
 """The names of veRL 0.9.1, for where none is installed."""
 
 _QUOTED = re.compile(r'"([\w-]+)"')
+_CLASS = re.compile(r"^class (\w+)\(", re.M)
 _FIELD = re.compile(r"^    (\w+): ", re.M)
 _CHOICES = re.compile(r"^(\w+)_CHOICES = [\[{]([^\]}]*)", re.M)
 
@@ -71,11 +75,13 @@ class Facts:
     """Empty where veRL reads differently than here: then nothing is checked against it.
 
     `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers
-    (`loggers`, `losses`, `engines`, `managers`, `agent_loops`, `tool_formats`).
+    (`loggers`, `losses`, `engines`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
+    configuration class -> the fields that it looks at when it is made.
     """
 
     classes: dict[str, dict[str, str]] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
+    checked: dict[str, list[str]] = field(default_factory=dict)
 
 
 @functools.cache
@@ -83,14 +89,14 @@ def read(version: str, verl: Path | None) -> Facts:
     """The facts of veRL `version` in the folder `verl`: 0.1 s for the first time, then 1 ms."""
     if verl is None:
         return Facts(names=BUNDLED if version == NEWEST else {})
-    asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_NAMES}"
+    asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_CHECKED} {_NAMES}"
     mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"
     try:
         return Facts(**orjson.loads(cache.read_bytes()))
     except (OSError, orjson.JSONDecodeError, TypeError):
         pass
-    found = Facts(_classes(verl), _names(verl))
+    found = Facts(_classes(verl), _names(verl), _checked(verl))
     cache.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(cache, orjson.dumps(dataclasses.asdict(found)))
     return found
@@ -119,6 +125,24 @@ def _classes(verl: Path) -> dict[str, dict[str, str]]:
     return {name: fields(name) for name in nodes}
 
 
+def _checked(verl: Path) -> dict[str, list[str]]:
+    """What each class reads of itself when it is made; that of models loads them, which `loading` does otherwise."""
+    found = {}
+    for path in (path for pattern in _CHECKED for path in sorted(verl.glob(pattern))):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            inits = [each for each in getattr(node, "body", ()) if getattr(each, "name", "") == "__post_init__"]
+            names = {
+                each.attr if isinstance(each, ast.Attribute) else each.value
+                for init in inits
+                for each in ast.walk(init)
+                if (isinstance(each, ast.Attribute) and getattr(each.value, "id", "") == "self")
+                or (isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.isidentifier())
+            }
+            if isinstance(node, ast.ClassDef) and names and node.name != "HFModelConfig":
+                found[node.name] = sorted(str(name) for name in names)
+    return found
+
+
 def _names(verl: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for kind, (pattern, expression) in _NAMES.items():
@@ -126,6 +150,13 @@ def _names(verl: Path) -> dict[str, list[str]]:
         parts = re.findall(expression, text, re.DOTALL)
         found[kind] = sorted({name for part in parts for name in _QUOTED.findall(part)})
     return found
+
+
+@functools.cache
+def layer_classes(transformers: Path) -> list[str]:
+    """The classes of which the transformers in this folder builds all its models; none where it is not there."""
+    files = transformers.glob("models/*/modeling_*.py")
+    return sorted({name for file in files for name in _CLASS.findall(file.read_text("utf-8"))})
 
 
 @functools.cache

@@ -4,8 +4,9 @@ Asked with {"items": [...], "path": [folder]} on stdin; an item is one of
 {"module"}, {"target", "given"} (module.class), {"tools", "python"} (a file, and whether it is one of functions),
 {"file", "name", "base", "given"} (a class or function; `base` as module:class or "", `given`: names of its arguments),
 {"file", "name", "rows", "tokenizer", "data"} (a data set, tried on the first rows of a file),
-{"optimizer", "impl", "keys"}, {"model", "trust", "override"}, {"tokenizer", "trust"}. Answers
-{"found": [{"error", "names"}]} in the order of the items; `error` is None for what can be loaded.
+{"optimizer", "impl", "given"}, {"build", "values"} (a class of veRL's configuration),
+{"model", "trust", "override"}, {"tokenizer", "trust"}. Answers {"found": [{"error", "names"}]} in the order of the
+items; `error` is None for what can be loaded.
 """
 
 import importlib
@@ -119,7 +120,10 @@ def _rows(item: dict[str, Any]) -> tuple[str | None, list[str]]:
         try:
             tokenizer = AutoTokenizer.from_pretrained(item["tokenizer"])
             kind, files = getattr(_load(item["file"]), item["name"]), [_first(Path(item["rows"]), Path(folder))]
-            row = kind(data_files=files, tokenizer=tokenizer, processor=None, config=config, max_samples=-1)[0]
+            made = kind(data_files=files, tokenizer=tokenizer, processor=None, config=config, max_samples=-1)
+            if not hasattr(made, "__len__"):
+                return "veRL asks for its length, and it has no __len__", []
+            row = made[0]
         except Exception:
             return None, []
     return None if "raw_prompt" in row else f"its rows have no raw_prompt, only {', '.join(map(str, row))}", []
@@ -152,11 +156,37 @@ def _load(path: str) -> ModuleType:
 
 
 def _optimizer(item: dict[str, Any]) -> tuple[str | None, list[str]]:
-    takes = inspect.signature(getattr(importlib.import_module(item["impl"]), item["optimizer"])).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values()):
+    """The names of its arguments, then their values: it is made for one small matrix, as `build_optimizer` does."""
+    try:
+        kind = getattr(importlib.import_module(item["impl"]), item["optimizer"])
+        takes = inspect.signature(kind).parameters
+        free = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
+        strange = [key for key in item["given"] if key not in takes and not free]
+        if strange:
+            return strange[0], sorted(set(takes) - {"params", "lr", "weight_decay", "betas"})
+        import torch
+
+        usual = {"lr": 1e-3, "weight_decay": 0.01}
+        kind([torch.nn.Parameter(torch.zeros(2, 2))], **{**usual, **item["given"]})
+    except (ImportError, AttributeError):  # told elsewhere
         return None, []
-    strange = [key for key in item["keys"] if key not in takes]
-    return (strange[0] if strange else None), sorted(set(takes) - {"params", "lr", "weight_decay", "betas"})
+    return None, []
+
+
+def _build(item: dict[str, Any]) -> tuple[str | None, list[str]]:
+    """As Hydra makes it from its block; what only fails because other blocks are missing is not told."""
+    try:
+        place, _, name = item["build"].rpartition(".")
+        kind = getattr(importlib.import_module(place), name)
+    except (ImportError, AttributeError):
+        return None, []
+    try:
+        kind(**item["values"])
+    except (AssertionError, ValueError, NotImplementedError) as error:
+        return " ".join(str(error).split())[:300] or type(error).__name__, []
+    except Exception:
+        return None, []
+    return None, []
 
 
 def _model(item: dict[str, Any]) -> tuple[str | None, list[str]]:
@@ -204,6 +234,7 @@ KINDS: dict[str, Callable[[dict[str, Any]], tuple[str | None, list[str]]]] = {
     "rows": _rows,
     "file": _named,
     "optimizer": _optimizer,
+    "build": _build,
     "model": _model,
     "tokenizer": _tokenizer,
 }

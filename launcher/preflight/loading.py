@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from launcher.preflight import model, models, worker
-from launcher.preflight.config import agents, optimizer
+from launcher.preflight.config import RULES, agents, optimizer
 from launcher.preflight.finding import Finding, of_config, of_model
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults
@@ -42,14 +42,29 @@ BUFFER: tuple[str, ...] = (
 )
 """And a sampler: `verl/trainer/ppo/v1/trainer_base.py: PPOTrainer._build_replay_buffer`."""
 
+LOOP: tuple[str, ...] = (
+    "trainer_config",
+    "server_manager",
+    "tokenizer",
+    "processor",
+    "hf_model_type",
+    "dataset_cls",
+    "data_config",
+    "tools",
+)
+"""And an agent loop, beside what its configuration says: `agent_loop.py: AgentLoopWorker._run_agent_loop`."""
+
 SCORER: tuple[str, ...] = ("config", "tokenizer", "compute_score", "reward_router_address", "reward_model_tokenizer")
 """And a reward manager: `verl/trainer/ppo/reward.py: load_reward_manager`, called by `reward_loop.py`."""
+
+UNBUILT = ("global_profiler", "trainer", "algorithm", "data")
+"""Blocks with a class that veRL reads as they are."""
 
 Item = dict[str, Any]
 
 
 def checks(subject: Subject) -> Iterable[Finding]:
-    """LOAD-1 to LOAD-3: what is named can be loaded."""
+    """LOAD-1 to LOAD-4: what is named can be loaded, and what is set can be built."""
     items = [(key, item) for key, item in _items(subject) if _here(item)]
     if not items or subject.machine.assumed:
         return
@@ -60,7 +75,7 @@ def checks(subject: Subject) -> Iterable[Finding]:
     reply = worker.ask(subject.python, "load_names.py", request, timeout=TIMEOUT, env=env)
     for (key, item), found in zip(items, reply.get("found", ()), strict=False):
         if found["error"] is not None:
-            yield from _finding(key, item, clean(found["error"]), found["names"])
+            yield from _finding(subject, key, item, clean(found["error"]), found["names"])
 
 
 def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
@@ -91,9 +106,35 @@ def _items(subject: Subject) -> Iterator[tuple[str, Item]]:
         impl, name = subject.text(f"{block}.optim.optimizer_impl"), subject.text(f"{block}.optim.optimizer")
         if impl and name and impl != "torch.optim" and optimizer.installed(subject, impl):
             yield f"{block}.optim.optimizer_impl", {"target": f"{impl}.{name}"}
-        if given := subject.names_below(key := f"{block}.optim.override_optimizer_config"):
-            yield key, {"optimizer": name, "impl": impl, "keys": given}
+        if given := subject.below(key := f"{block}.optim.override_optimizer_config"):
+            yield key, {"optimizer": name, "impl": impl, "given": given}
     yield from _models(subject)
+    yield from _built(subject)
+
+
+def _built(subject: Subject) -> Iterator[tuple[str, Item]]:
+    """Blocks of veRL's configuration in which a key is set that their class checks itself and that no rule judges.
+
+    A key counts as set where another one refers to it: the profilers of all workers follow `global_profiler`.
+    veRL: the `__post_init__` of the classes that `verl/utils/config.py: omega_conf_to_dataclass` makes.
+    """
+    given = {key for key, each in subject.settings.items() if each.source == "override" and subject.is_set(key)}
+    if not given or subject.verl is None or subject.config is None or not subject.at_least("0.9.0"):
+        return
+    judged = {key for rule in RULES for found in rule(subject) if found.level == "error" for key in found.keys}
+    seen = set[tuple[str, str]]()
+    for block, tree in defaults.blocks(subject.defaults):
+        kind = str(tree["_target_"])
+        if block.partition(".")[0] in UNBUILT or (block.startswith(CRITIC) and not subject.has_critic):
+            continue
+        for name in subject.facts.checked.get(kind.rpartition(".")[2], []):
+            value = str(tree.get(name, ""))
+            key = next((each for each in given - judged if f"{block}.{name}" == each or f":{each}" in value), None)
+            if key and (kind, key) not in seen:
+                seen.add((kind, key))
+                plain = {each: subject.get(f"{block}.{each}") for each in tree if not isinstance(tree[each], dict)}
+                known = {each: value for each, value in plain.items() if each != "_target_" and value is not None}
+                yield key, {"build": kind, "values": known}
 
 
 def _rows(subject: Subject) -> Iterator[tuple[str, Item]]:
@@ -121,9 +162,10 @@ def _agents(subject: Subject) -> Iterator[tuple[str, Item]]:
     if not subject.at_least("0.7.0"):
         return
     if path := subject.text(agents.LOOPS):
-        for name, target in agents.loops(Path(path)):
+        known = LOOP if subject.at_least("0.9.0") else ()
+        for name, target, arguments in agents.loops(Path(path)):
             if target and name == subject.get(agents.LOOP):
-                yield agents.LOOPS, {"target": target}
+                yield agents.LOOPS, {"target": target, "given": [*known, *arguments] if known else ()}
     for key in agents.TOOLS if subject.at_least("0.8.0") and subject.verl else ():
         if path := subject.text(key):
             yield key, {"tools": path, "python": key == agents.TOOLS[1]}
@@ -139,9 +181,7 @@ def _models(subject: Subject) -> Iterator[tuple[str, Item]]:
     seen = set()
     for key, block in ((MODEL_PATH, MODEL), (CRITIC_PATH, f"{CRITIC}.model")):
         name = str(subject.get(key) or "")
-        changed = subject.get(f"{block}.override_config") or {}
-        below = f"{block}.override_config."
-        changed = {**changed, **{each[len(below) :]: s.value for each, s in subject.settings.items() if below in each}}
+        changed = subject.below(f"{block}.override_config")
         override = {name: each for name, each in changed.items() if name != "attn_implementation"}
         if (block != MODEL and not subject.has_critic) or (models.is_toy(name) and not override):
             continue
@@ -164,7 +204,7 @@ def _here(item: Item) -> bool:
     return (Path(item["model"]) / "config.json").is_file() if "model" in item else True
 
 
-def _finding(key: str, item: Item, error: str, names: list[str]) -> Iterator[Finding]:
+def _finding(subject: Subject, key: str, item: Item, error: str, names: list[str]) -> Iterator[Finding]:
     if "tools" in item:
         message = f"{key}: the tools of {Path(item['tools']).name} do not load: {error}: no response is written"
         yield of_config.error("LOAD-1", message, "correct the file", (key,))
@@ -182,9 +222,15 @@ def _finding(key: str, item: Item, error: str, names: list[str]) -> Iterator[Fin
         message = f"{key}: {file} has no class '{name}'{there}" if not error else f"{key}: {name} of {file}: {error}"
         yield of_config.error("LOAD-1", message, f"correct {key}, or the file", (key,))
     elif "optimizer" in item:
-        if error in item["keys"]:
+        if error in item["given"]:
             error = f"{item['optimizer']} takes no '{error}'{did_you_mean(error, names)}: veRL fails at model load"
             yield of_config.error("LOAD-2", f"{key}: {error}", f"use names of {', '.join(names)}", (key,))
+        else:
+            message = f"{key}: {item['optimizer']} refuses {item['given']}: {error}"
+            yield of_config.error("LOAD-2", message, f"correct {key}, or remove it", (key,))
+    elif "build" in item:
+        message = f"{key} is {subject.get(key)}, which veRL {subject.version} refuses: {error}"
+        yield of_config.error("LOAD-4", message, f"correct {key}, or remove it", (key,))
     else:
         what = "tokenizer" if "tokenizer" in item else "model"
         report = of_model.warning if "missing" in names else of_model.error

@@ -1,10 +1,11 @@
 """Looks into data files; a script for the interpreter that has pyarrow and transformers.
 
-Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust"} on stdin. Answers
-{"rows", "columns", "types", "sources", "agents", "measured", "unshaped", "untrue", "null", "unlike", "examples",
-"lengths"}, or {"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE rows one in so
-many is looked at: `untrue` rows have no ground truth, `null` an empty one, `unlike` (with `unlike_one`) one that
-GSM8K's scorer never finds in an answer. `lengths` is {tokens: rows}.
+Asked with {"file", "prompt_key", "tokenizer", "chat_template", "template", "trust", "media"} on stdin. Answers
+{"rows", "columns", "types", "sources", "agents", "measured", "unshaped", "untrue", "unmapped", "media", "null",
+"unlike", "examples", "lengths"}, or {"problem"}, or {"missing"}: the package that is not there. Of more than SAMPLE
+rows one in so many is looked at: `unmapped` rows have an extra_info that is no mapping, `untrue` rows no ground truth,
+`null` an empty one, `unlike` (with `unlike_one`) one that GSM8K's scorer never finds in an answer. `media`: the one of
+these columns that has pictures or the like. `lengths` is {tokens: rows}.
 """
 
 import datetime
@@ -64,6 +65,8 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "measured": len(sample),
         "unshaped": len(sample) - len(shaped),
         "untrue": sum(not has_truth(row.get("reward_model")) for row in sample),
+        "unmapped": sum(not isinstance(row.get("extra_info") or {}, dict) for row in sample),
+        "media": next((name for name in request.get("media", ()) if has_media(path, name)), None),
         "null": sum(has_truth(row.get("reward_model")) and truth(row) is None for row in sample),
         "unlike": sum(map(is_unlike, sample)),
         "unlike_one": next((str(truth(row))[:60] for row in sample if is_unlike(row)), ""),
@@ -102,6 +105,19 @@ def table(path: str, key: str) -> tuple[int, dict[str, str], list[dict[str, Any]
         if len(rows) >= WHOLE:
             break
     return file.metadata.num_rows, columns, rows, sources
+
+
+def has_media(path: str, name: str) -> bool:
+    """Whether the first rows of a parquet file have something in this column."""
+    if not path.endswith(".parquet"):
+        return False
+    import pyarrow.parquet as parquet
+
+    file = parquet.ParquetFile(path)
+    if name not in file.schema_arrow.names:
+        return False
+    first = next(file.iter_batches(batch_size=8, columns=[name]), None)
+    return first is not None and any(first.column(0).to_pylist())
 
 
 def leaves(path: str) -> dict[str, str]:

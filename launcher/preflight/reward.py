@@ -11,8 +11,9 @@ from typing import Any
 
 from launcher.format import duration, number
 from launcher.preflight import data, worker
+from launcher.preflight.config.reward import MANAGER
 from launcher.preflight.finding import Finding, of_data
-from launcher.preflight.row_rules import REWARD
+from launcher.preflight.row_rules import REWARD, validates
 from launcher.preflight.subject import Subject
 from launcher.text import clean, did_you_mean
 from launcher.verl_config import BATCH, N
@@ -50,6 +51,7 @@ class Trial:
     extra: tuple[str, ...] = ()
     seconds: float = 0.0
     is_async: bool = False
+    odd: tuple[str, ...] = ()  # what is returned beside the score and cannot be averaged
     kinds: tuple[str, ...] = ()  # right, wrong or empty: the response of each call
 
     @property
@@ -66,13 +68,12 @@ def checks(subject: Subject) -> Iterable[Finding]:
     for file in data.files(subject, data.FILES["train"])[:1]:
         if Path(file).is_file():
             rows = data.look(subject, file, measured=True).get("examples", [])
-    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), dict(subject.get(KWARGS, {}) or {})
-    below = f"{KWARGS}."
-    kwargs |= {key[len(below) :]: subject.get(key) for key in subject.settings if key.startswith(below)}
+    name, kwargs = str(subject.get(NAME) or DEFAULT_NAME), subject.below(KWARGS)
     env = subject.loaded.preset.env
     trial = try_out(subject.python, str(path), name, rows or MADE_UP, kwargs=kwargs, env=env)
     yield from trial.findings
     yield from _filtered(subject, trial, name)
+    yield from _managed(subject, trial, name)
     workers = subject.get("reward.num_workers", 8)
     prompts, n = subject.get(BATCH, 0), subject.get(N, 1)
     if trial.ok and all(isinstance(each, int) for each in (prompts, n, workers)):
@@ -102,6 +103,22 @@ def _filtered(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
     yield of_data.error("REWARD-7", message, fix, (key, REWARD), {"filter.metric": "reward"})
 
 
+def _managed(subject: Subject, trial: Trial, name: str) -> Iterable[Finding]:
+    """P30: what veRL makes of the function and of what it returns beside the score.
+
+    veRL: `verl/experimental/reward_loop/reward_manager/remote.py: RemoteRewardManager`,
+    `verl/trainer/ppo/metric_utils.py: process_validation_metrics`.
+    """
+    if trial.is_async and subject.get(MANAGER) == "remote":
+        message = f"{name} is asynchronous, and the reward manager remote takes only plain functions: veRL fails"
+        fix = "set reward.manager to naive, or define it without async"
+        yield of_data.error("P30", message, fix, (REWARD, MANAGER), {"reward.manager": "naive"})
+    if trial.odd and validates(subject):
+        message = f"{name} returns {trial.odd[0]} beside the score, which veRL cannot average: the validation fails"
+        fix = "return numbers or text there, each under a name of its own"
+        yield of_data.error("P30", message, fix, (REWARD,))
+
+
 def try_out(
     python: str,
     file: str,
@@ -125,7 +142,8 @@ def try_out(
     kinds, calls = [], []
     for row in rows:
         source, truth = row.get("data_source") or "", (row.get("reward_model") or {}).get("ground_truth")
-        extra = {**(row.get("extra_info") or {}), "num_turns": 2, "rollout_reward_scores": {}}
+        info = row.get("extra_info")
+        extra = {**(info if isinstance(info, Mapping) else {}), "num_turns": 2, "rollout_reward_scores": {}}
         for kind, response in _responses(truth, extra).items():
             kinds.append(kind)
             call = {"data_source": source, "solution_str": response, "ground_truth": truth, "extra_info": extra}
@@ -147,6 +165,7 @@ def try_out(
         tuple(found["extra"]),
         found["seconds"] / max(1, count),
         bool(found["is_async"]),
+        tuple(found["odd"]),
         tuple(kinds[:count]),
     )
 

@@ -58,7 +58,7 @@ async def scored(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     is_async = inspect.iscoroutinefunction(function)
     loop, kwargs = asyncio.get_running_loop(), request.get("kwargs", {})
     scores: list[float | None] = []
-    extra: set[str] = set()
+    extra, odd = set[str](), dict[str, str]()
     begin, seconds = time.perf_counter(), 0.0
     for call in request["calls"]:
         ready = functools.partial(function, **{**call, **kwargs})  # as `verl/trainer/ppo/reward.py: _call_with_kwargs`
@@ -68,11 +68,27 @@ async def scored(function: Any, request: dict[str, Any]) -> dict[str, Any]:
             return {"error": {"stage": "value", "type": "", "text": problem, "line": None}}
         if isinstance(result, dict):
             extra |= {str(name) for name in result if name != "score"}
+            odd |= {str(name): f"'{name}' as a {type(each).__name__}" for name, each in result.items() if is_odd(each)}
         scores.append(score)
         seconds = time.perf_counter() - begin
         if seconds > request.get("enough", float("inf")):
             break
-    return {"scores": scores, "extra": sorted(extra), "seconds": seconds, "is_async": is_async}
+    return {"scores": scores, "extra": sorted(extra), "seconds": seconds, "is_async": is_async, "odd": [*odd.values()]}
+
+
+def is_odd(value: Any) -> bool:
+    """Whether veRL fails to average it: `verl/trainer/ppo/metric_utils.py: process_validation_metrics`."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return False
+    try:
+        import numpy
+    except ImportError:
+        return False
+    try:
+        float(numpy.mean([value]))
+    except (TypeError, ValueError):
+        return True
+    return False
 
 
 def load(path: str) -> ModuleType:

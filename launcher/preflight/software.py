@@ -43,6 +43,7 @@ NEEDED = (
 """What veRL imports before its first step."""
 
 TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
+TRACE, TRACES = "actor_rollout_ref.rollout.trace.backend", ("weave", "mlflow", "trackio")
 TRANSFERS = {
     "nccl": ("cupy",),
     "delta_sharded": ("cupy",),
@@ -88,6 +89,8 @@ def checks(subject: Subject) -> Iterable[Finding]:
         yield from _flashinfer(subject.python, subject.get(SGLANG_ATTENTION))
     if subject.get(LIGER) is True:
         yield from _liger(subject.python)
+    if (backend := subject.text(TRACE)) in TRACES:
+        yield from _trace(subject.python, str(backend))
 
 
 def _transfer(python: str, backend: str) -> Iterator[Finding]:
@@ -128,6 +131,15 @@ def _liger(python: str) -> Iterator[Finding]:
         if env.verl and "liger-kernel" not in env.packages:
             fix = f"{_install(env, 'liger-kernel')}, or set model.use_liger to false"
             yield of_software.error("SW-2", "liger-kernel is missing, and model.use_liger requires it", fix, (LIGER,))
+
+
+def _trace(python: str, backend: str) -> Iterator[Finding]:
+    """SW-8: what rollouts are traced with. veRL: `verl/utils/rollout_trace.py: RolloutTraceConfig.init`."""
+    with contextlib.suppress(UserError):
+        env = verl_env.probe(python)
+        if env.verl and backend not in env.packages:
+            fix = f"{_install(env, backend)}, or remove {TRACE}"
+            yield of_software.error("SW-8", f"{TRACE} names {backend}, which is not installed", fix, (TRACE,))
 
 
 def usual(machine: Machine) -> Use:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from launcher import verl_env
 from launcher.preflight import facts, machine
@@ -34,12 +35,16 @@ class Subject(EffectiveConfig):
         """The environment of the run: this process's, with the preset's laid over."""
         return {**os.environ, **self.loaded.preset.env}
 
-    def names_below(self, key: str) -> list[str]:
-        """Names of what is set in a block that veRL leaves open: by one mapping, or key by key."""
+    def below(self, key: str) -> dict[str, Any]:
+        """What is set in a block that veRL leaves open: by one mapping, or key by key."""
         whole, inside = self.get(key), f"{key}."
-        names = [str(name) for name in whole] if isinstance(whole, Mapping) else []
-        below = (each.removeprefix(inside).partition(".")[0] for each in self.settings if each.startswith(inside))
-        return list(dict.fromkeys([*names, *below]))
+        named = {str(name): value for name, value in whole.items()} if isinstance(whole, Mapping) else {}
+        below = {key: each.value for key, each in self.settings.items() if key.startswith(inside)}
+        return named | {key.removeprefix(inside): self.get(key, value) for key, value in below.items()}
+
+    def names_below(self, key: str) -> list[str]:
+        """The names in such a block."""
+        return list(dict.fromkeys(name.partition(".")[0] for name in self.below(key)))
 
     @property
     def facts(self) -> facts.Facts:

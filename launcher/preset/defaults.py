@@ -135,6 +135,16 @@ def leaves(tree: Tree, above: str = "") -> Iterator[str]:
                 yield key
 
 
+def blocks(tree: Tree, above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The blocks of which veRL makes objects, each with its place."""
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            key = f"{above}.{name}" if above else name
+            if "_target_" in value:
+                yield key, value
+            yield from blocks(value, key)
+
+
 def resolve(value: Any, key: str, look_up: Callable[[str, Any], Any]) -> Any:
     """The value that a default of `key` stands for; `look_up(key, otherwise)` gives those of other keys."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None

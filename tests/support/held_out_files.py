@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import held_out_files_4
+
 Row = dict[str, Any]
 
 SCORES = """
@@ -292,6 +294,7 @@ def make(folder: Path, toy: Path) -> None:
                 shutil.copy(file, folder / name)
     (folder / "tokenizer-half").mkdir()
     shutil.copy(model / "tokenizer_config.json", folder / "tokenizer-half")
+    held_out_files_4.make(folder, model, rows)
 
 
 def _without(row: Row, key: str) -> Row:

@@ -33,6 +33,22 @@ def errors(what: Subject) -> list[Finding]:
     return [finding for rule in RULES for finding in rule(what) if finding.level == "error"]
 
 
+def test_files_of_adapters_and_tools_are_looked_into(tmp_path: Path):
+    (tmp_path / "adapter_config.json").write_text("{}")
+    (tmp_path / "tools.yaml").write_text("tools: [{class_name: a.B, config: {type: mcp}}]\n")
+    settings = [
+        "model.lora_rank=8",
+        f"model.lora_adapter_path={tmp_path}",
+        f"rollout.tool_config_path={tmp_path / 'tools.yaml'}",
+    ]
+    found = {each.id: each.message for each in errors(subject(load("toy-cpu", settings), on=machine("1x24")))}
+    assert {*found} == {"LORA-4", "AGENT-3"}
+    assert "no adapter_model.safetensors" in found["LORA-4"] and "'mcp'" in found["AGENT-3"]
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    (tmp_path / "tools.yaml").write_text("tools: [{class_name: a.B, config: {type: native}}]\n")
+    assert not errors(subject(load("toy-cpu", settings), on=machine("1x24")))
+
+
 @pytest.mark.parametrize(
     ("version", "preset", "settings", "rules"),
     [

@@ -97,6 +97,12 @@ def test_the_truth_must_be_there(tmp_path: Path) -> None:
     assert only.id == "P29" and "ground_truth" in only.message
 
 
+def test_what_veRL_reads_beside_the_prompt(tmp_path: Path) -> None:
+    have = columns() | {"extra_info": ['{"index": 0}'] * 64}
+    (only,) = judged(tmp_path, train=table(tmp_path / "t.parquet", have))
+    assert only.id == "P29" and "extra_info is not a mapping" in only.message
+
+
 def test_agent_loops_that_rows_name_are_known(tmp_path: Path) -> None:
     path = table(tmp_path / "t.parquet", columns() | {"agent_name": ["single_turn_agent", "tool_agnt"] * 32})
     (only,) = judged(tmp_path, train=path)

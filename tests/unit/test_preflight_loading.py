@@ -109,6 +109,34 @@ def test_rows_of_a_data_set_of_the_users_own_have_a_prompt(toy_build: Any, tmp_p
         assert [each.id for each in found] == said and all("raw_prompt" in each.message for each in found)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own classes are made")
+def test_values_that_an_optimizer_or_a_class_of_veRL_refuses_are_told(tmp_path: Path):
+    block = "actor_rollout_ref.actor.optim.override_optimizer_config"
+    settings = [
+        f"{block}={{eps: -1.0}}",
+        "actor_rollout_ref.actor.profiler.tool_config.torch.contents=[gpu]",
+        "global_profiler.global_tool_config.torch_memory.stack_depth=0",
+    ]
+    found = list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))
+    assert [each.id for each in found][:2] == ["LOAD-2", "LOAD-4"] and {each.id for each in found[1:]} == {"LOAD-4"}
+    said = " ".join(each.message for each in found)
+    assert "Invalid epsilon" in said and "gets gpu" in said and "stack_depth must be positive" in said
+    right = [f"{block}={{eps: 1.0e-5}}", "actor_rollout_ref.actor.profiler.tool_config.torch.contents=[cpu]"]
+    assert not list(loading.checks(subject(load("toy-cpu", right), on=machine("1x24"))))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL's own agent loop takes them")
+def test_an_agent_loop_takes_what_veRL_passes(tmp_path: Path):
+    file = tmp_path / "loops.yaml"
+    for target, wrong in (
+        ("json.JSONDecoder", True),
+        ("verl.experimental.agent_loop.single_turn_agent_loop.SingleTurnAgentLoop", False),
+    ):
+        file.write_text(f"- {{name: mine, _target_: {target}}}\n")
+        settings = ["rollout.agent_loop=mine", f"rollout.agent_loop_config_path={file}"]
+        assert bool(list(loading.checks(subject(load("toy-cpu", settings), on=machine("1x24"))))) == wrong
+
+
 def test_arguments_of_a_reward_function_are_tried_key_by_key(tmp_path: Path):
     (tmp_path / "score.py").write_text(
         "def compute_score(data_source, solution_str, ground_truth, extra_info=None, weight=1.0):\n"

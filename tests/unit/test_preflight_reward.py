@@ -204,6 +204,11 @@ def test_a_function_may_leave_something_running(trial: Callable[..., Trial]) -> 
     assert trial(text).ok
 
 
+def test_what_veRL_cannot_average_is_told(trial: Callable[..., Trial]) -> None:
+    assert trial(GOOD + "    return {'score': 1.0, 'acc': True, 'pred': 'x', 'none': None, 'two': [1, 2]}\n").odd == ()
+    assert trial(GOOD + "    return {'score': 1.0, 'parts': {'a': 1}}\n").odd == ("'parts' as a dict",)
+
+
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     found = reward.try_out(sys.executable, str(tmp_path), "compute_score", reward.MADE_UP)
     assert "is a folder" in only(found).message

@@ -96,6 +96,14 @@ def test_each_gap_comes_with_a_command(
     assert "/opt/python -m pip install" in only.fix
 
 
+def test_the_package_that_traces_rollouts_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = VerlEnv("/opt/python", "3.12.3", GOOD, Path("/opt/verl"), REQUIRES, None)
+    monkeypatch.setattr(verl_env, "probe", lambda _: env)
+    (only,) = software._trace("/opt/python", "weave")
+    assert only.id == "SW-8" and "pip install weave" in only.fix
+    assert not list(software._trace("/opt/python", "orjson"))
+
+
 def test_an_engine_that_veRL_refuses(judged: Callable[..., list[Finding]]) -> None:
     found = judged(vllm="0.12.0")
     assert [(each.id, each.level) for each in found] == [("SW-3", "warning"), ("SW-5", "error")]

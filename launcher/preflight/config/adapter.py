@@ -17,6 +17,10 @@ LARGEST_RANK = 512
 RANK, ADAPTER = f"{MODEL}.lora_rank", f"{MODEL}.lora_adapter_path"
 
 
+WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+"""The files of an adapter's weights. PEFT: `peft/utils/save_and_load.py: load_peft_weights`."""
+
+
 def lora(subject: Subject) -> Findings:
     """V12: vLLM supports adapters up to rank 512. LORA-1: the engine loads the base weights from disk.
 
@@ -57,7 +61,7 @@ def other_rank(subject: Subject) -> Findings:
 
 
 def continued(subject: Subject) -> Findings:
-    """LORA-4: the adapter to continue from exists; it is loaded only if `lora_rank` is above 0."""
+    """LORA-4: the adapter to continue from exists, with its weights; it is loaded only if `lora_rank` is above 0."""
     path = subject.get(ADAPTER)
     if not isinstance(path, str) or not path or "://" in path:
         return
@@ -66,6 +70,9 @@ def continued(subject: Subject) -> Findings:
         there = "has no adapter_config.json" if Path(path).is_dir() else "is not a folder"
         message = f"{ADAPTER} = {path} {there}: veRL fails at model load"
         yield error("LORA-4", message, "set it to the folder that PEFT saved the adapter in", [ADAPTER])
+    elif not any((Path(path) / name).is_file() for name in WEIGHTS):
+        message = f"{ADAPTER} = {path} has no {' and no '.join(WEIGHTS)}: veRL fails at model load"
+        yield error("LORA-4", message, "copy the adapter's weights there too", [ADAPTER])
     elif not subject.whole(RANK):
         rank = read_json(config).get("r")
         usual = rank if type(rank) is int and 0 < rank <= LARGEST_RANK else 16

@@ -77,12 +77,16 @@ def tools(subject: Subject) -> Findings:
 
 
 def tool_file(subject: Subject) -> Findings:
-    """AGENT-3: the file of tools lists tools, each with its class."""
+    """AGENT-3: the file of tools lists tools, each with its class and a type that this veRL has.
+
+    veRL: `verl/tools/tool_registry.py: ToolType`.
+    """
     path = subject.get(TOOLS[0])
     if not path or not Path(str(path)).is_file() or not subject.at_least("0.7.0"):
         return  # FILE-1
     found = _yaml(Path(str(path)))
     listed = found.get("tools") if isinstance(found, dict) else None
+    known = subject.facts.names.get("tool_types", [])
     if not isinstance(listed, list) or not listed:
         message = f"{path} has no list 'tools': veRL fails when the agent workers start"
         yield error(
@@ -99,6 +103,10 @@ def tool_file(subject: Subject) -> Findings:
             yield error(
                 "AGENT-3", message, f"add {' and '.join(missing)}; the type is native for a Python class", [TOOLS[0]]
             )
+        kind = settings.get("type") if isinstance(settings, dict) else None
+        if kind is not None and known and kind not in known:
+            message = f"{path}: tool {place} has the type '{kind}'; veRL {subject.version} has only {', '.join(known)}"
+            yield error("AGENT-3", message, f"set config.type to {' or '.join(known)}", [TOOLS[0]])
 
 
 def tool_format(subject: Subject) -> Findings:
@@ -137,16 +145,17 @@ def quantization(subject: Subject) -> Findings:
 def known_loops(subject: Subject) -> tuple[list[str], list[str]]:
     """Names of the agent loops that veRL has, and of those in the configuration file."""
     path = subject.get(LOOPS)
-    own = [name for name, _ in loops(Path(str(path)))] if path else []
+    own = [name for name, _, _ in loops(Path(str(path)))] if path else []
     return subject.facts.names.get("agent_loops", []), own
 
 
-def loops(path: Path) -> Iterator[tuple[str, str]]:
-    """Names and classes of the agent loops in a configuration file; nothing where it cannot be read."""
+def loops(path: Path) -> Iterator[tuple[str, str, list[str]]]:
+    """Name, class and arguments of each agent loop in a configuration file; nothing where it cannot be read."""
     found = _yaml(path)
     for each in found if isinstance(found, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str):
-            yield clean(each["name"]), str(each.get("_target_") or "")
+            arguments = [str(key) for key in each if not str(key).startswith("_")]
+            yield clean(each["name"]), str(each.get("_target_") or ""), arguments
 
 
 def template_arguments(subject: Subject) -> Findings:

@@ -15,7 +15,13 @@ from launcher.verl_config import ACTOR, CRITIC, ESTIMATOR, LOSS_MODE, MODEL, TRA
 CRITIC_ON = f"{CRITIC}.enable"
 FILTER = "algorithm.filter_groups"
 SQUARES, GDPO_KEYS = f"{ACTOR}.calculate_sum_pi_squared", "algorithm.gdpo_reward_keys"
-DRO_BETA = f"{ACTOR}.policy_loss.dro_beta"
+POSITIVE = {
+    "dro": {f"{ACTOR}.policy_loss.dro_beta": 0.1},
+    "clip_cov": {f"{ACTOR}.policy_loss.clip_cov_ratio": 0.0002},
+    "kl_cov": {f"{ACTOR}.policy_loss.kl_cov_ratio": 0.0002},
+    "sapo": {f"{ACTOR}.tau_pos": 1.0, f"{ACTOR}.tau_neg": 1.05},
+}
+"""Loss -> what it divides by or asserts to be above 0, with veRL's default."""
 BYPASS = "algorithm.rollout_correction.bypass_mode"
 BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
 """What groups can be filtered by without a reward function of one's own: veRL's return numbers or these."""
@@ -105,12 +111,16 @@ def correction_of_bypass(subject: Subject) -> Findings:
         yield error("ALG-8", message, "set correction.bypass_mode to true", [LOSS_MODE, BYPASS])
 
 
-def strength_of_dro(subject: Subject) -> Findings:
-    """ALG-10: the loss dro requires policy_loss.dro_beta, which veRL leaves unset."""
-    beta = subject.number(DRO_BETA)
-    if subject.get(LOSS_MODE) == "dro" and not (beta or 0) > 0:
-        message = f"the loss dro requires a positive {DRO_BETA}, which is {subject.get(DRO_BETA)}"
-        yield error("ALG-10", message, f"set {DRO_BETA}=0.1 under overrides", [LOSS_MODE, DRO_BETA])
+def strengths(subject: Subject) -> Findings:
+    """ALG-10: the numbers of a loss are above 0: dro_beta (which veRL leaves unset), clip_cov_ratio, kl_cov_ratio, tau.
+
+    veRL: `verl/trainer/ppo/core_algos.py: compute_policy_loss_dro, ..._clip_cov, ..._kl_cov, ..._sapo`.
+    """
+    mode = subject.text(LOSS_MODE) or ""
+    for key, usual in POSITIVE.get(mode, {}).items():
+        if not (subject.number(key) or 0) > 0:
+            message = f"the loss {mode} requires a positive {key}, which is {subject.get(key)}"
+            yield error("ALG-10", message, f"set {key}={usual} under overrides", [LOSS_MODE, key])
 
 
 def gae_needs_critic(subject: Subject) -> Findings:
@@ -173,7 +183,7 @@ RULES = (
     optimal_baseline,
     rewards_of_gdpo,
     correction_of_bypass,
-    strength_of_dro,
+    strengths,
     gae_needs_critic,
     group_of_one,
     two_kls,

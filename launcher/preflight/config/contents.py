@@ -1,4 +1,4 @@
-"""Names within keys that veRL does not compare with anything: CKPT-1, PROF-1, RAY-1 and REF-1.
+"""Names within keys that veRL does not compare with anything: CKPT-1, PROF-1, RAY-1, ENV-1 and REF-1.
 
 veRL: `verl/utils/checkpoint/checkpoint_manager.py: BaseCheckpointManager`, `verl/utils/profiler/profile.py:
 DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
@@ -7,7 +7,7 @@ DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
 from launcher.preflight.config.base import Findings, error, warning
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults, hydra
-from launcher.text import did_you_mean
+from launcher.text import clean, did_you_mean
 from launcher.verl_config import ACTOR, CRITIC, RAY, TRAINER
 
 CONTENTS = ("model", "optimizer", "extra", "hf_model")
@@ -39,6 +39,10 @@ RAY_ARGUMENTS = (
     "system_reserved_memory",
 )
 """Those of `ray.init`, beside its hidden ones, which begin with `_`."""
+
+LEVEL = "VERL_LOGGING_LEVEL"
+LEVELS = ("CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "NOTSET", "WARN", "WARNING")
+_KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list: "list"}
 
 
 def checkpoints(subject: Subject) -> Findings:
@@ -79,6 +83,35 @@ def ray_arguments(subject: Subject) -> Findings:
             yield error("RAY-1", message, f"remove +{key}", [key])
 
 
+def ray_environment(subject: Subject) -> Findings:
+    """RAY-1: variables for Ray's processes are texts; Hydra reads `=1` as a number.
+
+    Ray: `ray/_private/runtime_env/validation.py: parse_and_validate_env_vars`.
+    """
+    block = f"{RAY}.runtime_env.env_vars"
+    for name, value in subject.below(block).items():
+        key = f"{block}.{name}"
+        if value is None or isinstance(value, str):
+            continue
+        plain = str(value).lower() if isinstance(value, bool) else str(value)
+        message = (
+            f"{key} is the {_KINDS.get(type(value), 'value')} {plain}, and Ray takes only text: veRL fails at its start"
+        )
+        yield error("RAY-1", message, f"set env.{name} to {plain} instead, or +{key}='\"{plain}\"'", [key])
+
+
+def log_levels(subject: Subject) -> Findings:
+    """ENV-1: a level of logging has one of Python's names; veRL sets it while its modules are imported.
+
+    veRL: `verl/trainer/main_ppo.py`, and nearly every other module.
+    """
+    value = subject.env.get(LEVEL)
+    if value is not None and value not in LEVELS:
+        right = value.upper() if value.upper() in LEVELS else "INFO"
+        message = f"{LEVEL} is '{clean(value)}', which is no level of logging: importing veRL fails"
+        yield error("ENV-1", message, f"set env.{LEVEL} to {right}", [f"env.{LEVEL}"])
+
+
 def references(subject: Subject) -> Findings:
     """REF-1: a value that refers to another key refers to one that exists."""
     for key, setting in subject.settings.items():
@@ -92,4 +125,4 @@ def references(subject: Subject) -> Findings:
             yield error("REF-1", message, f"refer to a key that exists, or set {key} to a value", [key])
 
 
-RULES = (checkpoints, profiler, ray_arguments, references)
+RULES = (checkpoints, profiler, ray_arguments, ray_environment, log_levels, references)

@@ -3,11 +3,12 @@
 veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 """
 
+from launcher.preflight import facts
 from launcher.preflight.config.base import Findings, error, gpu_count, warning
 from launcher.preflight.subject import Subject
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.text import did_you_mean
-from launcher.verl_config import ACTOR, CRITIC, GPUS, NODES
+from launcher.verl_config import ACTOR, CRITIC, GPUS, MODEL, NODES
 
 TORCH = (
     "ASGD",
@@ -29,6 +30,11 @@ TORCH = (
 UNUSABLE = ("LBFGS", "Muon", "Rprop", "SparseAdam")
 """veRL hands over a weight decay, which three of them do not take; Muon takes only matrices."""
 
+WRAPPED = "wrap_policy.transformer_layer_cls_to_wrap"
+
+UNSHARDED = ("Adafactor",)
+"""Its norms of rows and columns are in-place powers, which torch's DTensor refuses; all others were tried."""
+
 FLOATS = ("fp16", "float16", "fp32", "float32", "bf16", "bfloat16", "16", "32")
 """What veRL calls types of numbers."""
 
@@ -48,6 +54,9 @@ def optimizer(subject: Subject) -> Findings:
             message = (
                 f"veRL does not support {name}: it passes a weight decay and all parameters, and fails at model load"
             )
+            yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
+        elif module == "torch.optim" and name in UNSHARDED and subject.get(f"{block[:-6]}.strategy") == "fsdp2":
+            message = f"{name} does not work on weights that fsdp2 shards: veRL fails in the first update"
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
         elif isinstance(module, str) and module != "torch.optim" and not installed(subject, module):
             package = module.partition(".")[0]
@@ -129,6 +138,27 @@ def sharding(subject: Subject) -> Findings:
             yield warning("FSDP-2", message, fix, [f"{config}.offload_policy", f"{block}.strategy"], change)
 
 
+def layers(subject: Subject) -> Findings:
+    """FSDP-4: the classes of layers that FSDP is told to wrap are such of transformers, in a list.
+
+    veRL: `verl/utils/fsdp_utils.py: get_fsdp_wrap_policy, apply_fsdp2`; other models bring classes of their own.
+    """
+    own = subject.get(f"{MODEL}.trust_remote_code") is True or subject.get(f"{MODEL}.external_lib")
+    known = facts.layer_classes(subject.verl.parent / "transformers") if subject.verl and not own else []
+    blocks = [(ACTOR, f"{ACTOR}.fsdp_config"), *([(CRITIC, f"{CRITIC}.fsdp")] if subject.has_critic else [])]
+    for block, config in blocks:
+        value, fsdp = subject.get(key := f"{config}.{WRAPPED}"), subject.get(f"{block}.strategy") == "fsdp"
+        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if fsdp and isinstance(value, str):
+            message = f"{key} is the text {value}, which FSDP 1 reads letter by letter: veRL fails at model load"
+            yield error("FSDP-4", message, f"use a list: {key}=[{value}]", [key])
+        elif names and known and not any(str(name) in known for name in names):
+            then = "veRL fails at model load" if fsdp else "no layer is sharded on its own, which costs memory"
+            message = f"transformers has no layer '{names[0]}'{did_you_mean(str(names[0]), known)}: {then}"
+            fix = f"set {key} to the model's decoder layer, or remove it: veRL then takes the right one"
+            yield (error if fsdp else warning)("FSDP-4", message, fix, [key])
+
+
 def engines(subject: Subject) -> Findings:
     """FSDP-3: the strategies of other engines come with the choice of `model_engine` (0.7.1 on)."""
     if subject.chosen or not subject.at_least("0.7.1"):
@@ -141,4 +171,4 @@ def engines(subject: Subject) -> Findings:
             yield error("FSDP-3", message, fix, [f"{block}.strategy", "model_engine"], {f"{group}.strategy": "fsdp2"})
 
 
-RULES = (optimizer, learning_rate, betas, number_types, sharding, engines)
+RULES = (optimizer, learning_rate, betas, number_types, sharding, layers, engines)
