@@ -50,6 +50,7 @@ PACKAGES = (
     "swanlab",
     "clearml",
     "trackio",
+    "weave",
 )
 
 # Asked without importing any of them: that would take half a minute.

@@ -181,7 +181,7 @@ def _content(subject: Subject, key: str, file: str, found: dict[str, Any]) -> It
     tokenizer = _tokenizer(subject)
     if found["media"] and tokenizer and not any((tokenizer / name).is_file() for name in PROCESSOR):
         message = f"{file} has {clean(found['media'])}, and the model has no processor for them: veRL fails on its rows"
-        yield of_data.error("P29", message, "use a model for text and pictures, or drop the column", (key, MODEL_PATH))
+        yield of_data.error("P29", message, "use a model that takes them, or remove the column", (key, MODEL_PATH))
     if "reward_model" in columns and found["untrue"]:
         message = f"{file}: {found['untrue']} of {found['measured']} rows have no reward_model.ground_truth"
         yield of_data.error("P29", message, 'write reward_model as {"style": "rule", "ground_truth": "..."}', (key,))

@@ -174,7 +174,7 @@ def _optimizer(item: dict[str, Any]) -> tuple[str | None, list[str]]:
 
 
 def _build(item: dict[str, Any]) -> tuple[str | None, list[str]]:
-    """As Hydra makes it from its block; what only fails because other blocks are missing is not told."""
+    """As Hydra makes it from its block; errors that come from other blocks being absent are not reported."""
     try:
         place, _, name = item["build"].rpartition(".")
         kind = getattr(importlib.import_module(place), name)

@@ -121,7 +121,7 @@ def _built(subject: Subject) -> Iterator[tuple[str, Item]]:
     given = {key for key, each in subject.settings.items() if each.source == "override" and subject.is_set(key)}
     if not given or subject.verl is None or subject.config is None or not subject.at_least("0.9.0"):
         return
-    judged = {key for rule in RULES for found in rule(subject) if found.level == "error" for key in found.keys}
+    given -= {key for rule in RULES for found in rule(subject) if found.level == "error" for key in found.keys}
     seen = set[tuple[str, str]]()
     for block, tree in defaults.blocks(subject.defaults):
         kind = str(tree["_target_"])
@@ -129,7 +129,7 @@ def _built(subject: Subject) -> Iterator[tuple[str, Item]]:
             continue
         for name in subject.facts.checked.get(kind.rpartition(".")[2], []):
             value = str(tree.get(name, ""))
-            key = next((each for each in given - judged if f"{block}.{name}" == each or f":{each}" in value), None)
+            key = next((each for each in given if f"{block}.{name}" == each or f":{each}" in value), None)
             if key and (kind, key) not in seen:
                 seen.add((kind, key))
                 plain = {each: subject.get(f"{block}.{each}") for each in tree if not isinstance(tree[each], dict)}

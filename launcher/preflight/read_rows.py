@@ -66,7 +66,7 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "unshaped": len(sample) - len(shaped),
         "untrue": sum(not has_truth(row.get("reward_model")) for row in sample),
         "unmapped": sum(not isinstance(row.get("extra_info") or {}, dict) for row in sample),
-        "media": next((name for name in request.get("media", ()) if has_media(path, name)), None),
+        "media": next((name for name in request.get("media", ()) if name in columns and has_media(path, name)), None),
         "null": sum(has_truth(row.get("reward_model")) and truth(row) is None for row in sample),
         "unlike": sum(map(is_unlike, sample)),
         "unlike_one": next((str(truth(row))[:60] for row in sample if is_unlike(row)), ""),
@@ -113,10 +113,7 @@ def has_media(path: str, name: str) -> bool:
         return False
     import pyarrow.parquet as parquet
 
-    file = parquet.ParquetFile(path)
-    if name not in file.schema_arrow.names:
-        return False
-    first = next(file.iter_batches(batch_size=8, columns=[name]), None)
+    first = next(parquet.ParquetFile(path).iter_batches(batch_size=8, columns=[name]), None)
     return first is not None and any(first.column(0).to_pylist())
 
 

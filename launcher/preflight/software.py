@@ -44,6 +44,8 @@ NEEDED = (
 
 TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
 TRACE, TRACES = "actor_rollout_ref.rollout.trace.backend", ("weave", "mlflow", "trackio")
+"""What rollouts are traced with: veRL's `verl/utils/rollout_trace.py: RolloutTraceConfig.init`."""
+
 TRANSFERS = {
     "nccl": ("cupy",),
     "delta_sharded": ("cupy",),
@@ -88,9 +90,11 @@ def checks(subject: Subject) -> Iterable[Finding]:
     if use.gpu and use.engine == "sglang" and subject.at_least("0.8.0"):
         yield from _flashinfer(subject.python, subject.get(SGLANG_ATTENTION))
     if subject.get(LIGER) is True:
-        yield from _liger(subject.python)
-    if (backend := subject.text(TRACE)) in TRACES:
-        yield from _trace(subject.python, str(backend))
+        message = "liger-kernel is missing, and model.use_liger requires it"
+        yield from _required(subject.python, "SW-2", "liger-kernel", message, "set model.use_liger to false", LIGER)
+    if (backend := subject.text(TRACE) or "") in TRACES:
+        message = f"{TRACE} names {backend}, which is not installed"
+        yield from _required(subject.python, "SW-8", backend, message, f"remove {TRACE}", TRACE)
 
 
 def _transfer(python: str, backend: str) -> Iterator[Finding]:
@@ -125,21 +129,12 @@ def _flashinfer(python: str, attention: Any) -> Iterator[Finding]:
             yield of_software.error("SW-6", message, fix, (SGLANG_ATTENTION,))
 
 
-def _liger(python: str) -> Iterator[Finding]:
+def _required(python: str, id: str, package: str, message: str, otherwise: str, key: str) -> Iterator[Finding]:
+    """A package that the value of a key requires; `otherwise` is the fix without it."""
     with contextlib.suppress(UserError):
         env = verl_env.probe(python)
-        if env.verl and "liger-kernel" not in env.packages:
-            fix = f"{_install(env, 'liger-kernel')}, or set model.use_liger to false"
-            yield of_software.error("SW-2", "liger-kernel is missing, and model.use_liger requires it", fix, (LIGER,))
-
-
-def _trace(python: str, backend: str) -> Iterator[Finding]:
-    """SW-8: what rollouts are traced with. veRL: `verl/utils/rollout_trace.py: RolloutTraceConfig.init`."""
-    with contextlib.suppress(UserError):
-        env = verl_env.probe(python)
-        if env.verl and backend not in env.packages:
-            fix = f"{_install(env, backend)}, or remove {TRACE}"
-            yield of_software.error("SW-8", f"{TRACE} names {backend}, which is not installed", fix, (TRACE,))
+        if env.verl and package not in env.packages:
+            yield of_software.error(id, message, f"{_install(env, package)}, or {otherwise}", (key,))
 
 
 def usual(machine: Machine) -> Use:

@@ -43,7 +43,7 @@ class Subject(EffectiveConfig):
         return named | {key.removeprefix(inside): self.get(key, value) for key, value in below.items()}
 
     def names_below(self, key: str) -> list[str]:
-        """The names in such a block."""
+        """The names that are set in a block that veRL leaves open."""
         return list(dict.fromkeys(name.partition(".")[0] for name in self.below(key)))
 
     @property

@@ -99,9 +99,14 @@ def test_each_gap_comes_with_a_command(
 def test_the_package_that_traces_rollouts_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     env = VerlEnv("/opt/python", "3.12.3", GOOD, Path("/opt/verl"), REQUIRES, None)
     monkeypatch.setattr(verl_env, "probe", lambda _: env)
-    (only,) = software._trace("/opt/python", "weave")
+    (only,) = software._required("/opt/python", "SW-8", "weave", "no weave", "remove it", software.TRACE)
     assert only.id == "SW-8" and "pip install weave" in only.fix
-    assert not list(software._trace("/opt/python", "orjson"))
+    assert not list(software._required("/opt/python", "SW-8", "orjson", "no orjson", "remove it", software.TRACE))
+
+
+def test_the_probe_asks_for_every_package_that_a_setting_may_require() -> None:
+    """One that it does not ask for would always be missing."""
+    assert {*software.TRACKERS, *software.TRACES, "liger-kernel"} <= {*verl_env.PACKAGES}
 
 
 def test_an_engine_that_veRL_refuses(judged: Callable[..., list[Finding]]) -> None:

@@ -79,22 +79,23 @@ class TruncatedResponses(Rule):
         self._count += 1
         self._last.append(x)
         said = f"{number(100 * x)} % of responses reach the length limit"
+        settled = len(self._usual) >= 8  # before that nothing is usual yet, but the first steps are known
         usual, before = self._usual.median, min(self._usual.low, self._usual.start)
-        if len(self._usual) < 8:  # nothing is usual yet, but the first steps are known
-            grown = self._grown(self.limits.raising, x, before).level >= Level.WARN
-            said += f" ({number(100 * before)} % in the first steps)" if grown else ""
-            early = self.compare(said, lambda limits: [self._grown(limits, x, before), self._lasting(limits)])
-            self._usual.add(x, refused=grown)
-            return early if early.raw >= Level.WARN else warming(9 - len(self._usual))
-        message = f"{said} (usual {number(100 * usual)} %)"
         noise = sigma(self._usual.values)
 
         def rising(limits: Mapping[str, float]) -> Clause:
-            grown = self._grown(limits, x, before)
-            return grown._replace(rungs=[*self._jumped(limits, usual, noise), *grown.rungs])
+            jumped = self._jumped(limits, usual, noise) if settled else ()
+            return Clause(x, [*jumped, *self._grown(limits, before)], "share at the limit", keys.TRUNCATED, SHARE)
 
-        reading = self.compare(message, lambda limits: [rising(limits), self._lasting(limits)])
-        self._usual.add(x, refused=rising(self.limits.raising).level >= Level.WARN)
+        risen = rising(self.limits.raising).level >= Level.WARN
+        if settled:
+            said += f" (usual {number(100 * usual)} %)"
+        elif risen:
+            said += f" ({number(100 * before)} % in the first steps)"
+        reading = self.compare(said, lambda limits: [rising(limits), self._lasting(limits)])
+        self._usual.add(x, refused=risen)
+        if not settled:
+            return reading if reading.raw >= Level.WARN else warming(9 - len(self._usual))
         high = Clause(x, ladder(self.limits.raising, "lasting", ">")).level > Level.OK
         return lasting(reading) if high else reading
 
@@ -110,14 +111,13 @@ class TruncatedResponses(Rule):
         ]
 
     @staticmethod
-    def _grown(limits: Mapping[str, float], x: float, before: float) -> Clause:
-        """Slowly: since the beginning, or within 100 steps. Nothing before there is a beginning (nan)."""
-        rungs = [
+    def _grown(limits: Mapping[str, float], before: float) -> Sequence[Rung]:
+        """Slowly: since the first steps, or within 100. None while those are missing (nan)."""
+        return [
             Rung(level, ">", max(limits[f"{name}.level"], before + limits[f"{name}.grown"]))
             for level, name in SERIOUS
             if not math.isnan(before)
         ]
-        return Clause(x, rungs, "share at the limit", keys.TRUNCATED, SHARE)
 
     def _lasting(self, limits: Mapping[str, float]) -> Clause:
         least = min(self._last) if self._count >= self._needed else math.nan

@@ -84,7 +84,7 @@ def ray_arguments(subject: Subject) -> Findings:
 
 
 def ray_environment(subject: Subject) -> Findings:
-    """RAY-1: variables for Ray's processes are texts; Hydra reads `=1` as a number.
+    """RAY-1: environment variables for Ray's processes are strings; Hydra reads `=1` as a number.
 
     Ray: `ray/_private/runtime_env/validation.py: parse_and_validate_env_vars`.
     """
@@ -101,14 +101,14 @@ def ray_environment(subject: Subject) -> Findings:
 
 
 def log_levels(subject: Subject) -> Findings:
-    """ENV-1: a level of logging has one of Python's names; veRL sets it while its modules are imported.
+    """ENV-1: VERL_LOGGING_LEVEL is one of Python's logging levels; veRL sets it while its modules are imported.
 
     veRL: `verl/trainer/main_ppo.py`, and nearly every other module.
     """
     value = subject.env.get(LEVEL)
     if value is not None and value not in LEVELS:
         right = value.upper() if value.upper() in LEVELS else "INFO"
-        message = f"{LEVEL} is '{clean(value)}', which is no level of logging: importing veRL fails"
+        message = f"{LEVEL} is '{clean(value)}', which is not a logging level: importing veRL fails"
         yield error("ENV-1", message, f"set env.{LEVEL} to {right}", [f"env.{LEVEL}"])
 
 

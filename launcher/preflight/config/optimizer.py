@@ -55,7 +55,11 @@ def optimizer(subject: Subject) -> Findings:
                 f"veRL does not support {name}: it passes a weight decay and all parameters, and fails at model load"
             )
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
-        elif module == "torch.optim" and name in UNSHARDED and subject.get(f"{block[:-6]}.strategy") == "fsdp2":
+        elif (
+            module == "torch.optim"
+            and name in UNSHARDED
+            and subject.get(f"{block.removesuffix('.optim')}.strategy") == "fsdp2"
+        ):
             message = f"{name} does not work on weights that fsdp2 shards: veRL fails in the first update"
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
         elif isinstance(module, str) and module != "torch.optim" and not installed(subject, module):
@@ -139,22 +143,22 @@ def sharding(subject: Subject) -> Findings:
 
 
 def layers(subject: Subject) -> Findings:
-    """FSDP-4: the classes of layers that FSDP is told to wrap are such of transformers, in a list.
+    """FSDP-4: the layers that FSDP wraps are named in a list, and at least one is a class of transformers.
 
     veRL: `verl/utils/fsdp_utils.py: get_fsdp_wrap_policy, apply_fsdp2`; other models bring classes of their own.
     """
     own = subject.get(f"{MODEL}.trust_remote_code") is True or subject.get(f"{MODEL}.external_lib")
-    known = facts.layer_classes(subject.verl.parent / "transformers") if subject.verl and not own else []
+    transformers = subject.verl.parent / "transformers" if subject.verl and not own else None
     blocks = [(ACTOR, f"{ACTOR}.fsdp_config"), *([(CRITIC, f"{CRITIC}.fsdp")] if subject.has_critic else [])]
     for block, config in blocks:
         value, fsdp = subject.get(key := f"{config}.{WRAPPED}"), subject.get(f"{block}.strategy") == "fsdp"
-        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        names = [value] if isinstance(value, str) else list(map(str, value)) if isinstance(value, list) else []
         if fsdp and isinstance(value, str):
             message = f"{key} is the text {value}, which FSDP 1 reads letter by letter: veRL fails at model load"
             yield error("FSDP-4", message, f"use a list: {key}=[{value}]", [key])
-        elif names and known and not any(str(name) in known for name in names):
+        elif names and transformers and (known := facts.layer_classes(transformers)) and known.isdisjoint(names):
             then = "veRL fails at model load" if fsdp else "no layer is sharded on its own, which costs memory"
-            message = f"transformers has no layer '{names[0]}'{did_you_mean(str(names[0]), known)}: {then}"
+            message = f"transformers has no class '{names[0]}'{did_you_mean(str(names[0]), sorted(known))}: {then}"
             fix = f"set {key} to the model's decoder layer, or remove it: veRL then takes the right one"
             yield (error if fsdp else warning)("FSDP-4", message, fix, [key])
 
