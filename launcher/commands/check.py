@@ -1,17 +1,23 @@
 """`ppo-tui check`: whether a preset would run, before it is started."""
 
+from __future__ import annotations
+
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Annotated, Any, TextIO
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from launcher.commands.output import Json, Preset, Settings, put, put_json, say
 from launcher.format import gib
-from launcher.preflight.finding import GROUPS, LEVELS, Finding
+from launcher.preflight.finding import GROUPS, LEVELS, Finding, in_order
 from launcher.text import clean
+
+if TYPE_CHECKING:
+    from launcher.preflight.checks import Report
 
 SIGNS = {"error": "x", "warning": "!", "info": "i"}
 
@@ -28,12 +34,17 @@ def check(
         str | None,
         typer.Option(metavar="[4x]8x80", help="Check for [nodes x] GPUs x GiB of each instead of this machine."),
     ] = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="If no error is found, let veRL run two small steps on the CPU.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check a preset before it is started: its configuration, data, model, memory, hardware and software."""
     from launcher.preflight.checks import report
 
     found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
+    if rehearse and found.ok:
+        found = _with_rehearsal(found, preset, settings or [])
     if json:
         put_json(found.as_json())
     else:
@@ -43,6 +54,14 @@ def check(
         put(verdict(found.findings))
     if not found.ok:
         raise typer.Exit(1)
+
+
+def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Report:
+    from launcher.preset.files import load
+    from launcher.run.actions.rehearse import rehearse
+
+    found = rehearse(load(preset, settings), say)
+    return replace(report, findings=in_order([*report.findings, *([found] if found else [])]))
 
 
 def finding_lines(findings: Sequence[Finding], out: TextIO | None = None) -> list[str]:

@@ -35,12 +35,14 @@ def start(
     after: RunDir | Origin | None = None,
     resume_from: Path | None = None,
     id: str | None = None,
+    preflight: Preflight | None = None,
 ) -> RunDir:
     """Starts a run and returns when its supervisor lives. Missing toy assets are built first.
 
     `after` is the run whose settings were edited for this one, or the parent that it is forked from; `resume_from` a
-    checkpoint of another run to begin with; `id` that of a run which had been queued. Raises `preflight.gate.Refused`
-    for a preset that would fail, unless `force`; there is no run then.
+    checkpoint of another run to begin with; `id` that of a run which had been queued; `preflight` what had been found
+    where nothing is to be checked again. Raises `preflight.gate.Refused` for a preset that would fail, unless `force`;
+    there is no run then.
     """
     from launcher.preflight.gate import admit
 
@@ -51,7 +53,8 @@ def start(
     def prepare() -> None:
         toy.ensure_for(loaded.preset.model.path, env.python, narrate)
 
-    preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
+    if preflight is None:
+        preflight = admit(loaded, force=force, narrate=narrate, prepare=prepare)
     with appearing(loaded.name, id) as (run, hidden):
         attempt = hidden.add_attempt()
         launch = build_launch(loaded, env, run, run.attempt(attempt.number), resume_from=resume_from)

@@ -1,0 +1,105 @@
+"""A rehearsal: veRL itself runs two steps of a preset on the CPU, before a GPU is taken for it."""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+
+from launcher import paths, verl_env
+from launcher.console.phases import PHASES
+from launcher.errors import UserError
+from launcher.preflight import worker
+from launcher.preflight.finding import Finding, of_config
+from launcher.preset import rehearsal
+from launcher.preset.files import LoadedPreset
+from launcher.record.info import Preflight
+from launcher.record.layout import RunDir
+from launcher.record.state import ALIVE, RunState, current
+from launcher.run.actions.delete import delete
+from launcher.run.actions.start import start
+from launcher.run.actions.stop import stop
+from launcher.run.reading.diagnosis import diagnosis
+
+PATIENCE = 1200.0  # seconds for all of it; two cores take 100
+BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetched
+POLL = 1.0
+Narrate = Callable[[str], None]
+OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory", "disk-full", "disk-full-checkpoint")
+"""Causes that say nothing of the preset."""
+
+
+def rehearse(
+    loaded: LoadedPreset, narrate: Narrate, cancelled: Callable[[], bool] = lambda: False, poll: float = POLL
+) -> Finding | None:
+    """What a rehearsal shows: an error with veRL's own words, or the note that veRL came to its end.
+
+    It is a run of its own, which is removed unless it fails. None if it was cancelled. Raises UserError for a preset
+    that cannot be rehearsed.
+    """
+    run = start(_smaller(loaded, narrate), narrate=narrate, preflight=Preflight(False, ()))
+    try:
+        state = _followed(run, narrate, cancelled, poll)
+    except BaseException:
+        _removed(run)
+        raise
+    if state is None:
+        _removed(run)
+        return None
+    if state.state == "finished":
+        delete(run)
+        message = f"veRL ran {rehearsal.STEPS} small steps of it on the CPU; {rehearsal.UNTRIED}"
+        return of_config.info("REHEARSAL", message, "")
+    if state.state in ALIVE:
+        stop(run, by="rehearsal: it took too long", wait=True)
+    return _failure(run, state)
+
+
+def _smaller(loaded: LoadedPreset, narrate: Narrate) -> LoadedPreset:
+    """The preset with the small models, which are made where they are missing."""
+    env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
+    small: dict[str, str] = {}
+    for name in rehearsal.models(loaded):
+        narrate(f"rehearsal: a small model like {name}")
+        folder = paths.cache_dir() / "rehearsal" / hashlib.sha256(name.encode()).hexdigest()[:12]
+        request = {"model": name, "trust": loaded.preset.model.trust_remote_code, "folder": str(folder)}
+        reply = worker.ask(env.python, "small_model.py", request, timeout=BUILD, env=loaded.preset.env)
+        if why := reply.get("error") or reply.get("failed"):
+            raise UserError(f"no rehearsal: no small model could be made of {name}: {why}")
+        small[name] = reply["path"]
+    return rehearsal.rehearsed(loaded, small, os.cpu_count() or 1)
+
+
+def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> RunState | None:
+    """The state in which the run ended, or in which it still is when the patience ends; None if it was cancelled."""
+    begin, phase = time.monotonic(), None
+    while (state := current(run)).state in ALIVE and time.monotonic() - begin < PATIENCE:
+        if cancelled():
+            return None
+        if state.phase and state.phase != phase:
+            phase = state.phase
+            narrate(f"rehearsal: {phase}")
+        time.sleep(poll)
+    return state
+
+
+def _failure(run: RunDir, state: RunState) -> Finding | None:
+    """How a rehearsal failed; None if it was stopped from elsewhere."""
+    look = f"'ppo-tui attach {run.id}' shows it"
+    if state.state in ALIVE:
+        minutes = f"{PATIENCE / 60:.0f} minutes"
+        message = f"a rehearsal was stopped after {minutes}, while {PHASES[state.phase or 'config'].label}"
+        return of_config.warning("REHEARSAL", message, look)
+    if state.state == "stopped":
+        return None
+    found = diagnosis(run)
+    said = found.evidence[0].text if found.evidence else ""
+    told = f": {said}" if said and said not in found.title else ""
+    message = f"a rehearsal on the CPU fails in veRL: {found.title}{told}"
+    fix = f"{found.fixes[0]}; {look}" if found.fixes else look
+    finding = of_config.warning if found.cause in OF_MACHINE else of_config.error
+    return finding("REHEARSAL", message, fix)
+
+
+def _removed(run: RunDir) -> None:
+    stop(run, by="rehearsal: cancelled", wait=True)
+    delete(run)

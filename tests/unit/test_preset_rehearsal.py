@@ -1,0 +1,93 @@
+"""What a preset becomes for a rehearsal on the CPU."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import launcher
+from launcher.errors import UserError
+from launcher.preflight.checks import quick
+from launcher.preflight.subject import subject
+from launcher.preset import rehearsal
+from launcher.preset.files import LoadedPreset, load, shipped
+
+
+def rehearsed(name: str, *settings: str) -> LoadedPreset:
+    loaded = load(name, settings)
+    return rehearsal.rehearsed(loaded, dict.fromkeys(rehearsal.models(loaded), "/small"), 4)
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_shipped_preset_is_one_that_the_cpu_can_run(name: str):
+    small = rehearsed(name, "model.path=/large", "data.train=/rows", "data.val=/rows")
+    errors = [finding for finding in quick(subject(small)) if finding.level == "error"]
+    assert [finding.id for finding in errors if finding.id != "CPU-1"] == []  # of another veRL
+    preset = small.preset
+    assert (preset.trainer.device, preset.rollout.engine, preset.model.path) == ("cpu", "hf", "/small")
+    assert (preset.trainer.steps, preset.data.train_batch_size, preset.data.max_response_length) == (2, 2, 16) or (
+        name == "toy-cpu" and preset.data.max_response_length == 8
+    )
+
+
+def test_what_is_not_about_the_device_or_the_size_stays():
+    small = rehearsed("gsm8k-grpo-24gb", "+data.mine=3", "actor.lr=2e-6", "trainer.loggers=[wandb]", "kl.loss_coef=0.5")
+    preset = small.preset
+    assert (preset.actor.lr, preset.kl.loss_coef, preset.algorithm) == (2e-6, 0.5, "grpo")
+    assert preset.overrides["+data.mine"] == 3 and preset.rollout.n == 2
+    assert preset.trainer.loggers == []  # a rehearsal tells no tracker
+
+
+def test_alerts_and_clusters_of_the_run_are_not_those_of_its_rehearsal():
+    settings = ("health.KL-1.mute=true", "cluster.address=10.0.0.1:8265", "cluster.submit=true")
+    preset = rehearsed("gsm8k-grpo-24gb", *settings).preset
+    assert (preset.health, preset.cluster.address, preset.cluster.submit) == ({}, None, False)
+
+
+def test_what_the_preset_sets_wrong_stays_wrong():
+    preset = rehearsed("gsm8k-0.5b-8gpu", "actor.fsdp_size=0", "actor.ppo_micro_batch_size_per_gpu=null").preset
+    assert (preset.actor.fsdp_size, preset.actor.ppo_micro_batch_size_per_gpu) == (0, None)
+
+
+def test_separate_async_has_a_place_for_its_engine():
+    preset = rehearsed("gsm8k-grpo-24gb", "trainer.mode=separate_async", "trainer.parameter_sync_step=3").preset
+    assert (preset.rollout.gpus, preset.rollout.weight_transfer, preset.data.train_batch_size) == (1, "gloo", 3)
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("actor.strategy=megatron", "megatron cannot run"),
+        ("model_engine=veomni", "veomni cannot run"),
+        ("reward.use_model=true", "a reward model has no engine"),
+        ("+distillation.enabled=true", "the teacher of a distillation has no engine"),
+    ],
+)
+def test_what_no_cpu_can_rehearse_is_refused(setting: str, why: str):
+    with pytest.raises(UserError, match=why):
+        rehearsal.models(load("gsm8k-grpo-24gb", [setting]))
+
+
+@pytest.mark.slow
+def test_a_small_model_keeps_tokenizer_vocabulary_and_kind(tmp_path: Path, toy_build):
+    pytest.importorskip("transformers")
+    large = tmp_path / "large"
+    large.mkdir()
+    for file in (toy_build.cache / "toy" / "model").iterdir():
+        if file.suffix != ".safetensors":
+            (large / file.name).write_bytes(file.read_bytes())
+    config = json.loads((large / "config.json").read_text())
+    heads = {"num_attention_heads": 14, "num_key_value_heads": 2, "hidden_size": 896}
+    sizes = {**heads, "num_hidden_layers": 24, "layer_types": ["full_attention"] * 24, "vocab_size": 151936}
+    (large / "config.json").write_text(json.dumps(config | sizes))
+    script = Path(launcher.__path__[0]) / "preflight" / "small_model.py"
+    request = json.dumps({"model": str(large), "trust": False, "folder": str(tmp_path / "small")})
+    done = subprocess.run([sys.executable, str(script)], input=request, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"path": str(tmp_path / "small"), "kind": "qwen2"}
+    small = json.loads((tmp_path / "small" / "config.json").read_text())
+    assert (small["vocab_size"], small["num_hidden_layers"], small["num_attention_heads"]) == (151936, 2, 7)
+    words, same = (json.loads((each / "tokenizer.json").read_text())["model"] for each in (large, tmp_path / "small"))
+    assert words == same
+    assert sum(file.stat().st_size for file in (tmp_path / "small").iterdir()) < 60e6
