@@ -16,6 +16,7 @@ from typing import Any
 
 SMALL = 64_000_000  # bytes of weights that can be trained as they are
 LAYERS, HEAD, EXPERTS = 2, 8, 4
+FILES = (".jinja", ".json", ".model", ".py", ".tiktoken", ".txt")
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
 
 def made(name: str, trust: bool, folder: Path) -> dict[str, Any]:
     """The small model in `folder`, whole or not at all."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, Qwen2Config
+    from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config
 
     config = AutoConfig.from_pretrained(name, trust_remote_code=trust)
     if hasattr(config, "vision_config"):
@@ -39,7 +40,6 @@ def made(name: str, trust: bool, folder: Path) -> dict[str, Any]:
     if Path(name).is_dir() and 0 < sum(file.stat().st_size for file in Path(name).glob("*.safetensors")) < SMALL:
         return {"path": name, "kind": config.model_type}
     if not (folder / "config.json").is_file():
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=trust)
         try:
             model = AutoModelForCausalLM.from_config(shrunk(config), trust_remote_code=trust)
         except Exception:  # sizes that this architecture has beside the usual ones
@@ -47,11 +47,20 @@ def made(name: str, trust: bool, folder: Path) -> dict[str, Any]:
             model = AutoModelForCausalLM.from_config(shrunk(Qwen2Config(vocab_size=config.vocab_size, **ends)))
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(dir=folder.parent))
+        for file in beside_weights(name):
+            shutil.copy(file, unfinished)
         model.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
     return {"path": str(folder), "kind": json.loads((folder / "config.json").read_text())["model_type"]}
+
+
+def beside_weights(name: str) -> list[Path]:
+    """The files of a model that hold no weights: its tokenizer, template and code."""
+    from huggingface_hub import snapshot_download
+
+    folder = Path(name if Path(name).is_dir() else snapshot_download(name, allow_patterns=[f"*{end}" for end in FILES]))
+    return [file for file in folder.iterdir() if file.suffix in FILES and ".index." not in file.name]
 
 
 def shrunk(config: Any) -> Any:

@@ -88,6 +88,5 @@ def test_a_small_model_keeps_tokenizer_vocabulary_and_kind(tmp_path: Path, toy_b
     assert json.loads(done.stdout) == {"path": str(tmp_path / "small"), "kind": "qwen2"}
     small = json.loads((tmp_path / "small" / "config.json").read_text())
     assert (small["vocab_size"], small["num_hidden_layers"], small["num_attention_heads"]) == (151936, 2, 7)
-    words, same = (json.loads((each / "tokenizer.json").read_text())["model"] for each in (large, tmp_path / "small"))
-    assert words == same
+    assert (tmp_path / "small" / "tokenizer.json").read_bytes() == (large / "tokenizer.json").read_bytes()
     assert sum(file.stat().st_size for file in (tmp_path / "small").iterdir()) < 60e6
