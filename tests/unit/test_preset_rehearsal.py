@@ -89,4 +89,4 @@ def test_a_small_model_keeps_tokenizer_vocabulary_and_kind(tmp_path: Path, toy_b
     small = json.loads((tmp_path / "small" / "config.json").read_text())
     assert (small["vocab_size"], small["num_hidden_layers"], small["num_attention_heads"]) == (151936, 2, 7)
     assert (tmp_path / "small" / "tokenizer.json").read_bytes() == (large / "tokenizer.json").read_bytes()
-    assert sum(file.stat().st_size for file in (tmp_path / "small").iterdir()) < 60e6
+    assert sum(file.stat().st_size for file in (tmp_path / "small").iterdir()) < 100e6
