@@ -18,7 +18,7 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
-GATHER_SECONDS = 0.05  # the prompts of a step arrive one by one within a few milliseconds
+QUIET_SECONDS = 0.05  # the prompts of a step arrive one by one; no more have come for so long: they are all
 
 
 def _server_name(replica_rank: int) -> str:
@@ -90,7 +90,10 @@ class HFServer:
         return await request.answer
 
     async def _answer_waiting(self) -> None:
-        await asyncio.sleep(GATHER_SECONDS)
+        known = 0
+        while known < len(self.waiting):
+            known = len(self.waiting)
+            await asyncio.sleep(QUIET_SECONDS)
         requests, self.waiting, self.batch = self.waiting, [], None
         groups: defaultdict[Sampling, list[Request]] = defaultdict(list)
         for request in requests:
