@@ -12,6 +12,8 @@ Change = Mapping[str, Any]
 
 GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
+REHEARSAL = "REHEARSAL"
+"""The finding of a rehearsal, in the place of a rule."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,7 +72,8 @@ def main() -> None:
     cases = [case for case in cases if all(word in case.name for word in given.words)]
     toy.ensure(python=verl_env.require(None).python, progress=print)
     folder = paths.cache_dir() / "held-out"
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     make(folder, paths.cache_dir() / "toy")
     with ThreadPoolExecutor(given.j) as pool, given.results.open("a") as out:
         for row in pool.map(lambda case: asked(case, folder), cases):

@@ -5,6 +5,7 @@ collapsed, one whose KL blew up; one on two GPUs; the LoRA preset with random we
 such a model of 0.5B, which never gets a reward. Of the second campaign, twelve side by side: algorithms, breaks,
 one whose worker was killed and which was retried, one whose supervisor was killed. Of the third, six side by side
 on one H100: one that learned and four that broke. Of the fourth, three side by side and the 24 GB preset in 24 GB.
+Of the fifth, three side by side, two trials of the one that collapsed, and the LoRA preset in 24 GB.
 """
 
 import json
@@ -23,6 +24,7 @@ from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
 from launcher.run.reading.checklist import judged
 from launcher.run.reading.reader import RunReader
+from launcher.run.reading.trials import trials_of
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 LEARNED, COLLAPSED, BLEW_UP, ON_TWO = (
@@ -38,7 +40,8 @@ LEARNED_FAST, BLEW_UP_BY_RATE, COLLAPSED_BY_PENALTY, ENTROPY_ROSE, REINFORCE_COL
     f"{start}-gsm8k-format-reward" for start in ("7d6e4c", "10b541", "0bdc9e", "79b059", "e61b36")
 )
 CISPO_WELL, REINFORCE_WELL, GAMED = (f"{start}-gsm8k-format-reward" for start in ("373f35", "10484e", "06aff8"))
-IN_24_GB = "dee06c-gsm8k-0.5b-24gb"
+IN_24_GB, LORA_IN_24_GB = "dee06c-gsm8k-0.5b-24gb", "9654ee-gsm8k-1.5b-lora-24gb"
+COLOCATED, DAPO_WELL, COLLAPSED_AGAIN = (f"{start}-gsm8k-format-reward" for start in ("4ad828", "bfe254", "c9a338"))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,9 @@ def flagged_now(run: Path) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", [LEARNED, ON_TWO, RLOO, REMAX, DAPO, APART, ADOPTED, REINFORCE_WELL])
+@pytest.mark.parametrize(
+    "run", [LEARNED, ON_TWO, RLOO, REMAX, DAPO, APART, ADOPTED, REINFORCE_WELL, COLOCATED, DAPO_WELL]
+)
 def test_a_run_that_learns_is_let_alone(runs: Path, run: str) -> None:
     assert flagged_live(runs / run) == flagged_now(runs / run) == []
 
@@ -275,12 +280,22 @@ def test_a_run_that_was_stopped_is_not_told_as_failed_or_going_on(runs: Path, pp
     assert "fix: continue with `ppo-tui resume d3d9` from" in told
 
 
-def test_the_24_gb_preset_stayed_within_24_gb(runs: Path) -> None:
+@pytest.mark.parametrize(("run", "most"), [(IN_24_GB, 23.1), (LORA_IN_24_GB, 13.0)])
+def test_the_24_gb_presets_stayed_within_24_gb(runs: Path, run: str, most: float) -> None:
     """With flash-attn's kernels, CUDA graphs and a checkpoint, all else of the GPU held by another process."""
-    samples = [json.loads(line) for line in (runs / IN_24_GB / "gpu.jsonl").read_text().splitlines()]
+    samples = [json.loads(line) for line in (runs / run / "gpu.jsonl").read_text().splitlines()]
     held = max(gpu["run_used"] or 0 for sample in samples for gpu in sample["gpus"])
-    assert 23.0 < held / GIB < 24_207 / 1024
-    assert list(scores(runs / IN_24_GB, 1)) == [1, 2, 3]
+    assert held / GIB == pytest.approx(most, abs=0.1)
+    assert list(scores(runs / run, 1)) == [1, 2, 3]
+
+
+def test_the_twin_of_a_collapse_repeats_it_and_the_learning_rate_alone_does_not_heal_it(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(runs.parent))
+    (found,) = trials_of(COLLAPSED_AGAIN)
+    assert (found.rule, found.step) == ("KL-1", 2)
+    assert [(arm.changes, arm.verdict) for arm in found.arms] == [((), "repeated"), (("actor.lr=5e-6",), "nothing")]
 
 
 def test_samples_of_gpus_and_their_holders_are_the_same_lines_when_written_back(runs: Path) -> None:

@@ -14,7 +14,7 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 
 from launcher.errors import UserError
-from launcher.preflight.finding import LEVELS, Finding, in_order
+from launcher.preflight.finding import LEVELS, REHEARSAL, Finding, in_order, of_config
 from launcher.preset.files import LoadedPreset
 from launcher.record.layout import RunDir
 from launcher.text import clean
@@ -59,6 +59,7 @@ class LaunchScreen(Screen[Path | list[str]]):
         self.findings: list[Finding] = []
         self.doing = "reading the preset"  # empty when nothing is under way
         self.starting = False
+        self.rehearsing = False
         self._round = 0  # what belongs to an earlier one is out of date
         self._edited = False
         self._started: Path | None = None
@@ -152,6 +153,30 @@ class LaunchScreen(Screen[Path | list[str]]):
             self.notify(f"Queued {entry.id}; press Q in the list to see what it waits for", markup=False)
             self.dismiss([])
 
+    def action_rehearse(self) -> None:
+        """Shows what a rehearsal finds among the findings; going back, or any change, cancels it."""
+        if self.errors or self.plan.subject is None:
+            self.notify("The checks found errors; a rehearsal would stop there, too", severity="warning")
+        elif self.doing:
+            self.notify(f"Wait for: {self.doing}", severity="warning", markup=False)
+        else:
+            self.findings = [finding for finding in self.findings if finding.id != REHEARSAL]
+            self.rehearsing, self.doing = True, "rehearsal"
+            threading.Thread(target=self._rehearse, args=(self._round,), daemon=True).start()
+            self._show()
+
+    def _rehearse(self, began: int) -> None:
+        """In a thread: veRL runs two small steps."""
+        from launcher.run.actions.rehearse import rehearse
+
+        assert self.plan.subject is not None
+        report = partial(self._from_thread, began)
+        try:
+            found = rehearse(self.plan.subject.loaded, lambda text: report(text, None), lambda: began != self._round)
+        except (UserError, OSError) as wrong:
+            found = of_config.warning(REHEARSAL, str(wrong), "")
+        report("", found)
+
     def action_edit(self) -> None:
         if self.starting:
             return
@@ -172,6 +197,10 @@ class LaunchScreen(Screen[Path | list[str]]):
     def action_cancel(self) -> None:
         if self.starting:
             self.notify("The run is starting; press x on its dashboard to stop it", severity="warning")
+        elif self.rehearsing:
+            self._round += 1  # which ends it
+            self.rehearsing, self.doing = False, ""
+            self._show()
         elif self.fixes:
             self.run_worker(self._cancel(), exclusive=True, group="start")
         else:
@@ -191,6 +220,7 @@ class LaunchScreen(Screen[Path | list[str]]):
     def _begin(self) -> None:
         """Reads and checks the preset anew."""
         self._round += 1
+        self.rehearsing = False
         self.doing = "reading the preset"
         self._show()
         self.run_worker(self._read(self._round), exclusive=True, group="plan")
@@ -224,6 +254,7 @@ class LaunchScreen(Screen[Path | list[str]]):
             return
         if doing is not None:
             self.doing = doing
+            self.rehearsing = self.rehearsing and bool(doing)
         if finding is not None:
             self.findings = in_order([*self.findings, finding])
         self._show()

@@ -9,7 +9,7 @@ from launcher import paths, verl_env
 from launcher.console.phases import PHASES
 from launcher.errors import UserError
 from launcher.preflight import worker
-from launcher.preflight.finding import Finding, of_config
+from launcher.preflight.finding import REHEARSAL, Finding, of_config
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
@@ -48,7 +48,7 @@ def rehearse(
     if state.state == "finished":
         delete(run)
         message = f"veRL ran {rehearsal.STEPS} small steps of it on the CPU; {rehearsal.UNTRIED}"
-        return of_config.info("REHEARSAL", message, "")
+        return of_config.info(REHEARSAL, message, "")
     if state.state in ALIVE:
         stop(run, by="rehearsal: it took too long", wait=True)
     return _failure(run, state)
@@ -88,7 +88,7 @@ def _failure(run: RunDir, state: RunState) -> Finding | None:
     if state.state in ALIVE:
         minutes = f"{PATIENCE / 60:.0f} minutes"
         message = f"a rehearsal was stopped after {minutes}, while {PHASES[state.phase or 'config'].label}"
-        return of_config.warning("REHEARSAL", message, look)
+        return of_config.warning(REHEARSAL, message, look)
     if state.state == "stopped":
         return None
     found = diagnosis(run)
@@ -97,7 +97,7 @@ def _failure(run: RunDir, state: RunState) -> Finding | None:
     message = f"a rehearsal on the CPU fails in veRL: {found.title}{told}"
     fix = f"{found.fixes[0]}; {look}" if found.fixes else look
     finding = of_config.warning if found.cause in OF_MACHINE else of_config.error
-    return finding("REHEARSAL", message, fix)
+    return finding(REHEARSAL, message, fix)
 
 
 def _removed(run: RunDir) -> None:

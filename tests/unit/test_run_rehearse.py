@@ -1,0 +1,96 @@
+"""Rehearsals: a small driver in veRL's place, below a real supervisor."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launcher.preflight.finding import REHEARSAL
+from launcher.preset.files import LoadedPreset, load
+from launcher.preset.translate import Launch
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir, all_runs, appearing
+from launcher.record.state import current
+from launcher.run.actions import rehearse
+from launcher.run.supervisor.spawn import spawn_supervisor, write_launch
+
+STEPS = "print('step:1 - critic/score/mean:0.1'); print('step:2 - critic/score/mean:0.2')"
+FAILS = "raise KeyError('answer')"
+FULL = "raise OSError(28, 'No space left on device')"
+HANGS = "import time; print('step:1 - critic/score/mean:0.1', flush=True); time.sleep(600)"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    monkeypatch.setattr(rehearse, "_smaller", lambda loaded, narrate: loaded)
+
+
+def drives(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """What the driver of a rehearsal does."""
+
+    def start(loaded: LoadedPreset, **_: Any) -> RunDir:
+        with appearing("toy-rehearsal") as (run, hidden):
+            attempt, now = hidden.add_attempt(), time.time()
+            RunInfo(run.id, "toy-rehearsal", now, preset=loaded.snapshot(), on_cpu=True).write(hidden.run_yaml)
+            launch = Launch([sys.executable, "-u", "-c", code], {}, [], {})
+            write_launch(hidden, attempt, launch, created=now, run_created=now, resume_step=None, cwd=run.path)
+        spawn_supervisor(run)
+        return run
+
+    monkeypatch.setattr(rehearse, "start", start)
+
+
+def rehearsed(**given: Any) -> Any:
+    return rehearse.rehearse(load("toy-cpu"), lambda _: None, poll=0.05, **given)
+
+
+def test_a_rehearsal_that_comes_to_its_end_is_a_note_and_leaves_no_run(monkeypatch: pytest.MonkeyPatch):
+    drives(monkeypatch, STEPS)
+    found = rehearsed()
+    assert (found.id, found.level) == (REHEARSAL, "info")
+    assert "veRL ran 2 small steps of it on the CPU; not tried: GPUs" in found.message
+    assert list(all_runs()) == []
+
+
+def test_one_that_fails_is_an_error_with_its_cause_and_stays(monkeypatch: pytest.MonkeyPatch):
+    drives(monkeypatch, FAILS)
+    found = rehearsed()
+    (run,) = all_runs()
+    assert (found.id, found.level) == (REHEARSAL, "error")
+    assert found.message == "a rehearsal on the CPU fails in veRL: Unknown failure: KeyError: 'answer'"
+    assert found.fix.endswith(f"'ppo-tui attach {run.id}' shows it")
+
+
+def test_a_full_disk_says_nothing_of_the_preset(monkeypatch: pytest.MonkeyPatch):
+    drives(monkeypatch, FULL)
+    assert rehearsed().level == "warning"
+
+
+def test_one_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch):
+    drives(monkeypatch, HANGS)
+    monkeypatch.setattr(rehearse, "PATIENCE", 2.0)
+    found = rehearsed()
+    (run,) = all_runs()
+    assert found.level == "warning" and "was stopped after" in found.message
+    assert current(run).state == "stopped"
+
+
+def test_one_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
+    drives(monkeypatch, HANGS)
+    begin = time.monotonic()
+    assert rehearsed(cancelled=lambda: time.monotonic() - begin > 1) is None
+    assert list(all_runs()) == []
+
+
+def test_an_interruption_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
+    drives(monkeypatch, HANGS)
+
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rehearsed(cancelled=interrupted)
+    assert list(all_runs()) == []
