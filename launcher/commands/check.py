@@ -34,16 +34,14 @@ def check(
         str | None,
         typer.Option(metavar="[4x]8x80", help="Check for [nodes x] GPUs x GiB of each instead of this machine."),
     ] = None,
-    rehearse: Annotated[
-        bool, typer.Option("--rehearse", help="If no error is found, let veRL run two small steps on the CPU.")
-    ] = False,
+    rehearse: Annotated[bool, typer.Option("--rehearse", help="Also let veRL run two small steps on the CPU.")] = False,
     json: Json = False,
 ) -> None:
     """Check a preset before it is started: its configuration, data, model, memory, hardware and software."""
     from launcher.preflight.checks import report
 
     found = report(preset, settings or [], assume=assume, progress=lambda title: say(f"checking: {title}"))
-    if rehearse and found.ok:
+    if rehearse:
         found = _with_rehearsal(found, preset, settings or [])
     if json:
         put_json(found.as_json())

@@ -49,11 +49,11 @@ def asked(case: HeldOut, folder: Path) -> dict[str, Any]:
     own = paths.cache_dir() / "toy"
     base = [f"model.path={own}/model", f"data.train={own}/data/train.parquet", f"data.val={own}/data/test.parquet"]
     settings = [*(base if case.on != "toy-cpu" else ()), *case.settings(folder)]
-    begin, found = time.monotonic(), None
+    begin = time.monotonic()
     try:
         found = rehearse(load(case.on, settings), lambda _: None)
         level, said = (found.level, found.message) if found else ("", "")
-    except UserError as refused:
+    except UserError as refused:  # by the preset itself
         level, said = "refused", str(refused)
     row = {"name": case.name, "first": case.first, "level": level, "said": said[:400]}
     return row | {"seconds": round(time.monotonic() - begin)}

@@ -400,7 +400,7 @@ async def test_what_fails_already_is_not_rehearsed(
     make: SimpleNamespace, home: Path, slow: Slow, rehearsal: Rehearsed
 ) -> None:
     async with make.app().run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot, written(home, BROKEN))
+        screen = await opened(pilot, written(home, "extends: toy-cpu\nactor: {lr: high}\n"))
         await until(pilot, lambda: not screen.doing)
         await pilot.press("asterisk")
         await until(pilot, lambda: "would stop there, too" in message(pilot.app))

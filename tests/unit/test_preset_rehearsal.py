@@ -59,8 +59,8 @@ def test_separate_async_has_a_place_for_its_engine():
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
-        ("actor.strategy=megatron", "megatron cannot run"),
-        ("model_engine=veomni", "veomni cannot run"),
+        ("actor.strategy=megatron", "megatron cannot"),
+        ("model_engine=veomni", "veomni cannot"),
         ("reward.use_model=true", "a reward model has no engine"),
         ("+distillation.enabled=true", "the teacher of a distillation has no engine"),
     ],

@@ -21,6 +21,8 @@ FAILS = "raise KeyError('answer')"
 FULL = "raise OSError(28, 'No space left on device')"
 HANGS = "import time; print('step:1 - critic/score/mean:0.1', flush=True); time.sleep(600)"
 
+SMALLER = rehearse._smaller
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +84,14 @@ def test_one_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
     drives(monkeypatch, HANGS)
     begin = time.monotonic()
     assert rehearsed(cancelled=lambda: time.monotonic() - begin > 1) is None
+    assert list(all_runs()) == []
+
+
+def test_what_cannot_be_rehearsed_says_why(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rehearse, "_smaller", SMALLER)
+    found = rehearse.rehearse(load("toy-cpu", ["actor.strategy=megatron"]), lambda _: None)
+    assert found is not None and found.level == "warning"
+    assert found.message == "no rehearsal: it runs on the CPU, where megatron cannot; only FSDP can"
     assert list(all_runs()) == []
 
 

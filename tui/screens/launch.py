@@ -14,7 +14,7 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import Screen
 
 from launcher.errors import UserError
-from launcher.preflight.finding import LEVELS, REHEARSAL, Finding, in_order, of_config
+from launcher.preflight.finding import LEVELS, REHEARSAL, Finding, in_order
 from launcher.preset.files import LoadedPreset
 from launcher.record.layout import RunDir
 from launcher.text import clean
@@ -155,7 +155,7 @@ class LaunchScreen(Screen[Path | list[str]]):
 
     def action_rehearse(self) -> None:
         """Shows what a rehearsal finds among the findings; going back, or any change, cancels it."""
-        if self.errors or self.plan.subject is None:
+        if self.plan.subject is None:
             self.notify("The checks found errors; a rehearsal would stop there, too", severity="warning")
         elif self.doing:
             self.notify(f"Wait for: {self.doing}", severity="warning", markup=False)
@@ -171,10 +171,7 @@ class LaunchScreen(Screen[Path | list[str]]):
 
         assert self.plan.subject is not None
         report = partial(self._from_thread, began)
-        try:
-            found = rehearse(self.plan.subject.loaded, lambda text: report(text, None), lambda: began != self._round)
-        except (UserError, OSError) as wrong:
-            found = of_config.warning(REHEARSAL, str(wrong), "")
+        found = rehearse(self.plan.subject.loaded, lambda text: report(text, None), lambda: began != self._round)
         report("", found)
 
     def action_edit(self) -> None:

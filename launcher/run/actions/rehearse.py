@@ -9,7 +9,9 @@ from launcher import paths, verl_env
 from launcher.console.phases import PHASES
 from launcher.errors import UserError
 from launcher.preflight import worker
+from launcher.preflight.checks import quick
 from launcher.preflight.finding import REHEARSAL, Finding, of_config
+from launcher.preflight.subject import subject
 from launcher.preset import rehearsal
 from launcher.preset.files import LoadedPreset
 from launcher.record.info import Preflight
@@ -31,12 +33,15 @@ OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory",
 def rehearse(
     loaded: LoadedPreset, narrate: Narrate, cancelled: Callable[[], bool] = lambda: False, poll: float = POLL
 ) -> Finding | None:
-    """What a rehearsal shows: an error with veRL's own words, or the note that veRL came to its end.
+    """What a rehearsal shows: an error with veRL's own words, the note that veRL came to its end, or a warning with the
+    reason why the preset cannot be rehearsed. None if it was cancelled.
 
-    It is a run of its own, which is removed unless it fails. None if it was cancelled. Raises UserError for a preset
-    that cannot be rehearsed.
+    It is a run of its own, which is removed unless it fails.
     """
-    run = start(_smaller(loaded, narrate), narrate=narrate, preflight=Preflight(False, ()))
+    try:
+        run = start(_smaller(loaded, narrate), narrate=narrate, preflight=Preflight(False, ()))
+    except UserError as why:
+        return of_config.warning(REHEARSAL, f"no rehearsal: {why}", "")
     try:
         state = _followed(run, narrate, cancelled, poll)
     except BaseException:
@@ -64,9 +69,13 @@ def _smaller(loaded: LoadedPreset, narrate: Narrate) -> LoadedPreset:
         request = {"model": name, "trust": loaded.preset.model.trust_remote_code, "folder": str(folder)}
         reply = worker.ask(env.python, "small_model.py", request, timeout=BUILD, env=loaded.preset.env)
         if why := reply.get("error") or reply.get("failed"):
-            raise UserError(f"no rehearsal: no small model could be made of {name}: {why}")
+            raise UserError(f"no small model could be made of {name}: {why}")
         small[name] = reply["path"]
-    return rehearsal.rehearsed(loaded, small, os.cpu_count() or 1)
+    smaller = rehearsal.rehearsed(loaded, small, os.cpu_count() or 1)
+    for wrong in quick(subject(smaller)):
+        if wrong.level == "error":
+            raise UserError(f"{wrong.message} ({wrong.id})")
+    return smaller
 
 
 def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> RunState | None:
