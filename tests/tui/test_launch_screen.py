@@ -374,7 +374,7 @@ async def test_a_rehearsal_tells_its_phase_and_what_it_found(
         await until(pilot, lambda: not screen.doing)
         for _ in range(2):  # the second one replaces what the first has found
             rehearsal.go.clear()
-            await pilot.press("asterisk")
+            await pilot.press("percent_sign")
             await until(pilot, lambda: "rehearsal: rollout" in said(screen, "#launch-title"))
             rehearsal.go.set()
             await until(pilot, lambda: not screen.doing)
@@ -387,7 +387,7 @@ async def test_escape_ends_the_rehearsal_and_only_then_the_screen(
     async with make.app().run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, GOOD))
         await until(pilot, lambda: not screen.doing)
-        await pilot.press("asterisk")
+        await pilot.press("percent_sign")
         await until(pilot, lambda: "rehearsal: rollout" in said(screen, "#launch-title"))
         await pilot.press("escape")
         await until(pilot, rehearsal.cancelled.is_set)
@@ -402,6 +402,6 @@ async def test_what_fails_already_is_not_rehearsed(
     async with make.app().run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, written(home, "extends: toy-cpu\nactor: {lr: high}\n"))
         await until(pilot, lambda: not screen.doing)
-        await pilot.press("asterisk")
+        await pilot.press("percent_sign")
         await until(pilot, lambda: "would stop there, too" in message(pilot.app))
         assert not screen.rehearsing
