@@ -373,7 +373,7 @@ KEYS: dict[str, list[Binding]] = {
         _shown("launch.start", "start", "start", "start", "Start the run; it outlives this screen"),
         _shown("launch.force", "exclamation_mark", "force", "force", "Start despite the errors found; asks first", "!"),
         _shown("launch.queue", "queue", "queue", "queue", "Add the run to the queue; it starts when its GPUs are free"),
-        _shown("launch.rehearse", "percent_sign", "rehearse", "rehearse", "Let veRL run two small steps on the CPU", "%"),
+        _shown("launch.rehearse", "percent_sign", "rehearse", "rehearse", "Try two small steps on the CPU", "%"),
         _shown("launch.edit", "edit", "edit", "edit", "Edit the preset, with the fixes applied here"),
         _shown("launch.copy", "copy", "copy", "copy", "Copy the command"),
         _hidden("launch.command", "tab", "app.focus_next", "command", "Go to the command, or back"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from launcher.commands.output import Json, Preset, Settings, put, put_json, say
+from launcher.errors import UserError
 from launcher.format import gib
 from launcher.preflight.finding import GROUPS, LEVELS, Finding, in_order
 from launcher.text import clean
@@ -58,7 +59,11 @@ def _with_rehearsal(report: Report, preset: str, settings: Sequence[str]) -> Rep
     from launcher.preset.files import load
     from launcher.run.actions.rehearse import rehearse
 
-    found = rehearse(load(preset, settings), say)
+    try:
+        loaded = load(preset, settings)
+    except UserError:  # which the report tells
+        return report
+    found = rehearse(loaded, say)
     return replace(report, findings=in_order([*report.findings, *([found] if found else [])]))
 
 

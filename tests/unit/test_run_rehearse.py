@@ -27,7 +27,7 @@ SMALLER = rehearse._smaller
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
-    monkeypatch.setattr(rehearse, "_smaller", lambda loaded, narrate: loaded)
+    monkeypatch.setattr(rehearse, "_smaller", lambda loaded, folder, narrate: loaded)
 
 
 def drives(monkeypatch: pytest.MonkeyPatch, code: str) -> None:

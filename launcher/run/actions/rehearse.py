@@ -1,9 +1,10 @@
 """A rehearsal: veRL itself runs two steps of a preset on the CPU, before a GPU is taken for it."""
 
-import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from launcher import paths, verl_env
 from launcher.console.phases import PHASES
@@ -38,10 +39,18 @@ def rehearse(
 
     It is a run of its own, which is removed unless it fails.
     """
-    try:
-        run = start(_smaller(loaded, narrate), narrate=narrate, preflight=Preflight(False, ()))
-    except UserError as why:
-        return of_config.warning(REHEARSAL, f"no rehearsal: {why}", "")
+    paths.cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=paths.cache_dir()) as folder:
+        try:
+            smaller = _smaller(loaded, Path(folder), narrate)
+            run = start(smaller, narrate=narrate, preflight=Preflight(False, ()))
+        except (UserError, OSError) as why:
+            return of_config.warning(REHEARSAL, f"no rehearsal: {why}", "")
+        return _outcome(run, narrate, cancelled, poll)
+
+
+def _outcome(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> Finding | None:
+    """What the run comes to."""
     try:
         state = _followed(run, narrate, cancelled, poll)
     except BaseException:
@@ -59,14 +68,14 @@ def rehearse(
     return _failure(run, state)
 
 
-def _smaller(loaded: LoadedPreset, narrate: Narrate) -> LoadedPreset:
-    """The preset with the small models, which are made where they are missing."""
+def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPreset:
+    """The preset with small models, which are made in a folder."""
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     small: dict[str, str] = {}
     for name in rehearsal.models(loaded):
         narrate(f"rehearsal: a small model like {name}")
-        folder = paths.cache_dir() / "rehearsal" / hashlib.sha256(name.encode()).hexdigest()[:12]
-        request = {"model": name, "trust": loaded.preset.model.trust_remote_code, "folder": str(folder)}
+        place = str(folder / str(len(small)))
+        request = {"model": name, "trust": loaded.preset.model.trust_remote_code, "folder": place}
         reply = worker.ask(env.python, "small_model.py", request, timeout=BUILD, env=loaded.preset.env)
         if why := reply.get("error") or reply.get("failed"):
             raise UserError(f"no small model could be made of {name}: {why}")
