@@ -351,7 +351,7 @@ class Rehearsed:
         self.go, self.cancelled = threading.Event(), threading.Event()
 
     def __call__(self, _: object, narrate: Callable[[str], None], cancelled: Callable[[], bool]) -> Finding | None:
-        narrate("rehearsal: rollout")
+        narrate("rehearsal: generating responses")
         while not self.go.wait(0.02):
             if cancelled():
                 self.cancelled.set()
@@ -375,7 +375,7 @@ async def test_a_rehearsal_tells_its_phase_and_what_it_found(
         for _ in range(2):  # the second one replaces what the first has found
             rehearsal.go.clear()
             await pilot.press("percent_sign")
-            await until(pilot, lambda: "rehearsal: rollout" in said(screen, "#launch-title"))
+            await until(pilot, lambda: "rehearsal: generating" in said(screen, "#launch-title"))
             rehearsal.go.set()
             await until(pilot, lambda: not screen.doing)
             assert [found.message for found in screen.findings if found.id == REHEARSAL] == ["veRL ran 2 small steps"]
@@ -388,7 +388,7 @@ async def test_escape_ends_the_rehearsal_and_only_then_the_screen(
         screen = await opened(pilot, written(home, GOOD))
         await until(pilot, lambda: not screen.doing)
         await pilot.press("percent_sign")
-        await until(pilot, lambda: "rehearsal: rollout" in said(screen, "#launch-title"))
+        await until(pilot, lambda: "rehearsal: generating" in said(screen, "#launch-title"))
         await pilot.press("escape")
         await until(pilot, rehearsal.cancelled.is_set)
         assert pilot.app.screen is screen and not screen.doing

@@ -95,7 +95,7 @@ def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll
             return None
         if state.phase and state.phase != phase:
             phase = state.phase
-            narrate(f"rehearsal: {phase}")
+            narrate(f"rehearsal: {PHASES[phase].label}")
         time.sleep(poll)
     return state
 
