@@ -10,7 +10,7 @@ import pytest
 from pilots import assert_fits, message
 from textual.pilot import Pilot
 
-from launcher.preflight.finding import REHEARSAL, Finding, of_config
+from launcher.preflight.finding import Finding
 from launcher.preflight.gate import Refused
 from launcher.record.layout import RunDir
 from tui.content.launch_plan import plan, settings_with
@@ -342,66 +342,3 @@ def test_looks(
         await until(pilot, lambda: not screen.doing)
 
     assert snap_compare(make.app(), terminal_size=size, run_before=shown)
-
-
-class Rehearsed:
-    """Stands for the rehearsal, which is two minutes of veRL: waits for `go`, or ends when it is cancelled."""
-
-    def __init__(self) -> None:
-        self.go, self.cancelled = threading.Event(), threading.Event()
-
-    def __call__(self, _: object, narrate: Callable[[str], None], cancelled: Callable[[], bool]) -> Finding | None:
-        narrate("rehearsal: generating responses")
-        while not self.go.wait(0.02):
-            if cancelled():
-                self.cancelled.set()
-                return None
-        return of_config.info(REHEARSAL, "veRL ran 2 small steps", "")
-
-
-@pytest.fixture
-def rehearsal(monkeypatch: pytest.MonkeyPatch) -> Rehearsed:
-    found = Rehearsed()
-    monkeypatch.setattr("launcher.run.actions.rehearse.rehearse", found)
-    return found
-
-
-async def test_a_rehearsal_tells_its_phase_and_what_it_found(
-    make: SimpleNamespace, home: Path, slow: Slow, rehearsal: Rehearsed
-) -> None:
-    async with make.app().run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot, written(home, GOOD))
-        await until(pilot, lambda: not screen.doing)
-        for _ in range(2):  # the second one replaces what the first has found
-            rehearsal.go.clear()
-            await pilot.press("percent_sign")
-            await until(pilot, lambda: "rehearsal: generating" in said(screen, "#launch-title"))
-            rehearsal.go.set()
-            await until(pilot, lambda: not screen.doing)
-            assert [found.message for found in screen.findings if found.id == REHEARSAL] == ["veRL ran 2 small steps"]
-
-
-async def test_escape_ends_the_rehearsal_and_only_then_the_screen(
-    make: SimpleNamespace, home: Path, slow: Slow, rehearsal: Rehearsed
-) -> None:
-    async with make.app().run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot, written(home, GOOD))
-        await until(pilot, lambda: not screen.doing)
-        await pilot.press("percent_sign")
-        await until(pilot, lambda: "rehearsal: generating" in said(screen, "#launch-title"))
-        await pilot.press("escape")
-        await until(pilot, rehearsal.cancelled.is_set)
-        assert pilot.app.screen is screen and not screen.doing
-        await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.screen is not screen)
-
-
-async def test_what_fails_already_is_not_rehearsed(
-    make: SimpleNamespace, home: Path, slow: Slow, rehearsal: Rehearsed
-) -> None:
-    async with make.app().run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot, written(home, "extends: toy-cpu\nactor: {lr: high}\n"))
-        await until(pilot, lambda: not screen.doing)
-        await pilot.press("percent_sign")
-        await until(pilot, lambda: "would stop there, too" in message(pilot.app))
-        assert not screen.rehearsing
