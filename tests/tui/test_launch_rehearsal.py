@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import message
+from pilots import message, until
 from textual.pilot import Pilot
 
 from launcher.preflight.finding import REHEARSAL, Finding, of_config
@@ -29,15 +29,6 @@ async def opened(pilot: Pilot[Any], home: Path, text: str) -> LaunchScreen:
     pilot.app.push_screen(screen)
     await until(pilot, lambda: screen.plan.command and not screen.doing)
     return screen
-
-
-async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
-    for _ in range(200):
-        if found():
-            await pilot.pause()
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 def title(screen: LaunchScreen) -> str:

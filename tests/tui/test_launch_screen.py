@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pilots import assert_fits, message
+from pilots import assert_fits, message, until
 from textual.pilot import Pilot
 
 from launcher.preflight.finding import Finding
@@ -83,15 +83,6 @@ async def opened(pilot: Pilot[Any], preset: str) -> LaunchScreen:
     pilot.app.push_screen(screen)
     await until(pilot, lambda: screen.plan.command)
     return screen
-
-
-async def until(pilot: Pilot[Any], found: Callable[[], Any]) -> None:
-    for _ in range(200):
-        if found():
-            await pilot.pause()
-            return
-        await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 def said(screen: LaunchScreen, name: str) -> str:
