@@ -63,7 +63,7 @@ def test_one_that_fails_is_an_error_with_its_cause_and_stays(monkeypatch: pytest
     (run,) = all_runs()
     assert (found.id, found.level) == (REHEARSAL, "error")
     assert found.message == "a rehearsal on the CPU fails in veRL: Unknown failure: KeyError: 'answer'"
-    assert found.fix.endswith(f"'ppo-tui attach {run.id}' shows it")
+    assert found.fix == f"'ppo-tui attach {run.id}' shows it"
 
 
 def test_a_full_disk_says_nothing_of_the_preset(monkeypatch: pytest.MonkeyPatch):
