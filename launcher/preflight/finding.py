@@ -13,7 +13,7 @@ Change = Mapping[str, Any]
 GROUPS: tuple[Group, ...] = ("config", "data", "model", "hardware", "software")
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 REHEARSAL = "REHEARSAL"
-"""The finding of a rehearsal, in the place of a rule."""
+"""The id of what a rehearsal finds, which belongs to no rule."""
 
 
 @dataclass(frozen=True)

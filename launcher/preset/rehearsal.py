@@ -143,7 +143,7 @@ def rehearsed(loaded: LoadedPreset, small: Mapping[str, str], cpus: int) -> Load
 
 
 def _on_the_cpu(cpus: int) -> dict[str, Any]:
-    """What the preset toy-cpu sets for its device; numbers in the settings of no GPU that there is."""
+    """What the preset toy-cpu sets for its device, and indices of GPUs that no machine has, which hides all GPUs."""
     toy = load("toy-cpu")
     found: dict[str, Any] = {}
     for name in _OF_TOY:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from launcher import paths, verl_env
 from launcher.console.phases import PHASES
+from launcher.data import toy
 from launcher.errors import UserError
 from launcher.preflight import worker
 from launcher.preflight.checks import quick
@@ -28,7 +29,7 @@ BUILD = 300.0  # seconds for a small model, whose tokenizer may have to be fetch
 POLL = 1.0
 Narrate = Callable[[str], None]
 OF_MACHINE = ("host-oom-ray", "host-oom-killed", "host-memory", "shared-memory", "disk-full", "disk-full-checkpoint")
-"""Causes that say nothing of the preset."""
+"""Causes that lie in this machine and not in the preset."""
 
 
 def rehearse(
@@ -63,14 +64,13 @@ def _outcome(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll:
         delete(run)
         message = f"veRL ran {rehearsal.STEPS} small steps of it on the CPU; {rehearsal.UNTRIED}"
         return of_config.info(REHEARSAL, message, "")
-    if state.state in ALIVE:
-        stop(run, by="rehearsal: it took too long", wait=True)
     return _failure(run, state)
 
 
 def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPreset:
     """The preset with small models, which are made in a folder."""
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
+    toy.ensure_for(loaded.preset.model.path, env.python, narrate)
     small: dict[str, str] = {}
     for name in rehearsal.models(loaded):
         narrate(f"rehearsal: a small model like {name}")
@@ -88,7 +88,7 @@ def _smaller(loaded: LoadedPreset, folder: Path, narrate: Narrate) -> LoadedPres
 
 
 def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll: float) -> RunState | None:
-    """The state in which the run ended, or in which it still is when the patience ends; None if it was cancelled."""
+    """The state in which the run ended, or is when the time is up; None if it was cancelled."""
     begin, phase = time.monotonic(), None
     while (state := current(run)).state in ALIVE and time.monotonic() - begin < PATIENCE:
         if cancelled():
@@ -101,9 +101,10 @@ def _followed(run: RunDir, narrate: Narrate, cancelled: Callable[[], bool], poll
 
 
 def _failure(run: RunDir, state: RunState) -> Finding | None:
-    """How a rehearsal failed; None if it was stopped from elsewhere."""
+    """Why a rehearsal did not finish; one that takes too long is stopped. None if somebody else stopped it."""
     look = f"'ppo-tui attach {run.id}' shows it"
     if state.state in ALIVE:
+        stop(run, by="rehearsal: it took too long", wait=True)
         minutes = f"{PATIENCE / 60:.0f} minutes"
         message = f"a rehearsal was stopped after {minutes}, while {PHASES[state.phase or 'config'].label}"
         return of_config.warning(REHEARSAL, message, look)
