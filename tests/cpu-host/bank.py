@@ -1,6 +1,6 @@
 """The bank of real runs: what is planted in each, the settings that make it, and the half it belongs to.
 
-    bank.py lines KIT          a line of settings for each run, for `run.sh many`
+    bank.py lines KIT FOLDER RUNS  for `run.sh many`: a line for each run that neither FOLDER nor RUNS has
     bank.py pack RUNS FOLDER   adds the metrics of the runs in a folder of run directories, as tests/data/bank has them
     bank.py add RESULTS FOLDER the same with those of a campaign of tests/gpu: RESULTS has `results` and `runs`
 
@@ -10,6 +10,7 @@ kind into either half. Nothing of this list may change after its runs were seen.
 
 import hashlib
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from launcher.metrics.records import StepRecord, trains
 from launcher.record.layout import AttemptDir, RunDir
@@ -35,6 +35,10 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     },
     "remax": ("recipe=remax",),
 }
+# A long run: the old trainer and 32 responses a step cost a third of the CPU of a step of the others
+LONG = ("trainer.use_v1=false", "data.train_batch_size=32", "actor.ppo_mini_batch_size=32", "trainer.save_every=110")
+LONG_GROUP = (*LONG, "data.train_batch_size=8", "actor.ppo_mini_batch_size=8")
+STEPS_LONG, FORKED_AT, STEPS_FORK = 220, 110, 40
 QUICK = {"trainer.validate_first=false", "trainer.validate_every=-1", "cluster.cpus=6"}  # what many.py adds
 STEPS_HEALTHY, STEPS_FAULT = 36, 20
 
@@ -93,6 +97,24 @@ HEALTHY = (
     *((algorithm, task, "3e-4") for algorithm in ("ppo", "grpo") for task in ("copy", "sort", "count", "hard")),
     *((algorithm, "add", "3e-4") for algorithm in ALGORITHMS if algorithm not in {"ppo", "grpo"}),
 )
+LONG_HEALTHY = (
+    *((algorithm, task) for algorithm in ("ppo", "grpo") for task in ("add", "copy", "sort", "count", "hard")),
+    *((algorithm, "add") for algorithm in ("rloo", "reinforce-pp", "cispo", "dr-grpo", "gspo", "remax")),
+)
+LATE = (  # planted in the middle of a long healthy run, by a fork
+    ("actor lr", "x30"),
+    ("actor lr", "x300"),
+    ("critic lr", "x300"),
+    ("no KL, actor lr", "x10"),
+    ("entropy coefficient", "-0.2"),
+    ("entropy coefficient", "0.3"),
+    ("clip ratio 5, epochs", "6"),
+    ("temperature", "2"),
+    ("temperature", "3"),
+    ("reward sign", "all"),
+    ("constant reward", "all"),
+    ("response limit", "4"),
+)
 
 
 class Run(NamedTuple):
@@ -104,14 +126,17 @@ class Run(NamedTuple):
     settings: tuple[str, ...]
     fault: str = ""  # of a healthy run, as its strength
     strength: str = ""
+    parent: str = ""  # name of the run that this one is a fork of, in whose half it is
 
     @property
     def half(self) -> str:
-        return half(self.name)
+        return half(self.parent or self.name)
 
     @property
     def line(self) -> list[str]:
-        """What `ppo-tui run toy-cpu` is given: the settings of the fault come last and win."""
+        """What `ppo-tui run toy-cpu` is given, or `ppo-tui fork`: the settings of the fault come last and win."""
+        if self.parent:
+            return [f"trainer.steps={self.steps}", *self.settings]
         settings = [*ALGORITHMS[self.algorithm], f"trainer.steps={self.steps}", f"data.seed={self.seed}"]
         if self.task != "add":
             parts = (("model.path", "model"), ("data.train", "data/train.parquet"), ("data.val", "data/test.parquet"))
@@ -130,7 +155,9 @@ def _seed(stem: str, wanted: str) -> int:
 
 def runs() -> Iterator[Run]:
     """In an order that a lack of time cuts off fairly: by hash."""
-    yield from sorted((*_healthy(), *_faulty()), key=lambda run: hashlib.sha256(run.name.encode()).hexdigest()[2:])
+    yield from sorted(
+        (*_healthy(), *_faulty(), *_long(), *_late()), key=lambda run: hashlib.sha256(run.name.encode()).hexdigest()[2:]
+    )
 
 
 def _healthy() -> Iterator[Run]:
@@ -152,17 +179,60 @@ def _faulty() -> Iterator[Run]:
             )
 
 
+def _long() -> Iterator[Run]:
+    for algorithm, task in LONG_HEALTHY:
+        stem, sizes = f"long {algorithm} {task}", LONG if algorithm in {"ppo", "remax"} else LONG_GROUP
+        for wanted in HALVES:
+            seed = _seed(stem, wanted)
+            yield Run(f"{stem} {seed}", seed, algorithm, task, STEPS_LONG, sizes)
+
+
+def _late() -> Iterator[Run]:
+    parents = {(run.algorithm, run.half): run for run in _long() if run.task == "add"}
+    faults = {(planted.fault, planted.strength): planted for planted in FAULTS}
+    for place, planted in enumerate(faults[which] for which in LATE):
+        algorithms = ("ppo", "ppo") if planted.critic else ("ppo", "grpo")
+        for algorithm, wanted in zip(algorithms, HALVES[:: 1 - 2 * (place % 2)], strict=True):
+            parent = parents[algorithm, wanted]
+            name, last = f"late {planted.fault} {planted.strength} {algorithm} {parent.seed}", FORKED_AT + STEPS_FORK
+            yield Run(name, parent.seed, algorithm, "add", last, planted.settings, *planted[:2], parent.name)
+
+
+def made(folder: Path) -> dict[str, RunDir]:
+    """The runs of the list in a folder of run directories, by name."""
+    planned = {(run.parent, *(word for word in run.line if "@KIT" not in word)): run.name for run in runs()}
+    found = dict[str, RunDir]()
+    infos = {path.name: RunDir(path).read_info() for path in folder.glob("*-toy-cpu")}
+    names = dict[str, str]()  # by directory
+    for of_forks in (False, True):  # whose parents have their names then
+        for directory, info in infos.items():
+            if (info.after is not None) is of_forks:
+                asked = (word for word in info.overrides if word not in QUICK and "cpu-host" not in word)
+                name = planned.get((names.get(info.after.run, "?") if info.after else "", *asked))
+                if name is not None:
+                    names[directory], found[name] = name, RunDir(folder / directory)
+    return found
+
+
+def lines(kit: str, to: Path, folder: Path) -> Iterator[list[str]]:
+    """What many.py starts for the runs that neither the bank nor `folder` has: a fork only where its parent is."""
+    known, there = json.loads((to / "manifest.json").read_text())["runs"], made(folder)
+    for run in runs():
+        if run.name in known or run.name in there or (run.parent and run.parent not in there):
+            continue
+        start = ["fork", there[run.parent].id, "--at", str(FORKED_AT)] if run.parent else []
+        yield [word.replace("@KIT", kit) for word in (*start, *run.line)]
+
+
 def pack(folder: Path, to: Path) -> None:
     """Adds every run of the list that has steps: rows, one a step, to metrics.parquet, the rest to manifest.json."""
-    planned = {tuple(word for word in run.line if "@KIT" not in word): run for run in runs()}
+    planned = {run.name: run for run in runs()}
     common: dict[str, Any] = json.loads((to / "manifest.json").read_text())["config"]
     rows, kept = list[dict[str, Any]](), dict[str, dict[str, Any]]()
-    for path in sorted(folder.glob("*-toy-cpu")):
-        attempt = RunDir(path).attempt(1)
+    for name, path in sorted(made(folder).items()):
+        attempt, run = path.attempt(1), planned[name]
         if not attempt.steps.exists():
             continue
-        asked = yaml.safe_load((path / "run.yaml").read_text())["overrides"]
-        run = planned[tuple(word for word in asked if word not in QUICK and "cpu-host" not in word)]
         keys = {key: value for key, value in attempt.read_launch().keys.items() if "/kit/" not in str(value)}
         steps = _steps(attempt)
         rows += _rows(run.name, steps)
@@ -178,7 +248,7 @@ def pack(folder: Path, to: Path) -> None:
             "settings": run.line,
             "config": {key: value for key, value in keys.items() if common.get(key, ...) != value}
             | {key: None for key in common if key not in keys},
-        }
+        } | ({"parent": run.parent, "at": FORKED_AT} if run.parent else {})
     _write(rows, kept, to)
 
 
@@ -264,8 +334,8 @@ def _rounded(data: Mapping[str, float]) -> dict[str, float]:
 
 def main() -> None:
     if sys.argv[1] == "lines":
-        for run in runs():
-            print(*(json.dumps(word.replace("@KIT", sys.argv[2])) for word in run.line))
+        for words in lines(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])):
+            print(shlex.join(words))
     elif sys.argv[1] == "pack":
         pack(Path(sys.argv[2]), Path(sys.argv[3]))
     elif sys.argv[1] == "add":

@@ -1,4 +1,4 @@
-"""many.py JOBS < LINES: toy runs side by side, one for each line of KEY=VALUE settings; measures them and the host.
+"""many.py JOBS < LINES: toy runs side by side, one a line of KEY=VALUE settings or of `fork`; measures them and the host.
 
 Writes $KIT/results/many.jsonl: a line for each run when it has ended, and one for all of them.
 """
@@ -29,7 +29,8 @@ QUICK = ("trainer.validate_first=false", "trainer.validate_every=-1", "cluster.c
 def one(settings: Sequence[str]) -> dict[str, Any]:
     """Starts a run and waits for its end. Seconds are from its start; `first` is to the end of step 1."""
     begin = time.monotonic()
-    words = [PPO_TUI, "run", "toy-cpu", *QUICK, *settings, "--json"]
+    start = [] if settings[:1] == ["fork"] else ["run", "toy-cpu", *QUICK]
+    words = [PPO_TUI, *start, *settings, "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if not done.stdout:
         return {"settings": settings, "state": "not started", "said": done.stderr.strip()[-300:]}

@@ -73,7 +73,7 @@ def _broken(name: str, *settings: str, recipe: str = "ppo", **more: object) -> E
 SAVED = ("trainer.save_every=2", "trainer.max_actor_ckpt_to_keep=2", "trainer.max_critic_ckpt_to_keep=2")
 SIDE_BY_SIDE: Sequence[Experiment] = (  # by worth; which GPU is theirs
     _broken("break-blow-up", BREAKS, *SAVED, after=tried()),
-    _broken("break-collapse", "actor.entropy_coeff=-0.5", "actor.lr=5e-5", *SAVED, after=tried()),
+    _broken("break-collapse", "actor.entropy_coeff=-0.5", "actor.lr=5e-5", *SAVED, after=tried(most=3)),
     _run(
         "learning",
         (
@@ -191,7 +191,7 @@ REHEARSED: Sequence[Experiment] = (
         patience=400,
         until_critical=True,
         first=looked_at,
-        after=tried(patience=500, settings=("--most", "1", "--steps", "3")),
+        after=tried(patience=500, settings=("--steps", "3")),
     ),
     Experiment(
         "killed-worker",

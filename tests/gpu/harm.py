@@ -130,8 +130,8 @@ def evaluated(lane: Lane, run: str, result: dict[str, Any]) -> None:
     result["eval"] = {"seconds": round(time.monotonic() - began), "said": done[1][-2000:], "told": done[0]}
 
 
-def tried(*, patience: float = 900, settings: tuple[str, ...] = ("--most", "1")) -> Hook:
-    """`try` of the run's first CRITICAL: a twin and the fixes that are advised first, all at once on its GPU."""
+def tried(*, patience: float = 900, most: int = 1, settings: tuple[str, ...] = ()) -> Hook:
+    """`try` of the run's first CRITICAL: a twin and the `most` fixes advised first, all at once on its GPU."""
 
     def act(lane: Lane, run: str, result: dict[str, Any]) -> None:
         if not any(flag["to"] == "CRITICAL" and flag["step"] for flag in result["figures"]["flags"]):
@@ -140,7 +140,9 @@ def tried(*, patience: float = 900, settings: tuple[str, ...] = ("--most", "1"))
         told_of: list[Any] = []
         for start in ((), ("--at", "0")):  # a flag may be up before there is a checkpoint
             if not told_of and (not start or "no checkpoint" in said):
-                told_of, more = _until(lane, ["try", run, "--yes", "--force", *settings, *start, "--json"], patience)
+                told_of, more = _until(
+                    lane, ["try", run, "--yes", "--force", "--most", str(most), *settings, *start, "--json"], patience
+                )
                 said += more
         seconds = round(time.monotonic() - began)
         result["try"] = {"seconds": seconds, "said": said[-3000:], "told": told_of or told(lane, "trials", run)}
