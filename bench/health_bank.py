@@ -33,7 +33,10 @@ FIRST = 20  # steps in which a fault is to be found
 
 @dataclass(frozen=True)
 class BankRun:
-    """A run of the bank: what was planted (`fault` is "" for healthy ones), its veRL keys, and its steps."""
+    """A run of the bank: what was planted (`fault` is "" for healthy ones), its veRL keys, and its steps.
+
+    `before`: of a fork, the steps of its parent that it goes on from, which the rules know as they do in ppo-tui.
+    """
 
     name: str
     fault: str
@@ -41,6 +44,7 @@ class BankRun:
     config: dict[str, Any]
     vocabulary: int = VOCABULARY
     steps: list[tuple[int, float, dict[str, float]]] = field(default_factory=list)
+    before: list[tuple[int, float, dict[str, float]]] = field(default_factory=list)
 
 
 def runs(half: str) -> list[BankRun]:
@@ -60,12 +64,17 @@ def runs(half: str) -> list[BankRun]:
         if (run := found.get(row.pop("run"))) is not None:
             step, t = row.pop("step"), row.pop("t")
             run.steps.append((step, t, {key: value for key, value in row.items() if value is not None}))
+    for name, run in found.items():
+        if parent := manifest["runs"][name].get("parent"):
+            run.before.extend(each for each in found[parent].steps if each[0] <= manifest["runs"][name]["at"])
     return list(found.values())
 
 
 def raised(run: BankRun) -> Iterator[LevelChange]:
-    """Every rise to NOTICE or above."""
+    """Every rise to NOTICE or above in the run itself."""
     judge = Checklist(run.config, host_total_gb=HOST_GB, vocabulary=run.vocabulary, clock=False)
+    for number, t, data in run.before:
+        judge.step(number, data, t=t)
     for number, t, data in run.steps:
         yield from (change for change in judge.step(number, data, t=t) if change.rose)
 

@@ -7,6 +7,8 @@ from launcher.health import keys
 from launcher.health.signals import Signals
 from launcher.record.levels import Level
 
+_SAME = 1e-9  # a range this small is no range
+
 
 class Frame:
     """The figures of one step, with the signals of the run up to and including it.
@@ -40,6 +42,18 @@ class Frame:
         what they know and wait for the next figure.
         """
         return first(self.data, names)
+
+    def same_scores(self) -> bool:
+        """Whether all responses of the step are known to have the same score."""
+        return self._equal(keys.SCORE_MAX, keys.SCORE_MIN)
+
+    def no_signal(self) -> bool:
+        """Whether the step is known to teach nothing: all scores, or all advantages, are equal."""
+        return self.same_scores() or self._equal(keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
+
+    def _equal(self, high: Sequence[str], low: Sequence[str]) -> bool:
+        top, bottom = self.get(high), self.get(low)
+        return top is not None and bottom is not None and top - bottom <= _SAME
 
     def kl(self) -> float | None:
         """KL to the reference policy."""

@@ -187,7 +187,7 @@ CASES: list[tuple[int, Steps, str, str, dict[str, Any], bool]] = [
         29,
         both(score([0.15] * 38), of(KL, [0.02 * i for i in range(13)] + [0.24] * 25)),
         "KL-4",
-        "WARM×5, OK×4, WARN×5, CRITICAL×17, WARN×4, OK×3",
+        "WARM×5, OK×4, WARN×5, CRITICAL×17, WARN×2, OK×5",
         {},
         False,
     ),

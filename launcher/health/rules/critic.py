@@ -46,7 +46,7 @@ class CriticFit(Rule):
         reward = frame.signals.reward
         self._count += 1
         self._losses.append(x)
-        if explained is not None:
+        if explained is not None and not frame.same_scores():  # of equal returns it would be far below 0
             self._explained.append(explained)
         if self._count <= _WARM:
             self._usual.add(x)

@@ -186,20 +186,20 @@ class UnrewardedDrift(_ReferenceRule):
             return warming(6 - self._kl.count)
         lowest = min(range(len(self._past)), key=lambda index: self._past[index][0])
         rise, gain = kl - self._past[lowest][0], reward - self._past[lowest][1]
-        steps = len(self._past) - 1 - lowest
+        steps, lowest_kl = len(self._past) - 1 - lowest, self._past[lowest][0]
         message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
         if rise < self.limits.raising["warn.rise"]:
             message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
-        return self.compare(message, lambda limits: self._clauses(limits, rise, gain, frame.signals.reward))
+        return self.compare(message, lambda limits: self._clauses(limits, rise, gain, lowest_kl, frame.signals.reward))
 
     @staticmethod
-    def _clauses(limits: Mapping[str, float], rise: float, gain: float, reward: Reward) -> Sequence[Clause]:
+    def _clauses(limits: Mapping[str, float], rise: float, gain: float, low: float, reward: Reward) -> Sequence[Clause]:
         found = []
         for level, name in SERIOUS:
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
             figure = f"KL rise while the reward gains < {number(worth)}"
             counted = rise if gain < worth else math.nan
-            rungs = eased([Rung(level, ">=", limits[f"{name}.rise"])], reward.rises)
+            rungs = eased([Rung(level, ">=", max(limits[f"{name}.rise"], low))], reward.rises)
             found.append(Clause(counted, rungs, figure, span=POSITIVE))
         return found
 

@@ -15,6 +15,7 @@ from launcher.health.state import Reading
 from launcher.record.levels import FLAGS, Level
 
 _TINY = 1e-300  # stands in for a norm of 0 in logarithms
+_ROUNDING = 0.001  # with one update a batch the policy loss is 0 but for rounding, which is no scale
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
 
 
@@ -76,7 +77,7 @@ class VanishingGradient(Rule):
 
     def judge(self, frame: Frame) -> Reading | None:
         x = frame.get(keys.GRADIENT)
-        if x is None:
+        if x is None or frame.no_signal():  # equal advantages have no gradient, which SIG-1 says
             return None
         self._last.append(_THREE_DECIMALS if x == 0 and frame.three_decimals else x)
         if len(self._first) < 10:
@@ -122,7 +123,9 @@ class PolicyLoss(Rule):
         return reading
 
     def _limits(self, limits: Mapping[str, float], usual: float) -> Sequence[Rung]:
-        return ladder(limits, "value") if self.config.token_mean else ladder(limits, "ratio", ">", unit=usual)
+        if self.config.token_mean:
+            return ladder(limits, "value")
+        return ladder(limits, "ratio", ">", unit=max(usual, _ROUNDING))
 
 
 class LearningRate(Rule):

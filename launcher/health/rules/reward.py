@@ -15,7 +15,7 @@ from launcher.health.signals import Reward
 from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Level
 
-_SAME = 1e-9  # a range this small is no range
+_RANGES = ((keys.SCORE_MAX, keys.SCORE_MIN), (keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN))
 _HAD = 10  # steps with signal after which its absence is a loss
 
 
@@ -134,12 +134,9 @@ class Signal(Rule):
         self._last: deque[bool] = deque(maxlen=10)
 
     def judge(self, frame: Frame) -> Reading | None:
-        score = _range(frame, keys.SCORE_MAX, keys.SCORE_MIN)
-        advantage = _range(frame, keys.ADVANTAGE_MAX, keys.ADVANTAGE_MIN)
-        if score is None and advantage is None:
+        if not any(_given(frame, *ends) for ends in _RANGES):
             return None
-        same_score = score is not None and score <= _SAME
-        flat = same_score or (advantage is not None and advantage <= _SAME)
+        same_score, flat = frame.same_scores(), frame.no_signal()
         self._last.append(flat)
         self._run = self._run + 1 if flat else 0
         self._had += not flat
@@ -171,6 +168,5 @@ def _solved(reward: Reward) -> bool:
     return score is not None and score > 0 and (best is None or score >= best)
 
 
-def _range(frame: Frame, high: Sequence[str], low: Sequence[str]) -> float | None:
-    top, bottom = frame.get(high), frame.get(low)
-    return None if top is None or bottom is None else top - bottom
+def _given(frame: Frame, high: Sequence[str], low: Sequence[str]) -> bool:
+    return frame.get(high) is not None and frame.get(low) is not None
