@@ -46,6 +46,11 @@ class BankRun:
     steps: list[tuple[int, float, dict[str, float]]] = field(default_factory=list)
     before: list[tuple[int, float, dict[str, float]]] = field(default_factory=list)
 
+    @property
+    def planted(self) -> int:
+        """The step before the first one of the run itself: 0, but for a fork."""
+        return self.before[-1][0] if self.before else 0
+
 
 def runs(half: str) -> list[BankRun]:
     manifest = json.loads((BANK / "manifest.json").read_text())

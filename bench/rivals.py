@@ -110,7 +110,7 @@ def rlwatch(python: Path, how: str, about: Sequence[BankRun]) -> list[list[Said]
     lines = []
     for run in about:
         steps = []
-        for step, _, data in run.steps:
+        for step, _, data in (*run.before, *run.steps):
             named = {name: next((data[key] for key in keys if key in data), None) for name, keys in LOGGED.items()}
             steps.append([step, data, {name: value for name, value in named.items() if value is not None}])
         lines.append(json.dumps(steps))
@@ -127,7 +127,9 @@ def runmedic(python: Path, about: Sequence[BankRun]) -> list[list[Said]]:
     with tempfile.TemporaryDirectory() as folder:
         for run in about:
             file = Path(folder) / "metrics.jsonl"
-            file.write_text("\n".join(json.dumps({"step": step, **data}) for step, _, data in run.steps))
+            file.write_text(
+                "\n".join(json.dumps({"step": step, **data}) for step, _, data in (*run.before, *run.steps))
+            )
             asked = [python, "-m", "runmedic", "diagnose", file, "--json"]
             found = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
             runs_read = found if isinstance(found, list) else [found]
@@ -170,6 +172,11 @@ def installed(scratch: Path) -> tuple[dict[str, Tool], list[str]]:
     return tools, missing
 
 
+def of_the_run(said: Said, run: BankRun) -> bool:
+    """Not about the steps of the parent that a fork goes on from, which every program has seen."""
+    return said.step < 0 or not run.before or said.step > run.planted
+
+
 def cell(said: Sequence[Said]) -> str:
     """What a program says on a run: each check with the first step of each of its levels; no step where it has none."""
     first = dict[str, dict[Level, str]]()
@@ -185,8 +192,9 @@ def totals(answers: dict[str, dict[str, list[Said]]], about: Sequence[BankRun]) 
     steps = sum(len(run.steps) for run in about if not run.fault)
     for tool, said in answers.items():
         alarms = [said[run.name] for run in about if not run.fault]
-        faults = [said[run.name] for run in about if run.fault]
-        found = [first.step for each in faults for first in each[:1]]
+        faulty = [run for run in about if run.fault]
+        faults = [said[run.name] for run in faulty]
+        found = [each[0].step - run.planted for run, each in zip(faulty, faults, strict=True) if each]
         low, high = interval(len(found), len(faults))
         when = [step for step in found if step >= 0]
         rows.append(
@@ -198,7 +206,7 @@ def totals(answers: dict[str, dict[str, list[Said]]], about: Sequence[BankRun]) 
                 f"{statistics.median(when):g}" if when else "–",
             ]
         )
-    head = ("program", "healthy runs with an alarm", "alarms (per 1,000 steps)", "faulty runs found", "median step")
+    head = ("program", "healthy runs with an alarm", "alarms (per 1,000 steps)", "faulty runs found", "median delay")
     return table(head, rows)
 
 
@@ -225,7 +233,7 @@ def main() -> None:
     tools: dict[str, Tool] = {"ppo-tui": ours, **others}
     answers = {
         name: {
-            run.name: [each for each in said if each.what not in SPEED]
+            run.name: [each for each in said if each.what not in SPEED and of_the_run(each, run)]
             for run, said in zip(about, tool(about), strict=True)
         }
         for name, tool in tools.items()

@@ -1,4 +1,4 @@
-"""many.py JOBS < LINES: toy runs side by side, one a line of KEY=VALUE settings or of `fork`; measures them and the host.
+"""many.py JOBS < LINES: toy runs side by side, one a line of settings or of `fork`; measures them and the host.
 
 Writes $KIT/results/many.jsonl: a line for each run when it has ended, and one for all of them.
 """
