@@ -47,6 +47,11 @@ class BankRun:
     before: list[tuple[int, float, dict[str, float]]] = field(default_factory=list)
 
     @property
+    def known(self) -> list[tuple[int, float, dict[str, float]]]:
+        """All steps that a program sees: those before, and its own."""
+        return self.before + self.steps
+
+    @property
     def planted(self) -> int:
         """The step before the first one of the run itself: 0, but for a fork."""
         return self.before[-1][0] if self.before else 0
@@ -78,10 +83,9 @@ def runs(half: str) -> list[BankRun]:
 def raised(run: BankRun) -> Iterator[LevelChange]:
     """Every rise to NOTICE or above in the run itself."""
     judge = Checklist(run.config, host_total_gb=HOST_GB, vocabulary=run.vocabulary, clock=False)
-    for number, t, data in run.before:
-        judge.step(number, data, t=t)
-    for number, t, data in run.steps:
-        yield from (change for change in judge.step(number, data, t=t) if change.rose)
+    for number, t, data in run.known:
+        changes = judge.step(number, data, t=t)
+        yield from (change for change in changes if change.rose and number > run.planted)
 
 
 def rises(run: BankRun) -> Iterator[tuple[int, str, Level]]:

@@ -110,7 +110,7 @@ def rlwatch(python: Path, how: str, about: Sequence[BankRun]) -> list[list[Said]
     lines = []
     for run in about:
         steps = []
-        for step, _, data in (*run.before, *run.steps):
+        for step, _, data in run.known:
             named = {name: next((data[key] for key in keys if key in data), None) for name, keys in LOGGED.items()}
             steps.append([step, data, {name: value for name, value in named.items() if value is not None}])
         lines.append(json.dumps(steps))
@@ -127,9 +127,7 @@ def runmedic(python: Path, about: Sequence[BankRun]) -> list[list[Said]]:
     with tempfile.TemporaryDirectory() as folder:
         for run in about:
             file = Path(folder) / "metrics.jsonl"
-            file.write_text(
-                "\n".join(json.dumps({"step": step, **data}) for step, _, data in (*run.before, *run.steps))
-            )
+            file.write_text("\n".join(json.dumps({"step": step, **data}) for step, _, data in run.known))
             asked = [python, "-m", "runmedic", "diagnose", file, "--json"]
             found = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
             runs_read = found if isinstance(found, list) else [found]

@@ -77,7 +77,7 @@ class VanishingGradient(Rule):
 
     def judge(self, frame: Frame) -> Reading | None:
         x = frame.get(keys.GRADIENT)
-        if x is None or frame.no_signal():  # equal advantages have no gradient, which SIG-1 says
+        if x is None or frame.no_signal():  # no signal, no gradient: SIG-1 says so
             return None
         self._last.append(_THREE_DECIMALS if x == 0 and frame.three_decimals else x)
         if len(self._first) < 10:
