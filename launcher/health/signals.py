@@ -8,6 +8,7 @@ from launcher.health import keys
 from launcher.health.series import Ema, median, sigma
 
 _TELLING = 7  # values from which a rise is judged
+_HALF = 20  # scores, which are compared with as many before them
 
 
 class Reward:
@@ -20,7 +21,7 @@ class Reward:
 
     def __init__(self) -> None:
         self._ema = Ema()
-        self._scores: deque[float] = deque(maxlen=40)
+        self._scores: deque[float] = deque(maxlen=2 * _HALF)
         self._emas: deque[float] = deque(maxlen=21)
         self.lowest = math.inf  # score of any response so far
         self.start = math.nan  # smoothed score of the 5th step
@@ -70,13 +71,24 @@ class Reward:
 
     @property
     def rises(self) -> bool:
-        """Whether the smoothed score rises clearly: within the last 20 steps, or with a new best in them by far more
-        since the beginning. What changes then pays."""
+        """Whether the smoothed score rises clearly: within the last 20 steps, slowly over the last 40, or with a new
+        best in the last 20 by far more since the beginning. What changes then pays."""
         if self.count < _TELLING:
             return False
-        if self.ema - min(self._emas) >= self.distance(0.10, 2):
+        if self.ema - min(self._emas) >= self.distance(0.10, 2) or self._slow_rise() >= self.distance(0.05, 1):
             return True
         return self.steps_since_best <= 20 and self.ema - self.start >= self.distance(0.25, 4)
+
+    def _slow_rise(self) -> float:
+        """How far the mean of 20 scores, and the smoothed score of now, lie above the mean of the 20 before them.
+
+        The difference of two such means has a third of the noise of one score, which hides a slow rise. Nan with
+        fewer scores.
+        """
+        if len(self._scores) < 2 * _HALF:
+            return math.nan
+        scores = list(self._scores)
+        return min(sum(scores[_HALF:]) / _HALF, self.ema) - sum(scores[:_HALF]) / _HALF
 
     @property
     def young(self) -> bool:

@@ -25,7 +25,7 @@ FOUND_LATE = {  # of those planted at step 111, steps from there on
     ("clip ratio 5, epochs", "6"): 9,
     ("constant reward", "all"): 10,
     ("critic lr", "x300"): 4,
-    ("entropy coefficient", "0.3"): 6,
+    ("entropy coefficient", "0.3"): 7,
     ("no KL, actor lr", "x10"): 3,
     ("response limit", "4"): 2,
     ("reward sign", "all"): 4,
@@ -42,13 +42,16 @@ def bank(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.slow
 def test_healthy_runs_are_let_alone_and_planted_faults_found(bank: Any) -> None:
-    """In 3,239 healthy steps only KL-4 is CRITICAL, four times; each fault that is found stays found, and as early."""
+    """In 4,145 healthy steps CRITICAL stays rare; each fault that is found stays found, and as early.
+
+    `long grpo count 1` has nothing planted and three times a KL above 1.
+    """
     found = {run.name: (run, bank.alarms(run)) for run in bank.runs("calibration")}
-    healthy = [alarms for run, alarms in found.values() if not run.fault]
-    assert len(healthy) == 31
-    critical = [rule for alarms in healthy for _, rule in alarms[Level.CRITICAL]]
-    assert critical == ["KL-4"] * 4
-    assert sum(len(alarms[Level.WARN]) for alarms in healthy) <= 24
+    healthy = {name: alarms for name, (run, alarms) in found.items() if not run.fault}
+    assert len(healthy) == 36
+    critical = {name: len(alarms[Level.CRITICAL]) for name, alarms in healthy.items() if alarms[Level.CRITICAL]}
+    assert critical == {"long grpo count 1": 8, "long grpo hard 1": 1}
+    assert sum(len(alarms[Level.WARN]) for alarms in healthy.values()) <= 28
     for limits, forks in ((FOUND, False), (FOUND_LATE, True)):
         first = {
             (run.fault, run.strength): alarms[Level.WARN][0][0] - run.planted

@@ -11,7 +11,7 @@ from launcher.health import keys
 from launcher.health.clauses import POSITIVE, SHARE, Clause, Rung, ladder
 from launcher.health.frame import Frame
 from launcher.health.rules.base import Rule, Setup, eased, not_judged, warming
-from launcher.health.series import Baseline, Ema, median
+from launcher.health.series import SIGMA_WINDOW, Baseline, Ema, median, sigma
 from launcher.health.signals import Reward
 from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Level
@@ -172,7 +172,7 @@ class UnrewardedDrift(_ReferenceRule):
         super().__init__(setup)
         self._kl = Ema(1 / 3)
         self._score = Ema(1 / 3)
-        self._last: deque[float] = deque(maxlen=3)
+        self._last: deque[float] = deque(maxlen=SIGMA_WINDOW)
         self._past: deque[tuple[float, float]] = deque(maxlen=21)
 
     def judge(self, frame: Frame) -> Reading | None:
@@ -180,7 +180,7 @@ class UnrewardedDrift(_ReferenceRule):
         if x is None or score is None:
             return None
         self._last.append(x)
-        kl, reward = self._kl.add(median(self._last)), self._score.add(score)
+        kl, reward = self._kl.add(median(list(self._last)[-3:])), self._score.add(score)
         self._past.append((kl, reward))
         if self._kl.count < 6:
             return warming(6 - self._kl.count)
@@ -190,16 +190,19 @@ class UnrewardedDrift(_ReferenceRule):
         message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
         if rise < self.limits.raising["warn.rise"]:
             message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
-        return self.compare(message, lambda limits: self._clauses(limits, rise, gain, lowest_kl, frame.signals.reward))
+        least = max(lowest_kl, 2 * sigma(self._last))
+        return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least, frame.signals.reward))
 
     @staticmethod
-    def _clauses(limits: Mapping[str, float], rise: float, gain: float, low: float, reward: Reward) -> Sequence[Clause]:
+    def _clauses(
+        limits: Mapping[str, float], rise: float, gain: float, least: float, reward: Reward
+    ) -> Sequence[Clause]:
         found = []
         for level, name in SERIOUS:
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
             figure = f"KL rise while the reward gains < {number(worth)}"
             counted = rise if gain < worth else math.nan
-            rungs = eased([Rung(level, ">=", max(limits[f"{name}.rise"], low))], reward.rises)
+            rungs = eased([Rung(level, ">=", max(limits[f"{name}.rise"], least))], reward.rises)
             found.append(Clause(counted, rungs, figure, span=POSITIVE))
         return found
 
