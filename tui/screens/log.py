@@ -67,7 +67,8 @@ class LogScreen(Screen[None]):
     async def _begin(self, line: int) -> None:
         if self.view.pager is not None:
             await asyncio.to_thread(self.view.pager.count)
-            await self._go(f":{line}")
+            if self._here:
+                await self._go(f":{line}")
 
     def on_unmount(self) -> None:
         if self._search is not None:
@@ -76,6 +77,11 @@ class LogScreen(Screen[None]):
     @property
     def view(self) -> LogView:
         return self.query_one(LogView)
+
+    @property
+    def _here(self) -> bool:
+        """False once it closes, which takes its widgets first and what it waits for later."""
+        return self.app.is_running and self in self.app.screen_stack
 
     def _poll(self) -> None:
         reader, view = self.reader, self.view
@@ -104,7 +110,8 @@ class LogScreen(Screen[None]):
 
         async def count() -> None:
             await asyncio.to_thread(pager.count)
-            self._show_state()
+            if self._here:
+                self._show_state()
 
         self.run_worker(count(), group="count")
 
