@@ -161,7 +161,8 @@ class KlController(_ReferenceRule):
 class UnrewardedDrift(_ReferenceRule):
     """KL that rises without buying reward: neither a jump nor a limit, the slow way to lose a run.
 
-    A single odd step is no rise: the KL is the median of three steps before it is smoothed.
+    A single odd step is no rise: the KL is the median of three steps before it is smoothed. Nor is what stays below the
+    lowest KL itself or twice its noise.
     """
 
     id = "KL-4"
