@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.screen import Screen
 
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
@@ -44,3 +45,8 @@ class Navigation(Protocol):
 def navigation(app: App[Any]) -> Navigation:
     """That of the application."""
     return cast(Navigation, app.routes)  # type: ignore[attr-defined]  # PpoTui has them
+
+
+def is_open(screen: Screen[Any]) -> bool:
+    """Whether a screen still has its widgets. Work that runs beside the event loop asks before it shows its result."""
+    return screen.app.is_running and screen in screen.app.screen_stack

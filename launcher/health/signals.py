@@ -16,7 +16,8 @@ class Reward:
 
     `span` is the usual distance between the best and the worst response of a step: the unit in which the
     reward rules measure. A new `best` of the smoothed score (from the 5th value on) must beat the old one
-    by 0.005 span.
+    by 0.005 span. It `rises` where the smoothed score does so clearly: within the last 20 steps, slowly over
+    the last 40, or with a new best in the last 20 by far more since the beginning.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class Reward:
         self.best: float | None = None
         self.best_step = 0
         self.steps_since_best = 0
+        self.rises = False  # what changes now pays
 
     @property
     def count(self) -> int:
@@ -68,11 +70,9 @@ class Reward:
             self.best, self.best_step, self.steps_since_best = self.ema, step, 0
         else:
             self.steps_since_best += 1
+        self.rises = self._rises()
 
-    @property
-    def rises(self) -> bool:
-        """Whether the smoothed score rises clearly: within the last 20 steps, slowly over the last 40, or with a new
-        best in the last 20 by far more since the beginning. What changes then pays."""
+    def _rises(self) -> bool:
         if self.count < _TELLING:
             return False
         if self.ema - min(self._emas) >= self.distance(0.10, 2) or self._slow_rise() >= self.distance(0.05, 1):

@@ -25,6 +25,7 @@ from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.drawing.rows import Row, Span, spread
 from tui.keys import KEYS
+from tui.navigation import is_open
 from tui.terminal import copy
 from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
@@ -246,8 +247,7 @@ class LaunchScreen(Screen[Path | list[str]]):
             self.app.call_from_thread(self._apply, began, doing, finding)
 
     def _apply(self, began: int, doing: str | None, finding: Finding | None) -> None:
-        here = self.app.is_running and self in self.app.screen_stack  # closed, it loses its widgets
-        if began != self._round or not here:
+        if began != self._round or not is_open(self):
             return
         if doing is not None:
             self.doing = doing

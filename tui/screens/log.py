@@ -17,6 +17,7 @@ from launcher.run.reading.steps import place_of_step
 from launcher.text import clean
 from tui.drawing.rows import Row, spread
 from tui.keys import KEYS
+from tui.navigation import is_open
 from tui.terminal import LARGEST_COPY, copy
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
@@ -67,7 +68,7 @@ class LogScreen(Screen[None]):
     async def _begin(self, line: int) -> None:
         if self.view.pager is not None:
             await asyncio.to_thread(self.view.pager.count)
-            if self._here:
+            if is_open(self):
                 await self._go(f":{line}")
 
     def on_unmount(self) -> None:
@@ -77,11 +78,6 @@ class LogScreen(Screen[None]):
     @property
     def view(self) -> LogView:
         return self.query_one(LogView)
-
-    @property
-    def _here(self) -> bool:
-        """False once it closes, which takes its widgets first and what it waits for later."""
-        return self.app.is_running and self in self.app.screen_stack
 
     def _poll(self) -> None:
         reader, view = self.reader, self.view
@@ -110,7 +106,7 @@ class LogScreen(Screen[None]):
 
         async def count() -> None:
             await asyncio.to_thread(pager.count)
-            if self._here:
+            if is_open(self):
                 self._show_state()
 
         self.run_worker(count(), group="count")

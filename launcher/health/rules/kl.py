@@ -17,6 +17,7 @@ from launcher.health.state import Reading
 from launcher.record.levels import SERIOUS, Level
 
 _THREE_DECIMALS = 0.0005  # what a printed 0.000 may hide
+_BEYOND_NOISE = 2  # times the noise of the KL, from which a rise counts
 
 
 class _ReferenceRule(Rule):
@@ -191,7 +192,7 @@ class UnrewardedDrift(_ReferenceRule):
         message = f"KL rose by {number(rise)} in {steps} steps while the reward changed by {number(gain)}"
         if rise < self.limits.raising["warn.rise"]:
             message = f"KL rose by only {number(rise)} in {steps} steps" if steps else "KL is not rising"
-        least = max(lowest_kl, 2 * sigma(self._last))
+        least = max(lowest_kl, _BEYOND_NOISE * sigma(self._last))
         return self.compare(message, lambda limits: self._clauses(limits, rise, gain, least, frame.signals.reward))
 
     @staticmethod
