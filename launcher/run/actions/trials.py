@@ -247,7 +247,7 @@ def _to_try(
 ) -> tuple[dict[tuple[str, ...], str], Change | None]:
     """The trials beside the twin in their order, each with the reason for it; and the change that the first one undoes.
 
-    Of a key with a value that nobody reports to work the usual value is tried, and no advice.
+    Of a key with a value that nobody reports to work the usual value is tried, and no advice; of several all at once first.
     """
     change, earlier = _undone(run, onset, step)
     advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
@@ -260,6 +260,7 @@ def _to_try(
         if len(change.edits) == 1:  # which one of the fixes may be, too
             fixes = [(key, value) for key, value in fixes if value != before.get(key)]
     undone = {each.key for each in change.edits} if change is not None else set()
+    usual: dict[tuple[str, ...], str] = {}
     for _, group in itertools.groupby(unusual(config), lambda finding: finding.id):  # both clip ranges together
         findings = [each for each in group if undone.isdisjoint((*each.keys, *(each.change or {})))]
         strange = {key for each in findings for key in each.keys}
@@ -267,7 +268,10 @@ def _to_try(
         edits = {name: value for each in findings for name, value in (each.change or {}).items()}
         if edits:
             reason = "; ".join(each.now for each in findings)
-            found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
+            usual[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
+    if len(usual) > 1:  # each of them may be enough to keep the trouble going
+        found[tuple(itertools.chain(*usual))] = "all usual values at once"
+    found |= usual
     for key, value in fixes:
         found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
     return found, change
