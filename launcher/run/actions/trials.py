@@ -247,7 +247,8 @@ def _to_try(
 ) -> tuple[dict[tuple[str, ...], str], Change | None]:
     """The trials beside the twin in their order, each with the reason for it; and the change that the first one undoes.
 
-    Of a key with a value that nobody reports to work the usual value is tried, and no advice; of several all at once first.
+    Of a key with a value that nobody reports to work the usual value is tried, and no advice; where there are several
+    such values, all at once first.
     """
     change, earlier = _undone(run, onset, step)
     advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
