@@ -17,7 +17,7 @@ from launcher.format import duration
 from launcher.gpu import visible
 from launcher.health.values import together, tried_values
 from launcher.metrics.timing import seconds_of
-from launcher.preflight.config.plausible import unusual
+from launcher.preflight.config.plausible import Unusual, unusual
 from launcher.preset import hydra
 from launcher.preset.effective import EffectiveConfig
 from launcher.preset.files import restore
@@ -247,8 +247,7 @@ def _to_try(
 ) -> tuple[dict[tuple[str, ...], str], Change | None]:
     """The trials beside the twin in their order, each with the reason for it; and the change that the first one undoes.
 
-    Of a key with a value that nobody reports to work the usual value is tried, and no advice; where there are several
-    such values, all at once first.
+    Of a key with a value that nobody reports to work the usual value is tried, and no advice.
     """
     change, earlier = _undone(run, onset, step)
     advised = next((check.fixes for check in current(run).checks if check.rule == onset.rule), ())
@@ -261,21 +260,25 @@ def _to_try(
         if len(change.edits) == 1:  # which one of the fixes may be, too
             fixes = [(key, value) for key, value in fixes if value != before.get(key)]
     undone = {each.key for each in change.edits} if change is not None else set()
-    usual: dict[tuple[str, ...], str] = {}
-    for _, group in itertools.groupby(unusual(config), lambda finding: finding.id):  # both clip ranges together
-        findings = [each for each in group if undone.isdisjoint((*each.keys, *(each.change or {})))]
-        strange = {key for each in findings for key in each.keys}
-        fixes = [(key, value) for key, value in fixes if key not in strange]
-        edits = {name: value for each in findings for name, value in (each.change or {}).items()}
-        if edits:
-            reason = "; ".join(each.now for each in findings)
-            usual[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
-    if len(usual) > 1:  # each of them may be enough to keep the trouble going
-        found[tuple(itertools.chain(*usual))] = "all usual values at once"
-    found |= usual
+    strange = [each for each in unusual(config) if undone.isdisjoint((*each.keys, *(each.change or {})))]
+    found |= _usual_values(strange)
+    fixes = [(key, value) for key, value in fixes if not any(key in each.keys for each in strange)]
     for key, value in fixes:
         found.setdefault(tuple(f"{each}={hydra.quote(to)}" for each, to in together(key, value, config).items()), "")
     return found, change
+
+
+def _usual_values(strange: Sequence[Unusual]) -> dict[tuple[str, ...], str]:
+    """The trials of usual values for such settings, one a check, each with the reason; of several all at once first."""
+    found: dict[tuple[str, ...], str] = {}
+    for _, group in itertools.groupby(strange, lambda finding: finding.id):  # both clip ranges together
+        findings = list(group)
+        edits = {name: value for each in findings for name, value in (each.change or {}).items()}
+        reason = "; ".join(each.now for each in findings)
+        found[tuple(f"{name}={text_of(value)}" for name, value in edits.items())] = f"now {reason}"
+    if len(found) > 1:  # each of them may be enough to keep the trouble going
+        return {tuple(itertools.chain(*found)): "all usual values at once", **found}
+    return found
 
 
 def _undone(run: RunDir, onset: Onset, step: int) -> tuple[Change | None, VerlConfig | None]:
