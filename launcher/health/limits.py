@@ -179,7 +179,7 @@ TABLE: dict[str, RuleLimits] = {
         raised=(3, 4),
         ratio=times(warn=(6, 4), critical=20),
         span=times(warn=(0.25, 0.2), critical=1.0),
-        explained=fixed(notice=0, warn=-0.5, critical=-2, lower=True),
+        explained=fixed(notice=-0.1, warn=-0.5, critical=-2, lower=True),
     ),
     "DISC-1": rule(share=fixed(notice=0.8, warn=0.5, lower=True)),
     "GRAD-1": rule(

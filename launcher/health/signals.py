@@ -99,7 +99,7 @@ class Reward:
             return False
         if self.ema - min(self._emas) >= self.distance(0.10, 2) or self._slow_rise() >= self.distance(0.05, 1):
             return True
-        if self._first_rise() >= 0.05 * self.span:
+        if self._first_rise() >= 0.10 * self.span:
             return True
         return self.steps_since_best <= 20 and self.ema - self.start >= self.distance(0.25, 4)
 
@@ -115,15 +115,16 @@ class Reward:
         return min(sum(scores[_HALF:]) / _HALF, self.ema) - sum(scores[:_HALF]) / _HALF
 
     def _first_rise(self) -> float:
-        """How far the lowest of the last four scores lies above the highest of the first four.
+        """How far the mean of the last four scores lies above that of the first four, if each of them does.
 
-        The noise of so few scores is not known, and a sudden rise looks like noise. Eight scores of one level are in
-        this order once in 70 times. Nan with fewer than 8 scores or more than 20.
+        The noise of so few scores is unknown, and a sudden rise looks like noise. Eight scores of one level are in
+        this order once in 70 times. Nan otherwise, with fewer than 8 scores, and with more than 20.
         """
         if not 2 * _FEW <= self.count <= _HALF:
             return math.nan
         scores = list(self._scores)
-        return min(scores[-_FEW:]) - max(scores[:_FEW])
+        first, last = scores[:_FEW], scores[-_FEW:]
+        return (sum(last) - sum(first)) / _FEW if min(last) > max(first) else math.nan
 
     @property
     def gained(self) -> bool:
@@ -147,7 +148,11 @@ class Reward:
 
     def near_top(self, value: float) -> bool:
         """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""
-        return bool(self._tops) and value >= max(self._tops) - 0.05 * self.span
+        return self.room(value) <= 0.05 * self.span
+
+    def room(self, value: float) -> float:
+        """How far `value` lies below the highest score of the last 20 steps; infinite when the range is unknown."""
+        return max(self._tops) - value if self._tops else math.inf
 
     def distance(self, spans: float, sigmas: float) -> float:
         """The larger of so many spans and so many sigmas."""

@@ -24,6 +24,12 @@ def test_explained_variance_of_equal_scores_does_not_count() -> None:
     assert worst("CRIT-1", usual + [MIXED | fitted(-50.0)] * 10) == Level.CRITICAL
 
 
+def test_an_explained_variance_near_zero_is_not_noticed() -> None:
+    usual = [MIXED | fitted(0.3)] * 40
+    assert worst("CRIT-1", usual + [MIXED | fitted(-0.04)] * 10) == Level.OK
+    assert worst("CRIT-1", usual + [MIXED | fitted(-0.2)] * 10) == Level.NOTICE
+
+
 def test_a_gradient_vanishes_only_where_there_is_an_advantage() -> None:
     usual = [MIXED | {"actor/grad_norm": 1.0}] * 20
     assert worst("GRAD-2", usual + [SOLVED | {"actor/grad_norm": 1e-6}] * 10) == Level.OK
@@ -52,3 +58,13 @@ def test_a_kl_that_less_than_doubles_is_no_drift_of_its_own() -> None:
 
     assert worst("KL-4", drift(0.4, 0.3)) == Level.OK
     assert worst("KL-4", drift(0.01, 0.3)) == Level.CRITICAL
+
+
+def test_a_reward_that_is_too_near_its_ceiling_to_gain_makes_a_drift_a_notice() -> None:
+    """The demo at a reward of 0.93 to 0.98: KL +0.22 in 17 steps was CRITICAL."""
+    scores = [0.93, 0.97, 0.94, 0.98, 0.93, 0.95, 0.96] * 5
+    drift = [0.08] * 12 + [0.08 + 0.02 * step for step in range(1, 18)]
+    solved = [MIXED | {"critic/score/mean": x, "actor/kl_loss": kl} for x, kl in zip(scores, drift, strict=False)]
+    assert worst("KL-4", solved) == Level.NOTICE
+    halfway = [step | {"critic/score/mean": step["critic/score/mean"] - 0.4} for step in solved]
+    assert worst("KL-4", halfway) == Level.CRITICAL

@@ -167,8 +167,8 @@ class UnrewardedDrift(_ReferenceRule):
     """KL that rises without buying reward: neither a jump nor a limit, the slow way to lose a run.
 
     A single odd step is no rise: the KL is the median of three steps before it is smoothed. Nor is what stays below the
-    lowest KL itself or twice its noise. One that has paid over the last 100 steps, or while there is nothing more to
-    gain, is a WARN at most.
+    lowest KL itself or twice its noise. One that has paid over the last 100 steps is a WARN at most; one of a reward
+    that is too near its ceiling to gain is a NOTICE.
     """
 
     id = "KL-4"
@@ -204,12 +204,14 @@ class UnrewardedDrift(_ReferenceRule):
     def _clauses(
         limits: Mapping[str, float], rise: float, gain: float, least: float, reward: Reward
     ) -> Sequence[Clause]:
-        found, worst = [], Level.WARN if reward.gained_slowly or reward.near_top(reward.ema) else Level.CRITICAL
+        found = []
         for level, name in SERIOUS:
             worth = reward.distance(limits[f"{name}.gain_span"], limits[f"{name}.gain_sigmas"])
             figure = f"KL rise while the reward gains < {number(worth)}"
             counted = rise if gain < worth else math.nan
-            rungs = eased([Rung(min(level, worst), ">=", max(limits[f"{name}.rise"], least))], reward.rises)
+            full = reward.room(reward.ema) < worth  # a reward at its ceiling cannot gain as much
+            most = Level.WARN if full or reward.gained_slowly else Level.CRITICAL
+            rungs = eased([Rung(min(level, most), ">=", max(limits[f"{name}.rise"], least))], full or reward.rises)
             found.append(Clause(counted, rungs, figure, span=POSITIVE))
         return found
 
