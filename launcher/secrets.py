@@ -126,12 +126,19 @@ def _hide(match: re.Match[str]) -> str:
     before, value = match.groups()
     if before[-1].isspace() and not re.search(r"[:=]\s$", before) and not before.startswith("--"):
         return match[0]  # a sentence, and no option
-    return before + _hidden(value)
+    return match[0] if _is_name(match, value) else before + _hidden(value)
 
 
 def _hide_variable(match: re.Match[str]) -> str:
     before, name, value = match.groups()
-    return before + _hidden(value) if name != "KEY" and is_secret(name) else match[0]  # KEY=VALUE is what help says
+    secret = name != "KEY" and is_secret(name) and not _is_name(match, value)  # KEY=VALUE is what help says
+    return before + _hidden(value) if secret else match[0]
+
+
+def _is_name(match: re.Match[str], value: str) -> bool:
+    """Whether the value repeats the name: `env.HF_TOKEN: HF_TOKEN looks like a secret`."""
+    before = match.string[: match.end(1)].rstrip(":= ")
+    return before.endswith(value) and not before.removesuffix(value)[-1:].isalnum()
 
 
 def _hidden(value: str) -> str:

@@ -160,6 +160,8 @@ def test_a_secret_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (f"login with {HF}.", "login with ***."),
         ("proxy http://u:p@h:80/x", "proxy http://u:***@h:80/x"),
         ("HF_TOKEN=abc", "HF_TOKEN=***"),
+        ("env.HF_TOKEN: HF_TOKEN is set, env.A_PAT: A_PAT too", "env.HF_TOKEN: HF_TOKEN is set, env.A_PAT: A_PAT too"),
+        ("--n KEY=VALUE MAX_TOKENS=9x A_PAT=$A", "--n KEY=VALUE MAX_TOKENS=9x A_PAT=***"),
         ("wandb_api_key=None, 'secret': null", "wandb_api_key=None, 'secret': null"),
         ("api_key=${oc.env:KEY}", "api_key=${oc.env:KEY}"),
         ("'pad_token': '<pad>', prompt_key: prompt", "'pad_token': '<pad>', prompt_key: prompt"),
