@@ -204,6 +204,15 @@ def test_a_frozen_supervisor_that_had_not_started_its_driver(
         supervisor.wait()
 
 
+def test_a_stop_does_not_kill_its_own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    monkeypatch.setattr("launcher.run.actions.stop.HEARD", 0.1)
+    made, me = create("x"), ProcessId.of(os.getpid())
+    RunInfo(made.id, "x", time.time()).write(made.run_yaml)
+    RunState("running", supervisor=me, driver=me, heartbeat=time.time() - 20).write(made.state)
+    assert stop(made) == "running"
+
+
 def test_a_process_that_outlives_the_stop_is_told(
     run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

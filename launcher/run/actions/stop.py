@@ -44,8 +44,8 @@ def stop(run: RunDir, *, by: str = "user", wait: bool = False, narrate: Callable
     while wait and state.live and (time.monotonic() - asked < patience or _finishes(run, state)):
         time.sleep(0.2)
         state = kept(run)
-    here = state.supervisor is None or state.supervisor.here
-    if here and state.going and (wait or not _heard(run)) and not _finishes(run, state):
+    other = state.supervisor is None or (state.supervisor.here and state.supervisor.pid != os.getpid())
+    if other and state.going and (wait or not _heard(run)) and not _finishes(run, state):
         return _end_it_here(run, state, by, narrate)
     return state.state
 
