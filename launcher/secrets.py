@@ -1,6 +1,7 @@
 """Passwords, keys and tokens: told by their names and by their looks, refused in settings, hidden where text is shown.
 
-A variable is told more freely than a veRL key: `prompt_key` and `pad_token` are settings.
+A variable, whose name has capitals only, is told more freely than a veRL key: `prompt_key` and `pad_token` are
+settings.
 """
 
 import re
@@ -8,9 +9,16 @@ from typing import Any
 
 HIDDEN = "***"
 
-_VARIABLE = re.compile(
-    r"(?:^|_)(?:KEY|PASS|PASSWD|PWD|PASSPHRASE|CREDENTIALS?)(?:_|$)|(?:TOKEN|SECRET|PASSWORD|APIKEY)(?:_|$)"
+# parts of a variable's name: anywhere, as the end of a part, as the last one; those of names that hold none
+_PARTS = frozenset(
+    ("KEY", "PWD", "CREDENTIAL", "CREDENTIALS", "CREDS", "COOKIE", "COOKIES", "JWT", "SECRETS", "PASSWORDS")
 )
+_ENDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "ACCESSKEY", "SECRETKEY", "AUTHKEY")
+_LAST = frozenset(("PAT", "PASS", "AUTH", "AUTHORIZATION", "BEARER", "DSN", "SAS"))
+_SIZES = "MAX MIN NUM LEN LENGTH COUNT LIMIT SIZE BUDGET PER LEVEL TTL TIMEOUT"
+_PLACES = "PATH FILE DIR NAME PATTERN MODE TYPE"
+_SYMBOLS = "PAD EOS BOS UNK SEP MASK STOP"
+_HARMLESS = frozenset(f"{_SIZES} {_PLACES} {_SYMBOLS}".split())
 _WORD = (
     r"(?:(?:api|access|secret|private|auth|account|license|encryption|signing|ssh|wandb|openai|hf)_?key"
     r"|(?:(?:hf|hub|huggingface|auth|access|api|bearer|wandb|github|gitlab|refresh|session|secret|bot|user)_?)token"
@@ -26,10 +34,10 @@ _LOGIN = re.compile(r"(?<=://)([^/@\s:'\"]*):([^/@\s'\"]+)(?=@)")
 _ELSEWHERE = re.compile(r"\$\{oc\.(?:env|decode):")  # told by the environment when the run starts
 _NOTHING = r"(?!['\"]?(?:None|null|True|False|nan|\$\{|\*\*\*|-?[\d.]+(?=[\s,'\"})\]]|$)))"
 # `'api_key': 'x'`, `api_key=x`, `--password x`; a value in quotes may hold blanks
-_NAMED = re.compile(
-    rf"((?:(?:\b|_|--){_WORD}|\btoken)(?:['\"]?\s?[:=]\s?|(?<=\w)\s)){_NOTHING}('[^'\n]+'|\"[^\"\n\\]+\"|[^\s,'\"\\\[\](){{}}]+)",
-    re.IGNORECASE,
-)
+_VALUE = r"('[^'\n]+'|\"[^\"\n\\]+\"|[^\s,'\"\\\[\](){}]+)"
+_NAMED = re.compile(rf"((?:(?:\b|_|--){_WORD}|\btoken)(?:['\"]?\s?[:=]\s?|(?<=\w)\s)){_NOTHING}{_VALUE}", re.IGNORECASE)
+# `GITHUB_PAT=x`, `'GITHUB_PAT': 'x'`
+_ASSIGNED = re.compile(rf"((?<![A-Za-z0-9_])([A-Z][A-Z0-9_]+)['\"]?\s?[:=]\s?){_NOTHING}{_VALUE}")
 # a text without any of these has no secret that we know, and most lines of a log have none; the patterns take
 # a millisecond for a step line of 5 kB
 _NAMES = ("_key", "-key", "apikey", "accesskey", "secret", "passw", "passphrase", "_pass", "pass:", "pass=", "pwd")
@@ -37,11 +45,29 @@ _MORE_NAMES = ("token'", 'token"', "token=", "token:", "-token", "credential", "
 _PREFIXES = ("://", "hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat", "akia", "xox", "aiza")
 _LOOK_HINTS = (*_PREFIXES, "eyj", "bearer", "private key")
 _HINTS = (*_NAMES, *_MORE_NAMES, *_LOOK_HINTS)
+_VARIABLE_HINTS = (
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PWD",
+    "CRED",
+    "COOKIE",
+    "JWT",
+    "PAT",
+    "AUTH",
+    "BEARER",
+    "DSN",
+    "SAS",
+)
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of that name is likely to hold one: HF_TOKEN, WANDB_API_KEY, MY_PASS; not MAX_TOKENS."""
-    return _VARIABLE.search(name.upper()) is not None
+    """Whether a variable of that name is likely to hold one: HF_TOKEN, GITHUB_PAT, MY_PASS; not MAX_TOKENS, PWD."""
+    parts = re.findall("[A-Z]+", name.upper())
+    if not parts or parts == ["PWD"] or not _HARMLESS.isdisjoint(parts):
+        return False
+    return parts[-1] in _LAST or any(part in _PARTS or part.endswith(_ENDS) for part in parts)
 
 
 def in_setting(key: str, value: Any) -> bool:
@@ -52,7 +78,12 @@ def in_setting(key: str, value: Any) -> bool:
         return any(in_setting(key, item) for item in value)
     if not isinstance(value, str) or not value or _ELSEWHERE.search(value):
         return False
-    return _KEY.search(key) is not None or looks_secret(value)
+    return _names_secret(key) or looks_secret(value)
+
+
+def _names_secret(key: str) -> bool:
+    variable = re.split(r"[.+@/]", key)[-1]
+    return _KEY.search(key) is not None or (variable.isupper() and is_secret(variable))
 
 
 def looks_secret(text: str) -> bool:
@@ -63,11 +94,13 @@ def looks_secret(text: str) -> bool:
 def redact(text: str) -> str:
     """`text` with `***` for the values of secrets in it. JSON stays JSON."""
     lower = text.lower()
-    if not any(map(lower.__contains__, _HINTS)):
-        return text
     if any(map(lower.__contains__, _LOOK_HINTS)):
         text = _LOOKS.sub(HIDDEN, _LOGIN.sub(rf"\1:{HIDDEN}", text))
-    return _NAMED.sub(_hide, text)
+    if any(map(lower.__contains__, _HINTS)):
+        text = _NAMED.sub(_hide, text)
+    if any(map(text.__contains__, _VARIABLE_HINTS)):
+        text = _ASSIGNED.sub(_hide_variable, text)
+    return text
 
 
 def redacted(key: str, value: Any) -> Any:
@@ -85,12 +118,29 @@ def redact_tree(value: Any) -> Any:
 
 
 def _named(key: str, value: Any) -> Any:
-    return HIDDEN if isinstance(value, str) and _KEY.search(key) and value and not _ELSEWHERE.search(value) else value
+    named = isinstance(value, str) and value and _names_secret(key) and not _ELSEWHERE.search(value)
+    return HIDDEN if named else value
 
 
 def _hide(match: re.Match[str]) -> str:
     before, value = match.groups()
     if before[-1].isspace() and not re.search(r"[:=]\s$", before) and not before.startswith("--"):
         return match[0]  # a sentence, and no option
+    return match[0] if _is_name(match, value) else before + _hidden(value)
+
+
+def _hide_variable(match: re.Match[str]) -> str:
+    before, name, value = match.groups()
+    secret = name != "KEY" and is_secret(name) and not _is_name(match, value)  # KEY=VALUE is what help says
+    return before + _hidden(value) if secret else match[0]
+
+
+def _is_name(match: re.Match[str], value: str) -> bool:
+    """Whether the value repeats the name: `env.HF_TOKEN: HF_TOKEN looks like a secret`."""
+    before = match.string[: match.end(1)].rstrip(":= ")
+    return before.endswith(value) and not before.removesuffix(value)[-1:].isalnum()
+
+
+def _hidden(value: str) -> str:
     quote = value[0] if value[0] in "'\"" else ""
-    return f"{before}{quote}{HIDDEN}{quote}"
+    return f"{quote}{HIDDEN}{quote}"

@@ -11,6 +11,7 @@ import typer
 from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, put_table, say
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
+from launcher.record.process import run_processes
 from launcher.record.state import ALIVE
 from launcher.screen import on_terminal
 
@@ -82,7 +83,10 @@ def stop(
     state = ask(found, wait=wait, narrate=say)
     asked = state in ALIVE and not wait
     say(f"stopping run {found.id}" if asked else f"run {found.id} is {state}")
-    if wait and (state in ALIVE or state == "lost"):  # of a job whose cluster did not answer
+    left = run_processes(found.read_id()) if wait else []
+    if left:
+        say(f"processes of the run that could not be ended: {', '.join(map(str, left))}")
+    if left or (wait and (state in ALIVE or state == "lost")):  # of a job whose cluster did not answer
         raise typer.Exit(1)
 
 

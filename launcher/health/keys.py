@@ -36,6 +36,7 @@ GPU_MEMORY = (  # each row: the larger of its keys
     ("perf/max_memory_allocated_gb",),
 )
 HOST_MEMORY = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
+RUN_MEMORY = ("machine/run_memory_gb",)  # ppo-tui's own
 PROBS_VALID = ("training/rollout_probs_diff_valid",)
 PROBS_DIFF = ("training/rollout_probs_diff_mean",)
 PROBS_DIFF_MAX = ("training/rollout_probs_diff_max",)

@@ -64,6 +64,7 @@ actor/mtp_losses* |  | loss of the heads that predict several tokens (multi-toke
 *perf/max_memory_allocated_gb | GiB | peak GPU memory of the training process held by tensors
 *perf/max_memory_reserved_gb | GiB | peak GPU memory reserved by the training process
 *perf/cpu_memory_used_gb | GiB | host memory in use on the machine
+machine/run_memory_gb | GiB | host memory of the run's processes, without shared memory: its peak in the step
 perf/mfu/* | share | achieved share of the GPU's peak FLOPS; 0 for GPUs that veRL does not recognize
 perf/total_num_tokens | tok | prompt and response tokens that this step trained on; without discarded groups
 perf/time_per_step | s | duration of the step with all its batches; without validation since veRL 0.6

@@ -18,7 +18,8 @@ from launcher.preflight.trained import Trained
 
 FRESH = int(1.2 * GIB)  # CUDA context and NCCL of the training process before its first pass (H200 runs)
 CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels of all passes
-PROCESS = int(0.45 * GIB)  # a Python process that imported torch
+PROCESS = int(0.45 * GIB)  # a Python process that imported torch, with its share of Ray's services
+PROCESS_LEAST = int(0.25 * GIB)  # the least that one held (toy-cpu: 0.27 to 0.44 GiB)
 TRAINER = 3 * GIB  # a worker that trains
 ENGINE = int(6.6 * GIB)  # vLLM's server, core and worker
 RESUMED = "reference, after a resume"
@@ -256,13 +257,17 @@ def _host(subject: Subject, sizes: Plan) -> tuple[Part, ...]:
         subject.get("actor_rollout_ref.rollout.agent.num_workers", 8),
         subject.get("reward.num_workers", 8),
         subject.get("transfer_queue.backend.SimpleStorage.num_data_storage_units", 8),
-        2 * int(subject.get("data.dataloader_num_workers", 8) or 0),
     ]
-    count = 4 + sum(each for each in workers if isinstance(each, int))
-    parts.append(Part(f"{count} Ray, reward and data processes", count * PROCESS, False))
-    if not subject.on_cpu:
+    count = 4 + sum(each for each in workers if isinstance(each, int))  # 4: driver, task, queue, load balancer
+    if subject.on_cpu:
+        count += 2 * on_node  # a trainer and its engine are processes like the others
+    else:
         engines = 1 if sizes.reward_model is None else 2
         parts.append(Part("trainers and engines", on_node * (TRAINER + engines * ENGINE), False))
+    parts.append(Part(f"{count} processes that import torch", count * PROCESS_LEAST, True))
+    parts.append(Part("their data, and Ray", count * (PROCESS - PROCESS_LEAST), False))
+    if forks := 2 * int(subject.get("data.dataloader_num_workers", 8) or 0):  # they share what they do not change
+        parts.append(Part(f"{forks} data processes", forks * PROCESS, False))
     return tuple(parts)
 
 

@@ -176,6 +176,14 @@ def _parsed(content: bytes, checks: bool) -> RunState:
     return dataclasses.replace(state, damaged=damaged, later=later(schema) if schema > SCHEMA else None)
 
 
+def silence(state: RunState) -> float:
+    """Seconds since the supervisor last wrote the state."""
+    if state.supervisor is not None and state.supervisor.here and state.beat is not None:  # the clock may have been set
+        return clock.beat() - state.beat
+    now = time.time()
+    return now - (state.heartbeat or now)
+
+
 def _maintained(state: RunState) -> RunState:
     """`state`, or `lost` when its supervisor is gone.
 
@@ -185,12 +193,9 @@ def _maintained(state: RunState) -> RunState:
     """
     if not state.live:
         return state
-    supervisor, now = state.supervisor, time.time()
-    silent = now - (state.heartbeat or now)
-    if supervisor is not None and supervisor.here and state.beat is not None:  # the clock may have been set
-        silent = clock.beat() - state.beat
+    supervisor, silent = state.supervisor, silence(state)
     if supervisor is None:
-        maintained = abs(now - (state.updated or 0.0)) < _START_PATIENCE
+        maintained = abs(time.time() - (state.updated or 0.0)) < _START_PATIENCE
     else:
         maintained = supervisor.alive() if supervisor.here else abs(silent) < _HEARD
     if maintained:

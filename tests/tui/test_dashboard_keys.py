@@ -1,7 +1,7 @@
 """The keys of the dashboard: they stop, leave, open pages and neighbours, and are all listed."""
 
 import asyncio
-import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +12,7 @@ from pilots import drawn, message
 from pilots import until as waited
 from textual.pilot import Pilot
 
+from launcher.record.control import take
 from launcher.record.layout import RunDir
 from tui.dialogs.confirm import ConfirmScreen
 from tui.screens.dashboard import DashboardScreen
@@ -50,8 +51,29 @@ async def test_stop_asks_and_yes_sends_the_request(make: SimpleNamespace, warned
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("y")
         await until(pilot, lambda: any(RunDir(warned).control.iterdir()))
-        sent = json.loads(next(RunDir(warned).control.iterdir()).read_text())
-        assert (sent["verb"], sent["by"]) == ("stop", "screen")
+        (sent,) = take(
+            RunDir(warned)
+        )  # as its supervisor does: a stop that nobody takes kills it, which is this process
+        assert (sent.verb, sent.by) == ("stop", "screen")
+        await until(pilot, lambda: message(app) == f"Stop requested: {warned.name}")
+
+
+async def test_a_stop_that_ended_the_run_itself_says_so(
+    make: SimpleNamespace, warned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(run: RunDir, *, by: str, narrate: Callable[[str], None]) -> str:
+        narrate("the run had a supervisor that did not respond")
+        return "stopped"
+
+    monkeypatch.setattr("launcher.run.actions.stop.stop", stop)
+    app = make.app(warned)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await opened(pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+        await pilot.press("y")
+        told = f"{warned.name} is stopped; the run had a supervisor that did not respond"
+        await until(pilot, lambda: message(app) == told)
 
 
 async def test_a_watched_run_cannot_be_stopped(make: SimpleNamespace, warned: Path) -> None:

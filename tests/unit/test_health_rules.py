@@ -249,6 +249,15 @@ def test_host_memory() -> None:
     assert levels("MEM-2", used)[-1] == Level.N_A
 
 
+@pytest.mark.parametrize(("run", "level"), [(0.0, Level.OK), (0.5, Level.WARN)])
+def test_only_the_growth_of_the_run_itself_counts_where_it_is_known(run: float, level: Level) -> None:
+    used = of("actor/perf/cpu_memory_used_gb", [80.0] * 20 + [80.0 + 0.5 * n for n in range(40)])
+    held = of("machine/run_memory_gb", [3.0] * 20 + [3.0 + run * n for n in range(40)])
+    figures = [a | b for a, b in zip(used, held, strict=True)]
+    assert levels("MEM-2", figures, host_total_gb=130.0)[-1] == level
+    assert levels("MEM-2", used[:40] + figures[40:], host_total_gb=130.0)[-1] == Level.OK, "too few of the run yet"
+
+
 @pytest.mark.parametrize(
     ("last", "level", "end"),
     [

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stepping import stepping_run
+import typer
+from stepping import stepping, stepping_run
 from waiting import wait_for, wait_until
 
+from launcher.commands.launch import stop as stop_command
 from launcher.preset.translate import Launch
 from launcher.record.control import request
 from launcher.record.events import LevelChange, Note, StateChange, read_events
@@ -136,18 +138,88 @@ def test_a_stop_that_the_killed_supervisor_had_begun_is_carried_out(run: RunDir)
     assert state.state == "stopped" and state.exit is not None and state.exit.requested_by == "somebody"
 
 
-def test_a_frozen_supervisor_is_killed_by_the_stop_which_says_so(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch, ppo_tui: Callable[..., Any], tmp_path: Path
-) -> None:
-    driver = known(current(run).driver)
+def freeze(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freezes the supervisor, for whose answer a stop waits a second from then on."""
     os.kill(known(current(run).supervisor).pid, signal.SIGSTOP)
     monkeypatch.setattr("launcher.run.actions.stop.HEARD", 1.0)
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_frozen_supervisor_is_killed_by_the_stop_which_says_so(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, wait: bool
+) -> None:
+    driver = known(current(run).driver)
+    freeze(run, monkeypatch)
     said: list[str] = []
-    stop(run, by="test", narrate=said.append)
+    assert stop(run, by="test", wait=wait, narrate=said.append) == "stopped"
     assert "did not respond; killed it and ended the driver" in said[0]
-    state = wait_for(run, lambda state: not state.live and state.driver_alive is None)
+    state = current(run)
     assert state.state == "stopped" and state.exit is not None and state.exit.requested_by == "test"
     assert list(run_members(driver, run.id)) == []
+
+
+def test_the_command_tells_the_end_of_a_run_with_a_frozen_supervisor(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    freeze(run, monkeypatch)
+    stop_command(run.id, wait=True)
+    assert capsys.readouterr().err.endswith(f"run {run.id} is stopped\n")
+
+
+def test_a_driver_that_ended_beside_a_frozen_supervisor_was_not_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    with stepping_run(tmp_path) as run:
+        driver = known(current(run).driver)
+        freeze(run, monkeypatch)
+        (tmp_path / "go").touch()
+        (tmp_path / "end").touch()
+        wait_until(lambda: not driver.alive())
+        said: list[str] = []
+        assert stop(run, by="test", wait=True, narrate=said.append) == "finished"
+        assert said[0].endswith("did not respond; killed it; the driver had ended")
+
+
+def test_a_frozen_supervisor_that_had_not_written_its_driver_down(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = known(current(run).driver)
+    freeze(run, monkeypatch)
+    RunState("starting", attempt=1, supervisor=current(run).supervisor).write(run.state)
+    assert stop(run, by="test", wait=True) == "stopped"
+    assert list(run_members(driver, run.id)) == []
+
+
+def test_a_frozen_supervisor_that_had_not_started_its_driver(
+    tmp_path: Path, run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop(run, wait=True)
+    supervisor = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        write_launch(run, run.add_attempt(), stepping(tmp_path), created=time.time(), run_created=time.time())
+        RunState("starting", attempt=2, supervisor=ProcessId.of(supervisor.pid)).write(run.state)
+        monkeypatch.setattr("launcher.run.actions.stop.HEARD", 1.0)
+        assert stop(run, by="test", wait=True) == "stopped"
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+
+
+def test_a_stop_does_not_kill_its_own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    monkeypatch.setattr("launcher.run.actions.stop.HEARD", 0.1)
+    made, me = create("x"), ProcessId.of(os.getpid())
+    RunInfo(made.id, "x", time.time()).write(made.run_yaml)
+    RunState("running", supervisor=me, driver=me, heartbeat=time.time() - 20).write(made.state)
+    assert stop(made) == "running"
+
+
+def test_a_process_that_outlives_the_stop_is_told(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("launcher.commands.launch.run_processes", lambda _: [4711])
+    with pytest.raises(typer.Exit):
+        stop_command(run.id, wait=True)
+    assert "could not be ended: 4711" in capsys.readouterr().err
 
 
 def test_a_driver_whose_supervisor_was_killed_before_it_was_written_down_is_found(run: RunDir) -> None:

@@ -53,7 +53,7 @@ def test_a_fork_begins_before_the_flag_that_became_critical(run: RunDir) -> None
 
 def test_without_a_checkpoint_before_the_flag_the_start_is_offered(run: RunDir) -> None:
     rise(run, 11, "KL-4")
-    with pytest.raises(UserError, match=r"before step 9, where KL-4 began; use --at 0 .*--at 10 or 20 or 30"):
+    with pytest.raises(UserError, match=r"before the trouble: KL-4 rose at step 11; use --at 0 .*--at 10 or 20 or 30"):
         fork(run)
     with pytest.raises(UserError, match=r"--at 15: run .* use one of 10, 20, 30"):
         fork(run, step=15)

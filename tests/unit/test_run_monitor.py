@@ -169,3 +169,28 @@ def test_a_phase_is_timed_from_the_last_step_and_measured_by_the_steps_before() 
     state = state_of(monitor, 251.0)
     assert state.phase == "rollout" and state.phase_since == 250.0
     assert state.phase_usual is not None and 0.5 < state.phase_usual < 3.0, "median of timing_s/gen"
+
+
+_KILLED = b"""Traceback (most recent call last):
+RuntimeError: DataLoader worker (pid 4711) is killed by signal: Terminated.
+"""
+
+
+@pytest.mark.parametrize(("last", "flags"), [(1, {"ERR-1"}), (2, set())])
+def test_what_is_killed_after_the_last_step_is_no_error_of_the_run(last: int, flags: set[str]) -> None:
+    heard = Heard()
+    monitor = make(heard)
+    steps = b"".join(b"step:%d - actor/entropy:0.5 - critic/score/mean:0.1\n" % step for step in range(1, last + 1))
+    monitor.feed_console(b"Total training steps: 2\n" + steps + _KILLED, 1.0)
+    assert {change.rule for change in heard.changes if change.notable} == flags
+
+
+def test_errors_of_a_second_run_in_one_log_count_again() -> None:
+    heard = Heard()
+    monitor = make(heard)
+    first = b"Total training steps: 1\nstep:1 - actor/entropy:0.5 - critic/score/mean:0.1\n"
+    monitor.feed_console(
+        first + b"2026-11-25 07:00:00,000\tINFO worker.py:2012 -- Started a local Ray instance.\n", 1.0
+    )
+    monitor.feed_console(_KILLED, 1.0)
+    assert {change.rule for change in heard.changes if change.notable} == {"ERR-1"}

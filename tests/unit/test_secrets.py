@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 from commands import OF_RUNS, call
+from hypothesis import given
+from hypothesis import strategies as st
 from whole_run import whole_run
 
 from launcher.errors import UserError
+from launcher.preset import environment
 from launcher.preset.files import load
-from launcher.secrets import in_setting, is_secret, redact
+from launcher.secrets import in_setting, is_secret, redact, redact_tree
 
 HF = "hf_" + "abcdEFGH" * 4
 
@@ -46,9 +49,106 @@ def test_keys_that_hold_no_secret(key: str) -> None:
     assert not in_setting(key, "a_value_of_letters")
 
 
-@pytest.mark.parametrize("name", ["MY_PASS", "DB_PWD", "HF_TOKEN", "wandb_api_key"])
-def test_variables_that_hold_one(name: str) -> None:
-    assert is_secret(name)
+_ANYWHERE = ["TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL", "COOKIE"]
+_KINDS = [*_ANYWHERE, "PAT", "PASSWD", "PWD", "PASS", "PASSPHRASE", "CREDENTIALS", "AUTH", "DSN", "SAS", "JWT"]
+_SHAPES = [
+    ("ghp_", 36),
+    ("gho_", 36),
+    ("github_pat_", 40),
+    ("glpat-", 20),
+    ("hf_", 34),
+    ("sk-", 40),
+    ("sk-ant-", 40),
+    ("xoxb-", 24),
+    ("AKIA", 16),
+    ("Bearer ", 30),
+    ("https://user:", 12),
+]
+_letters = st.text("ABCDEFGHJKLMNPQRSTUVWXYZ", min_size=2, max_size=8).map(lambda text: f"Q{text}")
+
+
+def values(prefix: str, length: int) -> st.SearchStrategy[str]:
+    body = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", min_size=length, max_size=length)
+    return body.map(lambda text: prefix + text + ("@host/x" if "://" in prefix else ""))
+
+
+@st.composite
+def variables(draw: st.DrawFn) -> str:
+    """Names as programs use them: GITHUB_PAT, PAT, AWS_SECRET_2, MYTOKEN, TOKEN_OF_BOT; in capitals."""
+    kind, before = draw(st.sampled_from(_KINDS)), draw(_letters)
+    forms = [f"{before}_{kind}", f"{before}_{kind}_2"] + [kind] * (kind != "PWD" and kind != "KEY")
+    forms += [f"{kind}_OF_BOT"] * (kind in _ANYWHERE) + [f"{before}{kind}"] * (kind in ("TOKEN", "SECRET", "PASSWORD"))
+    return draw(st.sampled_from(forms))
+
+
+@given(variables(), st.text("abcdefghijkmnpqrstuvw", min_size=8))
+def test_a_variable_that_holds_one_is_refused_and_hidden(name: str, value: str) -> None:
+    for written in (name, name.lower()):
+        assert is_secret(written)
+        with pytest.raises(UserError, match="looks like a secret") as refused:
+            environment.check(written, value, "x")
+        assert value not in str(refused.value)
+    for text in (
+        f"export {name}={value}",
+        f"{{'env_vars': {{'{name}': '{value}', 'X': 1}}}}",
+        f'{{"{name}": "{value}"}}',
+    ):
+        assert value not in redact(text) and name in redact(text)
+    assert in_setting(f"ray_kwargs.ray_init.runtime_env.env_vars.{name}", value)
+    assert value not in str(redact_tree({"env": {name: value}}))
+
+
+@given(st.sampled_from(_SHAPES).flatmap(lambda shape: values(*shape)))
+def test_a_value_that_looks_like_one_is_refused_and_hidden_whatever_its_name(value: str) -> None:
+    with pytest.raises(UserError, match="looks like a secret"):
+        environment.check("PLAIN", value, "x")
+    secret = value.removeprefix("Bearer ").removeprefix("https://user:").removesuffix("@host/x")
+    assert secret not in redact(f"PLAIN={value}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "PATH",
+            "PYTHONPATH",
+            "XPATH",
+            "LD_LIBRARY_PATH",
+            "PATTERN",
+            "FILE_PATTERN",
+            "SECRET_PATTERN",
+            "KEYMAP",
+            "MONKEY",
+        ),
+        *(
+            "TOKENIZERS_PARALLELISM",
+            "TOKENIZER",
+            "MAX_TOKENS",
+            "max_token_len",
+            "NUM_TOKEN_PER_STEP",
+            "PAD_TOKEN",
+            "PWD",
+        ),
+        *("COMPASS", "BYPASS", "OLDPWD", "AUTHOR", "AUTH_MODE", "RAY_AUTH_MODE", "SSH_AUTH_SOCK", "TOKEN_FILE", "SASL"),
+        *("HF_HOME", "WANDB_MODE", "OMP_NUM_THREADS", "VERL_PLATFORM", "CUDA_VISIBLE_DEVICES", "PATIENCE", "LAST_PATH"),
+    ],
+)
+def test_variables_that_hold_none(name: str) -> None:
+    assert not is_secret(name)
+    environment.check(name, "plain", "x")
+    assert redact(f"{name}=plain") == f"{name}=plain" or name == "PWD"
+
+
+def test_a_secret_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preset that sets one is refused by all that would store or print it."""
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    preset = tmp_path / "mine.yaml"
+    preset.write_text("extends: toy-cpu\nenv:\n  GITHUB_PAT: topsecret1\n")
+    for words in (["command", str(preset)], ["run", str(preset), "--detach"], ["queue", "add", str(preset)]):
+        out, err, code = call(words)
+        assert code == 2 and "GITHUB_PAT looks like a secret" in err.decode()
+        assert "topsecret1" not in (out + err).decode()
+    assert not any("topsecret1" in path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize(
@@ -60,6 +160,8 @@ def test_variables_that_hold_one(name: str) -> None:
         (f"login with {HF}.", "login with ***."),
         ("proxy http://u:p@h:80/x", "proxy http://u:***@h:80/x"),
         ("HF_TOKEN=abc", "HF_TOKEN=***"),
+        ("env.HF_TOKEN: HF_TOKEN is set, env.A_PAT: A_PAT too", "env.HF_TOKEN: HF_TOKEN is set, env.A_PAT: A_PAT too"),
+        ("--n KEY=VALUE MAX_TOKENS=9x A_PAT=$A", "--n KEY=VALUE MAX_TOKENS=9x A_PAT=***"),
         ("wandb_api_key=None, 'secret': null", "wandb_api_key=None, 'secret': null"),
         ("api_key=${oc.env:KEY}", "api_key=${oc.env:KEY}"),
         ("'pad_token': '<pad>', prompt_key: prompt", "'pad_token': '<pad>', prompt_key: prompt"),

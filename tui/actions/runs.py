@@ -70,7 +70,6 @@ def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
 
 async def stop_run(app: App[Any], reader: RunReader) -> None:
     """Asks, telling what would be lost, and stops the run when the reply is yes. Runs in a worker."""
-    from launcher.run.actions.stop import stop
     from launcher.run.reading.checkpoints import latest_checkpoint
 
     run, step = reader.dir, reader.state.step
@@ -80,12 +79,7 @@ async def stop_run(app: App[Any], reader: RunReader) -> None:
     details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
     question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop", "n  cancel")
     if await app.push_screen_wait(question):
-        try:
-            await asyncio.to_thread(stop, run, by="screen")
-        except (OSError, UserError) as error:  # a full disk, and no supervisor that could be signalled
-            app.notify(f"Not stopped: {error}", severity="error", markup=False)
-        else:
-            app.notify("Stop requested")
+        await _stop(app, [run])
 
 
 async def note_run(app: App[Any], run: RunDir) -> None:
@@ -107,17 +101,34 @@ async def note_run(app: App[Any], run: RunDir) -> None:
 
 async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
     """Asks once and stops several runs. Runs in a worker."""
+    question = ConfirmScreen(f"Stop {_which(runs)}?", "\n".join(run.id for run in runs), "y  stop", "n  cancel")
+    if await app.push_screen_wait(question):
+        await _stop(app, runs)
+
+
+async def _stop(app: App[Any], runs: Sequence[RunDir]) -> None:
+    """Stops runs, and says which were asked to end, which have ended already, and which could not be stopped."""
+    from launcher.record.state import ALIVE
     from launcher.run.actions.stop import stop
 
-    which = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
-    question = ConfirmScreen(f"Stop {which}?", "\n".join(run.id for run in runs), "y  stop", "n  cancel")
-    if await app.push_screen_wait(question):
-        for run in runs:
-            try:
-                await asyncio.to_thread(stop, run, by="screen")
-            except (OSError, UserError) as error:
-                app.notify(f"{run.id} not stopped: {error}", severity="error", markup=False)
-        app.notify(f"Stop requested: {which}", markup=False)
+    asked = []
+    for run in runs:
+        said: list[str] = []
+        try:
+            state = await asyncio.to_thread(stop, run, by="screen", narrate=said.append)
+        except (OSError, UserError) as error:  # a full disk, and no supervisor that could be signalled
+            app.notify(f"{run.id} not stopped: {error}", severity="error", markup=False)
+            continue
+        if state in ALIVE:
+            asked.append(run)
+        else:
+            app.notify("; ".join((f"{run.id} is {state}", *said)), markup=False)
+    if asked:
+        app.notify(f"Stop requested: {_which(asked)}", markup=False)
+
+
+def _which(runs: Sequence[RunDir]) -> str:
+    return runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
 
 
 async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
@@ -132,7 +143,7 @@ async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
         app.notify(str(error), title="Not deleted", severity="error", markup=False)
         return
     frees = await asyncio.to_thread(lambda: sum(size(run.path) for run in runs))
-    which = runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
+    which = _which(runs)
     listed = "\n".join(str(run.path) for run in runs)
     details = f"{listed}\n\nThis removes steps, log, samples, checkpoints and merged models: {gib(frees)} GiB."
     if not await app.push_screen_wait(ConfirmScreen(f"Delete {which}?", details, "y  delete", "n  cancel")):

@@ -87,7 +87,7 @@ def _core_time(frame: Frame) -> float | None:
 
 
 class _MemoryRule(Rule):
-    """Memory in use against all there is, and whether it creeps towards the ceiling."""
+    """Memory in use against all there is, and whether that of the run creeps towards the ceiling."""
 
     family = "memory"
     ceiling: ClassVar[float]  # share at which the creep is over
@@ -98,6 +98,7 @@ class _MemoryRule(Rule):
         self._total: float | None = None
         self._last: deque[float] = deque(maxlen=3 * _THIRD + 1)
         self._count = 0
+        self._own = False  # whether `_last` is of the run alone
         self._full_since: float | None = None
         self._full_for = 0.0  # seconds at most, between the last step and this one
 
@@ -106,8 +107,12 @@ class _MemoryRule(Rule):
         if used is None or self._total is None:
             return None
         self._count += 1
-        self._last.append(used)
-        growth, left = self._growth(), self._left()
+        own = self._of_run(frame)
+        if self._own is not (own is not None):
+            self._own = not self._own
+            self._last.clear()
+        self._last.append(used if own is None else own)
+        growth, left = self._growth(), self._left(used)
         outlived = left is not None and self._outlived(frame.step + left)
         reading = self.compare(
             f"{number(used)} of {number(self._total)} GB {self.words}",
@@ -138,16 +143,20 @@ class _MemoryRule(Rule):
     def _used(self, frame: Frame) -> float | None:
         raise NotImplementedError
 
+    def _of_run(self, frame: Frame) -> float | None:
+        """What of it the run holds; None when that is unknown."""
+        return None
+
     def _growth(self) -> float:
         """Of each third of the last 30 steps the least growth; nan before there are enough."""
-        return min(self._rises()) if self._count >= 40 else math.nan
+        return min(self._rises()) if self._count >= 40 and len(self._last) == self._last.maxlen else math.nan
 
-    def _left(self) -> float | None:
+    def _left(self, used: float) -> float | None:
         """Steps until the ceiling; None while memory does not rise in each third of the last 30 steps."""
         if self._total is None or not self._growth() > self.limits.raising["notice.creep"] * self._total:
             return None
         # the median, as a single jump is no slope
-        return (self.ceiling * self._total - self._last[-1]) / (median(self._rises()) / _THIRD)
+        return (self.ceiling * self._total - used) / (median(self._rises()) / _THIRD)
 
     def _rises(self) -> list[float]:
         return [self._last[end] - self._last[end - _THIRD] for end in range(_THIRD, len(self._last), _THIRD)]
@@ -195,11 +204,12 @@ class GpuMemory(_MemoryRule):
 
 
 class HostMemory(_MemoryRule):
-    """Memory of the host, which all processes on it share."""
+    """Memory of the host, which all processes on it share: the growth of others is not the run's."""
 
     id = "MEM-2"
     name = "Host memory"
     needs = (keys.HOST_MEMORY,)
+    also = (keys.RUN_MEMORY,)
     ceiling = 0.95
     words = "of host memory in use"
 
@@ -215,3 +225,6 @@ class HostMemory(_MemoryRule):
 
     def _used(self, frame: Frame) -> float | None:
         return frame.get(keys.HOST_MEMORY)
+
+    def _of_run(self, frame: Frame) -> float | None:
+        return frame.get(keys.RUN_MEMORY)

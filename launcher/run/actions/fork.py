@@ -121,7 +121,7 @@ def fork_step(run: RunDir, onset: Onset | None = None) -> int:
         return before[-1]
     later = f", or --at {' or '.join(map(str, kept))} for a later one" if kept else ""
     raise UserError(
-        f"run {run.id} has no checkpoint before step {onset.step}, where {onset.rule} began; "
+        f"run {run.id} has no checkpoint from before the trouble: {onset.told}; "
         f"use --at 0 for the start of the run{later}"
     )
 

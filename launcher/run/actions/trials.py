@@ -80,7 +80,7 @@ class Plan:
     def name(self) -> str:
         """The flag and where its trials begin and end."""
         place = f"step {self.step}" if self.step else "the start"
-        return f"{self.onset.rule} rose at step {self.onset.rose}; trials from {place} to step {self.until}"
+        return f"{self.onset.told}; trials from {place} to step {self.until}"
 
     @property
     def cost(self) -> str:

@@ -245,10 +245,15 @@ class Monitor:
                 self.rollout = Rollout(event.finished, event.failed, total)
             case console.ConfigDump():
                 self._learn(event.keys)
-            case console.Notable():
+            case console.Notable() if not self._trained:
                 if self.step is None:
                     self._before_steps.append(event)
                 self._notice(event, now)
+
+    @property
+    def _trained(self) -> bool:
+        """Whether the last step was printed: it is saved by then, and what is killed after it does not harm the run."""
+        return self.total is not None and self._printed >= self.total and not self._restarted
 
     def _enter(self, phase: str, now: float) -> None:
         if phase != self.phase or self.phase_since is None:

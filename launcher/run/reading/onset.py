@@ -19,6 +19,11 @@ class Onset:
     rose: int
     level: Level
 
+    @property
+    def told(self) -> str:
+        """The flag with the step that the events and the dashboard name."""
+        return f"{self.rule} rose at step {self.rose}"
+
 
 def onset_of(change: LevelChange, debounce: tuple[int, ...], first: int = 1) -> Onset:
     """A flag is up after some of the last `debounce[1]` steps crossed its limit: the oldest may be the first.

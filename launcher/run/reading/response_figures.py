@@ -1,4 +1,4 @@
-"""What the responses of a step tell, added to its figures."""
+"""What the responses of a step tell, added to its figures with what else is ppo-tui's own."""
 
 import contextlib
 import time
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from launcher.errors import UserError
+from launcher.health.keys import RUN_MEMORY
 from launcher.metrics.records import StepRecord
 from launcher.metrics.responses import PREFIX, ResponseFigures
 from launcher.record.layout import AttemptDir, RunDir
@@ -14,6 +15,7 @@ from launcher.run.reading.source import records
 
 Counting = Callable[[float], object]
 
+_OWN = (PREFIX, *RUN_MEMORY)
 _MOST = 1 << 23  # bytes read of one dump
 _SHARE = 0.01  # of one core
 _AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a burst
@@ -22,8 +24,8 @@ _AHEAD = 2.0  # seconds of it that may be spent in advance: steps may come in a 
 class ToldByResponses:
     """Adds `responses/...` to the steps of an attempt, in their order, within 1 % of one core.
 
-    Figures that are in its steps.jsonl are taken from there. A step has none whose dump cannot be read, or that
-    comes when the time is spent; of a dump that is still being written, those of its whole lines.
+    Figures of ppo-tui's own that are in its steps.jsonl are taken from there. A step has none whose dump cannot be
+    read, or that comes when the time is spent; of a dump that is still being written, those of its whole lines.
     """
 
     def __init__(self, run: RunDir, attempt: AttemptDir, guard: Callable[[Counting], None] | None = None) -> None:
@@ -53,6 +55,6 @@ class ToldByResponses:
         found: dict[int, dict[str, float]] = {}
         with contextlib.suppress(UserError):  # a file that cannot be read
             for line in records(self._attempt.steps):
-                if PREFIX.encode() in line and (record := StepRecord.from_line(line)) is not None:
-                    found[record.step] = {key: value for key, value in record.data.items() if key.startswith(PREFIX)}
+                if any(own.encode() in line for own in _OWN) and (record := StepRecord.from_line(line)) is not None:
+                    found[record.step] = {key: value for key, value in record.data.items() if key.startswith(_OWN)}
         return found

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from launcher import clock
 from launcher.errors import UserError
+from launcher.format import GIB
 from launcher.health.alerting import AlertSettings
+from launcher.health.keys import RUN_MEMORY
 from launcher.metrics.records import StepRecord
 from launcher.record.attempt import LaunchRecord
 from launcher.record.events import Action, EventLog, LevelChange, Note, read_events
@@ -76,6 +78,8 @@ class Feed:
         run, attempt, launch, info = of.run, of.attempt, of.launch, of.info
         self._of, self._guard, self._stop = of, guard, on_stop
         self._sampling = sampling(run, attempt, launch, guard)
+        self._responses = ToldByResponses(run, attempt, guard)
+        self._held: list[int] = []  # bytes of the run's processes, sampled since the last step
         self._past = CatchingUp(run, attempt, of.events, on_alert) if of.before else None
         self.sink = self._past or DiskSink(attempt, of.events, on_alert, patient=True)
         # a replayed log tells of another machine's memory
@@ -86,7 +90,7 @@ class Feed:
             launch.keys,
             file_logger="file" in str(launch.keys.get("trainer.logger", "")),
             clock=self._past.date if self._past else None,
-            tell=ToldByResponses(run, attempt, guard).add,
+            tell=self._tell,
         )
         self.keeper = Keeper(run, attempt, info)
         self._scores = Scores(run)
@@ -164,6 +168,15 @@ class Feed:
             gpus = [(gpu.used, gpu.total) for gpu in sample.gpus if gpu.total and gpu.used is not None]
             fullest = max(gpus, key=lambda gpu: gpu[0] / gpu[1], default=None)
             self.monitor.tick(now, fullest, (sample.host.used or 0, sample.host.total or 0))
+            if sample.run.rss and not sample.nodes and not self._of.info.replay_of:  # all of the run is here
+                self._held.append(sample.run.rss)
+
+    def _tell(self, record: StepRecord) -> None:
+        """Adds to a step what is ppo-tui's own."""
+        self._responses.add(record)
+        if self._held:
+            record.data.setdefault(RUN_MEMORY[0], max(self._held) / GIB)
+            self._held = self._held[-1:]  # several steps may come between two samples
 
     def close(self) -> None:
         """Takes in what is left and ends the sampling, once an attempt that has ended is read to its end."""

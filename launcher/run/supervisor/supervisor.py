@@ -119,7 +119,8 @@ class Supervisor:
             return True
         found = driver_of(self.before, self.id, self.attempt)
         if found is None and not self.attempt.console.exists():
-            self._end(None, None, Outcome("failed", None, "the supervisor was killed before it started the driver"))
+            unstarted = Outcome("failed", None, "the supervisor was killed before it started the driver")
+            self._end(None, None, unstarted if self.attempt.read_exit() is None else None)  # else it was stopped
             return False
         self._follow(driver.Driver(found or ProcessId(0, boot="none"), self.id))
         self.late = not (self.driver and self.driver.running())
