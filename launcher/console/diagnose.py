@@ -12,7 +12,7 @@ import signal
 from collections.abc import Iterable
 from dataclasses import replace
 
-from launcher.console.causes import CATALOGUE, Cause, Level
+from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import Diagnosis, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
@@ -21,7 +21,6 @@ from launcher.console.tracebacks import Owner, Quote
 STALLED = 90.0
 """Seconds without a line after which a start-up that stands where Ray waits for CPUs is called stalled."""
 
-_BY_ID = {cause.id: cause for cause in CATALOGUE}
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _PROMPTS = "AgentLoop|RewardLoop"  # processes in which a prompt can fail alone
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -228,9 +227,9 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
         )
     last = log.quote("last")
     if code == 128 + signal.SIGKILL:
-        return _diagnosis(_BY_ID["host-oom-killed"], [last])
+        return _diagnosis(cause_of("host-oom-killed"), [last])
     if code is not None and code > 128:
-        killed = _diagnosis(_BY_ID["killed-by-signal"], [last])
+        killed = _diagnosis(cause_of("killed-by-signal"), [last])
         return replace(killed, title=f"Run ended by {_signal(code - 128)}")
     return Diagnosis(
         "unknown",

@@ -1,12 +1,11 @@
 """Ends that are no failures: a run that finished, was stopped, still runs, or stands still."""
 
-from launcher.console.causes import CATALOGUE, Cause
+from launcher.console.causes import Cause, cause_of
 from launcher.console.diagnosis import Diagnosis, shorten
 from launcher.console.evidence import Candidate, Evidence, likeliest
 from launcher.console.tracebacks import Quote
 
 LOST = "Run and supervisor ended without a message"
-RAY_CPUS = next(cause for cause in CATALOGUE if cause.id == "ray-cpus")
 
 
 def finished(log: Evidence) -> Diagnosis:
@@ -107,7 +106,7 @@ def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
     if log.quote("group_created"):
         return None
     place = log.quote("worker_groups") or (None if log.quote("dataset") else log.quote("config_ends"))
-    return None if place is None else (RAY_CPUS, place)
+    return None if place is None else (cause_of("ray-cpus"), place)
 
 
 def hung(log: Evidence) -> Candidate | None:

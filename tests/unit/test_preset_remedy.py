@@ -2,13 +2,13 @@
 
 import pytest
 
-from launcher.console.causes import CATALOGUE
+from launcher.console.causes import catalogue
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
 from launcher.preset.remedy import Remedy, configuration, remedy
 
 PRESET = load("gsm8k-0.5b-24gb").snapshot()
-FIXES = sorted({fix for cause in CATALOGUE for fix in cause.fixes})
+FIXES = sorted({fix for cause in catalogue() for fix in cause.fixes})
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 
 
