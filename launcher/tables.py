@@ -14,7 +14,8 @@ def read_tables(path: Path) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
-    return tomllib.loads(path.read_text("utf-8"))
+    tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    return tables
 
 
 def record(kind: type[Row], table: Mapping[str, Any], **made: Any) -> Row:

@@ -203,7 +203,8 @@ def test_the_entry_wins_and_shows_its_line(cause: Cause, sample: Sample, exit_co
     assert number < len(lines) or sample.form in ("hang", "import", "refused", "waits")
     assert not sample.told or sample.told in found.evidence[1].text
     assert sample.words in found.title
-    assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), found
+    texts = [found.title, *(fix.text for fix in found.fixes)]
+    assert found.fixes and not any("{" in text for text in texts if "{'" not in text), found
     assert found.exit_code == exit_code
 
 
@@ -221,7 +222,7 @@ def test_each_entry_is_typed_and_complete() -> None:
     ids = [cause.id for cause in catalogue()]
     assert len(ids) == len(set(ids))
     for cause in catalogue():
-        for row in (cause, *cause.samples):
+        for row in (cause, *cause.samples, *cause.fixes, *(change for fix in cause.fixes for change in fix.changes)):
             for name, kind in get_type_hints(type(row)).items():
                 TypeAdapter(kind).validate_python(getattr(row, name), strict=True)
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause.id)

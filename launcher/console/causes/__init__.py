@@ -12,6 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from launcher.console.fix import Fix, fix_of
 from launcher.tables import read_tables, record
 
 # Order matters only between two entries of the same level that match the same line: the first one wins.
@@ -80,7 +81,7 @@ class Cause:
     id: str
     title: str
     meaning: str
-    fixes: tuple[str, ...]
+    fixes: tuple[Fix, ...]
     samples: tuple[Sample, ...] = ()
     raised: str = ""
     line: str = ""
@@ -143,10 +144,10 @@ def _pattern(written: str | Sequence[str], named: Mapping[str, str | Sequence[st
     return _NAMED.sub(lambda name: f"(?:{_pattern(named[name[1]], named)})", whole)
 
 
-def _fixes(written: Sequence[Any], named: Mapping[str, Any]) -> Iterator[str]:
+def _fixes(written: Sequence[Any], named: Mapping[str, Any]) -> Iterator[Fix]:
     for fix in written:
-        if isinstance(fix, str):
-            yield fix
-        else:
+        if isinstance(fix, dict) and "use" in fix:
             shared = named[fix["use"]]
-            yield from _fixes([shared] if isinstance(shared, str) else shared, named)
+            yield from _fixes(shared if isinstance(shared, list) else [shared], named)
+        else:
+            yield fix_of(fix)
