@@ -4,6 +4,7 @@ import pytest
 
 from launcher.console.causes import catalogue
 from launcher.console.fix import Fix, fix_of
+from launcher.preset import defaults
 from launcher.preset.field_values import where_of
 from launcher.preset.files import load, restore
 from launcher.preset.remedy import Remedy, configuration, remedy
@@ -72,7 +73,9 @@ def test_each_fix_of_the_catalogue_can_be_followed(fix: Fix) -> None:
     """Each key is one that a preset holds, each value one that its field takes."""
     for change in fix.changes:
         if "{" not in change.key:  # from the log
-            where_of(change.key)
+            where = where_of(change.key)
+            known = change.key.startswith(("+", "env.")) or where[0] != "overrides" or any(defaults.life(where[1]))
+            assert known, f"no preset field and no key of any veRL: {change.key}"
         if change.operation in ("lower", "raise"):
             assert all(map(float, change.values))
     found = remedy(fix, configuration(PRESET))
