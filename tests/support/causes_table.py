@@ -31,23 +31,6 @@ def _held_out(row: dict[str, Any]) -> HeldOut:
 
 HELD_OUT = [_held_out(row) for row in YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")]
 
-# What finds a cause from a thread before the start, if something does.
-BEFORE = {
-    "attention-heads": "MODEL-1",
-    "flash-attn-broken": "SW-7",
-    "gpu-driver": "HW-3",
-    "lora-modules-missing": "LORA-5",
-    "parquet-invalid": "P28",
-    "ray-placement": "P1, P3",
-    "sglang-argument": "ENGINE-5",
-    "sglang-flashinfer": "SW-6",
-    "sglang-option": "ENGINE-5",
-    "sglang-version": "SW-3",
-    "torch-too-old-fsdp2": "SW-3",
-    "transformers-names": "SW-3",
-    "transformers-too-new": "SW-3",
-    "weight-transfer": "ASYNC-1",
-}
 _RIGHT = sum(held.said is None for held in HELD_OUT)
 _FIRST = sum(held.said is None for held in HELD_OUT[:15])
 _GENERAL = ("cuda-error", "unknown", "prompts-all-failed", "engine-failed")
@@ -103,7 +86,7 @@ def text() -> str:
         samples = [*cause.samples, *(held.sample for held in HELD_OUT if held.cause == cause.id)]
         places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
         if places:
-            rows.append(f"| `{cause.id}` | {cause.title} | {', '.join(places)} | {BEFORE.get(cause.id, '–')} |")
+            rows.append(f"| `{cause.id}` | {cause.title} | {', '.join(places)} | {cause.check or '–'} |")
     return INTRO + "\n".join(rows) + "\n"
 
 

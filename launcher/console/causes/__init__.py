@@ -99,6 +99,8 @@ class Cause:
     """Ids (regular expression) of entries that explain themselves, but not when this one came before them."""
     announced: bool = False
     """A batch system says that it ends the run; the signal that it sends says less."""
+    check: str = ""
+    """The rules of `ppo-tui check` that find it before the start."""
     place: int = 0
     """In the catalogue."""
 
