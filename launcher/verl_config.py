@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, overload
 
-from launcher.algorithms import ESTIMATORS
+from launcher.algorithms import estimators
 
 ACTOR, ROLLOUT, REF = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.ref"
 MODEL, CRITIC, TRAINER, DATA = "actor_rollout_ref.model", "critic", "trainer", "data"
@@ -113,7 +113,7 @@ class VerlConfig(ABC):
         veRL: `verl/trainer/ppo/core_algos.py: compute_gae_advantage_return,
         compute_reinforce_plus_plus_outcome_advantage`.
         """
-        return self.estimator in ("gae", "reinforce_plus_plus") if self.estimator in ESTIMATORS else None
+        return self.estimator in ("gae", "reinforce_plus_plus") if self.estimator in estimators() else None
 
     @property
     def has_reference(self) -> bool | None:
@@ -128,7 +128,7 @@ class VerlConfig(ABC):
         """Whether advantages compare several responses to one prompt."""
         if self.estimator is None:
             return None
-        known = ESTIMATORS.get(self.estimator)
+        known = estimators().get(self.estimator)
         return known is not None and known.group
 
     @property

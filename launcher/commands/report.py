@@ -288,7 +288,7 @@ def diagnose(source: Source, json: Json = False) -> None:
     for evidence in result.evidence:
         put(f"  line {evidence.line}: {evidence.text}")
     for fix in result.fixes:
-        put(f"  fix: {fix}")
+        put(f"  fix: {fix.text}")
     if isinstance(found, RunDir) and (last := found.last_attempt()):
         put(f"  log: {last.console}")
     if stalled:

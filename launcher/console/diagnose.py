@@ -12,16 +12,16 @@ import signal
 from collections.abc import Iterable
 from dataclasses import replace
 
-from launcher.console.causes import CATALOGUE, Cause, Level
+from launcher.console.causes import Cause, Level, cause_of
 from launcher.console.diagnosis import Diagnosis, shorten
 from launcher.console.endings import complete, finished, hung, lost, running, stopped, waiting
 from launcher.console.evidence import Candidate, ErrorLine, Evidence, likeliest
+from launcher.console.fix import Change, Fix
 from launcher.console.tracebacks import Owner, Quote
 
 STALLED = 90.0
 """Seconds without a line after which a start-up that stands where Ray waits for CPUs is called stalled."""
 
-_BY_ID = {cause.id: cause for cause in CATALOGUE}
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _PROMPTS = "AgentLoop|RewardLoop"  # processes in which a prompt can fail alone
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -207,7 +207,13 @@ def _diagnosis(cause: Cause, quotes: Iterable[Quote | None], message: str = "") 
     def fill(text: str) -> str:
         return _PLACEHOLDER.sub(lambda name: words.get(name[1], "…"), text) if words else text
 
-    return Diagnosis(cause.id, fill(cause.title), fill(cause.meaning), shorten(quotes), tuple(map(fill, cause.fixes)))
+    return Diagnosis(
+        cause.id,
+        fill(cause.title),
+        fill(cause.meaning),
+        shorten(quotes),
+        tuple(fix.filled(fill) for fix in cause.fixes),
+    )
 
 
 def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
@@ -221,23 +227,23 @@ def _unexplained(log: Evidence, code: int | None) -> Diagnosis:
             "of your code or veRL's that led to it.",
             shorten([root.quote, root.told, root.frame, root.config_key]),
             (
-                "read the log around this line",
-                "run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start",
-                "env: HYDRA_FULL_ERROR=1 for a complete traceback",
+                Fix("read the log around this line"),
+                Fix("run `ppo-tui check PRESET` and `ppo-tui doctor`, which find most mistakes before the start"),
+                Fix(changes=(Change("env.HYDRA_FULL_ERROR", "set", ("1",)),), why="for a complete traceback"),
             ),
         )
     last = log.quote("last")
     if code == 128 + signal.SIGKILL:
-        return _diagnosis(_BY_ID["host-oom-killed"], [last])
+        return _diagnosis(cause_of("host-oom-killed"), [last])
     if code is not None and code > 128:
-        killed = _diagnosis(_BY_ID["killed-by-signal"], [last])
+        killed = _diagnosis(cause_of("killed-by-signal"), [last])
         return replace(killed, title=f"Run ended by {_signal(code - 128)}")
     return Diagnosis(
         "unknown",
         "Run ended without an error message",
         "The log ends without an exception. Ray can lose a driver's last lines.",
         shorten([last]),
-        ("read the logs in the Ray session folder: /tmp/ray/session_latest/logs", "run `dmesg | tail`"),
+        (Fix("read the logs in the Ray session folder: /tmp/ray/session_latest/logs"), Fix("run `dmesg | tail`")),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from launcher.console.fix import Fix
 from launcher.console.tracebacks import Quote
 
 LONGEST = 400  # characters of one line of evidence
@@ -21,7 +22,7 @@ class Diagnosis:
     meaning: str
     evidence: tuple[Quote, ...] = ()
     """The most telling line first."""
-    fixes: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
     exit_code: int | None = None
     """As a shell shows it (134, not -6); None when unknown."""
 
@@ -32,7 +33,11 @@ class Diagnosis:
 
     def of_run(self, run: str) -> "Diagnosis":
         """The same with the run's name in the commands of its fixes, ready to be pasted."""
-        return replace(self, fixes=tuple(_COMMAND.sub(rf"\g<1>{run}", fix) for fix in self.fixes))
+
+        def named(text: str) -> str:
+            return _COMMAND.sub(rf"\g<1>{run}", text)
+
+        return replace(self, fixes=tuple(fix.filled(named) for fix in self.fixes))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -40,7 +45,8 @@ class Diagnosis:
             "title": self.title,
             "meaning": self.meaning,
             "evidence": [{"line": item.line, "text": item.text} for item in self.evidence],
-            "fixes": list(self.fixes),
+            "fixes": [fix.text for fix in self.fixes],
+            "fix_records": [fix.to_json() for fix in self.fixes],
             "exit_code": self.exit_code,
         }
 

@@ -1,41 +1,44 @@
 """Ends that are no failures: a run that finished, was stopped, still runs, or stands still."""
 
-from launcher.console.causes import CATALOGUE, Cause
+from dataclasses import replace
+
+from launcher.console.causes import Cause, cause_of
 from launcher.console.diagnosis import Diagnosis, shorten
 from launcher.console.evidence import Candidate, Evidence, likeliest
+from launcher.console.fix import Change, Fix
 from launcher.console.tracebacks import Quote
 
+MORE_EPOCHS = Change("trainer.total_epochs", "raise")
 LOST = "Run and supervisor ended without a message"
-RAY_CPUS = next(cause for cause in CATALOGUE if cause.id == "ray-cpus")
 
 
 def finished(log: Evidence) -> Diagnosis:
     """The driver ended by itself without an error, which is not always what was planned."""
-    title, meaning, fixes = "Finished", "The run reached its last step.", []
+    title, meaning, fixes = "Finished", "The run reached its last step.", list[Fix]()
     if log.step is not None and log.total is not None and log.step < log.total:
         title = f"Finished early at step {log.step} of {log.total}: the last epoch ended"
         meaning = "The epochs have fewer steps than trainer.total_training_steps; veRL ends without a last validation."
-        fixes = ["trainer.total_epochs ↑"]
+        fixes = [Fix(changes=(MORE_EPOCHS,))]
     elif log.only_validates:
         title, meaning = "Finished: validated only", "trainer.val_only=True ends a run after one validation."
-        fixes = ["set trainer.val_only=False to train"]
+        fixes = [Fix(changes=(Change("trainer.val_only", "set", ("False",)),), why="to train")]
     elif log.step is None and (log.progress is not None or log.resumed is not None):
         title = "Already complete"
         meaning = "The checkpoint that the run resumed from is already at the last step."
         if log.resumed is not None and log.total is not None and log.resumed < log.total:
             title = f"Finished without training: resumed at step {log.resumed} of {log.total}"
             meaning = "The checkpoint that the run resumed from is at the end of the last epoch."
-        fixes = ["trainer.total_epochs ↑ (or trainer.total_training_steps) to continue training"]
+        fixes = [Fix(changes=(MORE_EPOCHS,), why="(or trainer.total_training_steps) to continue training")]
     if log.failed_prompts:
         meaning += f" veRL dropped {log.failed_prompts} prompts because they raised an exception."
-        fixes.append("run `ppo-tui reward test FILE` to find what the reward function cannot read")
+        fixes.append(Fix("run `ppo-tui reward test FILE` to find what the reward function cannot read"))
     shown = next(filter(None, map(log.quote, ("final", "step", "validated_first", "progress", "last"))), None)
     return Diagnosis("finished", title, meaning, shorten([shown, log.quote("prompt_error")]), tuple(fixes))
 
 
 def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     """Somebody asked it to end; `shown` is the line that says so. What had gone wrong before is named too."""
-    fixes: list[str] = []
+    fixes: list[Fix] = []
     reached = f"after step {log.step}" if log.step else "before its first step"  # 0: validated only
     meaning = f"The run was stopped {reached}."
     quotes = [shown]
@@ -43,7 +46,7 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     if waits is not None and not log.step:
         quotes.append(waits[1])
         meaning += f" The start-up was where {waits[0].title}, so it may have stalled."
-        fixes.append(f"if the start-up takes minutes at this point again: {waits[0].fixes[0]}")
+        fixes.append(replace(waits[0].fixes[0], when="if the start-up takes minutes at this point again"))
     hangs = hung(log)
     if hangs is not None:
         cause, error = hangs
@@ -53,11 +56,14 @@ def stopped(log: Evidence, shown: Quote | None) -> Diagnosis:
     if log.failed_prompts and not log.step:
         quotes.append(log.quote("prompt_error"))
         meaning += f" Until then {log.failed_prompts} prompts had failed and no step was done."
-        fixes.append("run `ppo-tui reward test FILE`: with a reward function that always raises, no step ever ends")
+        fixes.append(
+            Fix("run `ppo-tui reward test FILE`", why=": with a reward function that always raises, no step ever ends")
+        )
     if (nan := log.quote("nan")) is not None:
         quotes.append(nan)
         meaning += " Its gradients were not finite."
-        fixes.append("resume from a checkpoint before the first NaN, with a lower actor_rollout_ref.actor.optim.lr")
+        lower = Change("actor_rollout_ref.actor.optim.lr", "lower")
+        fixes.append(Fix("resume from a checkpoint before the first NaN", (lower,)))
     return Diagnosis("stopped", "Stopped", meaning, shorten(quotes), (*fixes, _resuming(log)))
 
 
@@ -68,13 +74,13 @@ def lost(log: Evidence) -> Diagnosis:
         LOST,
         "The driver and its supervisor were killed: the machine restarted, or a container or a batch job ended.",
         shorten([log.quote("last")]),
-        (_resuming(log), "check for a restart (`last reboot`) and for killed processes (`dmesg | tail`)"),
+        (_resuming(log), Fix("check for a restart (`last reboot`) and for killed processes (`dmesg | tail`)")),
     )
 
 
-def _resuming(log: Evidence) -> str:
+def _resuming(log: Evidence) -> Fix:
     place = f"from {log.saved}" if log.saved else "from its newest checkpoint; without a checkpoint, start a new run"
-    return f"continue with `ppo-tui resume RUN` {place}"
+    return Fix(f"continue with `ppo-tui resume RUN` {place}")
 
 
 def running(log: Evidence, alive: bool | None) -> Diagnosis:
@@ -107,7 +113,7 @@ def waiting(log: Evidence) -> tuple[Cause, Quote] | None:
     if log.quote("group_created"):
         return None
     place = log.quote("worker_groups") or (None if log.quote("dataset") else log.quote("config_ends"))
-    return None if place is None else (RAY_CPUS, place)
+    return None if place is None else (cause_of("ray-cpus"), place)
 
 
 def hung(log: Evidence) -> Candidate | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from launcher.console.causes import CATALOGUE, Cause, Level
+from launcher.console.causes import Cause, Level, catalogue
 from launcher.console.excerpt import parts
 from launcher.console.lines import Writer, clean_text
 from launcher.console.marks import PLAIN
@@ -28,7 +28,6 @@ _LOG_HEAD = re.compile(
 _LOG_HEAD_STARTS = b"[(EWCI0123456789"
 _BLANK = ord(" ")
 _REPEATED = re.compile(r" \[repeated (\d{1,9})x across cluster\].*$")
-_ORDER = {cause.id: index for index, cause in enumerate(CATALOGUE)}
 _regex = functools.cache(re.compile)
 
 
@@ -62,7 +61,7 @@ Candidate = tuple[Cause, ErrorLine]
 
 def likeliest(candidates: Iterable[Candidate]) -> Candidate | None:
     """The most telling entry of the catalogue, and the first line that shows it."""
-    return min(candidates, key=lambda pair: (pair[0].level, pair[1].quote.line, _ORDER[pair[0].id]), default=None)
+    return min(candidates, key=lambda pair: (pair[0].level, pair[1].quote.line, pair[0].place), default=None)
 
 
 class Evidence:
@@ -165,7 +164,7 @@ class Evidence:
         if inside and is_exception(text):
             self._add_exception(line, text)
         elif _any_line().match(text):
-            causes = tuple(cause for cause in CATALOGUE if cause.line and _regex(cause.line).match(text))
+            causes = tuple(cause for cause in catalogue() if cause.line and _regex(cause.line).match(text))
             self._add(self._error(line, text, causes))
 
     def _take_mark(self, line: Marked) -> bool:
@@ -277,7 +276,7 @@ class Evidence:
         """The entries whose `raised` the text of an exception has."""
         causes = self._known.get(text)
         if causes is None:
-            causes = tuple(cause for cause in CATALOGUE if cause.raised and _regex(cause.raised).search(text))
+            causes = tuple(cause for cause in catalogue() if cause.raised and _regex(cause.raised).search(text))
             if len(self._known) >= CACHED:
                 self._known.clear()
             self._known[text] = causes
@@ -345,5 +344,5 @@ def _quote(line: Marked) -> Quote:
 @functools.cache
 def _any_line() -> re.Pattern[str]:
     """Any `line` of the catalogue."""
-    every = "|".join(f"(?:{cause.line})" for cause in CATALOGUE if cause.line)
+    every = "|".join(f"(?:{cause.line})" for cause in catalogue() if cause.line)
     return re.compile(re.sub(r"\(\?P<\w+>", "(?:", every))

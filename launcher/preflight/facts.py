@@ -16,6 +16,7 @@ import orjson
 
 from launcher import paths
 from launcher.files import write_atomic
+from launcher.preflight.names import known_names
 from launcher.preset.defaults import NEWEST
 
 _CLASSES = ("workers/config/*.py", "trainer/config/*.py")
@@ -29,41 +30,6 @@ _NAMES = {
     "tool_types": ("tools/**/tool_registry.py", r'\n    [A-Z]+ = ("\w+")'),
     "tool_formats": ("experimental/agent_loop/tool_parser.py", r'@ToolParser\.register\(("[\w-]+")\)'),
 }
-BUNDLED: dict[str, list[str]] = {
-    "loggers": [
-        "clearml",
-        "console",
-        "file",
-        "mlflow",
-        "rl_insight",
-        "swanlab",
-        "tensorboard",
-        "trackio",
-        "vemlp_wandb",
-        "wandb",
-    ],
-    "losses": [
-        "bypass_mode",
-        "cispo",
-        "clip_cov",
-        "dppo_kl",
-        "dppo_tv",
-        "dro",
-        "geo_mean",
-        "gpg",
-        "gspo",
-        "kl_cov",
-        "sapo",
-        "vanilla",
-    ],
-    "engines": ["sglang", "trtllm", "vllm"],
-    "managers": ["dapo", "gdpo", "naive", "remote"],
-    "agent_loops": ["single_turn_agent", "tool_agent"],
-    "tool_types": ["native"],
-    "tool_formats": ["deepseek_v4", "gemma4", "glm", "gpt-oss", "hermes", "kimi", "minimax", "qwen3_coder", "seed"],
-}
-"""The names of veRL 0.9.1, for where none is installed."""
-
 _QUOTED = re.compile(r'"([\w-]+)"')
 _CLASS = re.compile(r"^class (\w+)\(", re.M)
 _FIELD = re.compile(r"^    (\w+): ", re.M)
@@ -88,7 +54,7 @@ class Facts:
 def read(version: str, verl: Path | None) -> Facts:
     """The facts of veRL `version` in the folder `verl`: 0.1 s for the first time, then 1 ms."""
     if verl is None:
-        return Facts(names=BUNDLED if version == NEWEST else {})
+        return Facts(names=known_names().verl if version == NEWEST else {})
     asked = f"{verl} {verl.stat().st_mtime_ns} {_CLASSES} {_CHECKED} {_NAMES}"
     mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
     cache = paths.cache_dir() / "verl-facts" / f"{version}-{mark}.json"

@@ -78,7 +78,7 @@ def _near(name: str, env: Mapping[str, str]) -> str:
     """A model that is meant, perhaps: one in the cache, or one that is known here."""
     there = [each.name.removeprefix("models--").replace("--", "/") for each in models.hub_cache(env).glob("models--*")]
     tail = name.rpartition("/")[2]
-    known = [*models.TABLE, *(f"{each}-Instruct" for each in models.TABLE)]
+    known = [*models.table(), *(f"{each}-Instruct" for each in models.table())]
     if name in there or tail in known:
         return ""
     return did_you_mean(name, there) or did_you_mean(tail, known)

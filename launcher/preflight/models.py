@@ -3,6 +3,7 @@
 Neither torch nor transformers is needed: a config.json and the headers of the weight files say it all.
 """
 
+import functools
 import math
 import os
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import orjson
 
 from launcher import paths
 from launcher.files import read_json
+from launcher.tables import read_tables, record
 
 _HEADER_LIMIT = 100_000_000  # bytes; the format's own limit
 
@@ -81,21 +83,10 @@ class ModelFacts:
         return self.sizes.layers * sum(rank * (a + b) for a, b in self.sizes.linear)
 
 
-def _qwen(layers: int, hidden: int, heads: int, kv: int, inter: int, vocab: int, tied: bool) -> Architecture:
-    return Architecture(layers, hidden, heads, kv, hidden // heads, inter, vocab, tied, 32768, qkv_bias=True)
-
-
-TABLE: dict[str, Architecture] = {
-    "Qwen2.5-0.5B": _qwen(24, 896, 14, 2, 4864, 151936, True),
-    "Qwen2.5-1.5B": _qwen(28, 1536, 12, 2, 8960, 151936, True),
-    "Qwen2.5-3B": _qwen(36, 2048, 16, 2, 11008, 151936, True),
-    "Qwen2.5-7B": _qwen(28, 3584, 28, 4, 18944, 152064, False),
-    "Qwen3-0.6B": Architecture(28, 1024, 16, 8, 128, 3072, 151936, True, 40960, qk_norm=True),
-    "Llama-3.2-1B": Architecture(16, 2048, 32, 8, 64, 8192, 128256, True, 131072),
-    "SmolLM2-135M": Architecture(30, 576, 9, 3, 64, 1536, 49152, True, 8192),
-    "SmolLM2-360M": Architecture(32, 960, 15, 5, 64, 2560, 49152, True, 8192),
-}
-"""Models of the presets and others of their size, by the name without its maker and without `-Instruct`."""
+@functools.cache
+def table() -> Mapping[str, Architecture]:
+    """Models of the presets and others of their size, by the name without its maker and without `-Instruct`."""
+    return {name: record(Architecture, row) for name, row in read_tables(Path(__file__).with_suffix(".toml")).items()}
 
 
 def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
@@ -107,7 +98,7 @@ def facts(path: str, env: Mapping[str, str] = os.environ) -> ModelFacts | None:
         counted = count_weights(folder) if sizes is not None else None
         if sizes is not None and (counted or not has_experts(config)):
             return ModelFacts(path, sizes, counted or sizes.count(), "weights" if counted else "config.json")
-    sizes = TABLE.get(path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct"))
+    sizes = table().get(path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct"))
     return ModelFacts(path, sizes, sizes.count(), "table") if sizes else None
 
 
@@ -184,7 +175,7 @@ def modules(path: str, env: Mapping[str, str] = os.environ) -> list[str]:
     """The names of the model's linear layers, as an adapter may name them; none where they are not known."""
     folder = folder_of(path, env)
     if folder is None:
-        known = path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct") in TABLE
+        known = path.rstrip("/").rpartition("/")[2].removesuffix("-Instruct") in table()
         return [f"model.layers.0.{name}" for name in LLAMA] if known else []
     found = set()
     for file in weight_files(folder)[0]:

@@ -17,6 +17,7 @@ from launcher.preflight.config.cpu import SUPPORTED
 from launcher.preflight.config.rollout import OPTIONS
 from launcher.preflight.finding import Finding, of_software
 from launcher.preflight.machine import Machine
+from launcher.preflight.names import known_names
 from launcher.preflight.subject import Subject
 from launcher.preset import versions
 from launcher.verl_config import TRANSFER
@@ -25,23 +26,6 @@ from launcher.verl_env import VerlEnv
 ATTENTION = "actor_rollout_ref.model.override_config.attn_implementation"
 LIGER = "actor_rollout_ref.model.use_liger"
 SGLANG_ATTENTION = f"{OPTIONS}.attention_backend"
-NEEDED = (
-    "torch",
-    "ray",
-    "transformers",
-    "tensordict",
-    "datasets",
-    "numpy",
-    "pandas",
-    "hydra-core",
-    "peft",
-    "torchdata",
-    "accelerate",
-    "codetiming",
-    "dill",
-)
-"""What veRL imports before its first step."""
-
 TRACKERS = ("wandb", "tensorboard", "mlflow", "swanlab", "clearml", "trackio")
 TRACE, TRACES = "actor_rollout_ref.rollout.trace.backend", ("weave", "mlflow", "trackio")
 """What rollouts are traced with: veRL's `verl/utils/rollout_trace.py: RolloutTraceConfig.init`."""
@@ -171,7 +155,7 @@ def _requirements(env: VerlEnv, use: Use) -> Iterator[Finding]:
     """What the installed veRL names in its metadata, with the extra of the engine."""
     for name, range_ in wanted(env, use.engine if use.gpu else "").items():
         have = env.packages.get(name)
-        if have is None and name in NEEDED:
+        if have is None and name in known_names().packages:
             message = f"{name} is missing: veRL {env.verl} requires it"
             yield of_software.error("SW-2", message, _install(env, f"{name}{range_}"))
         elif have is not None and not _within(have, range_):

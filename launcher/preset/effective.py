@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from launcher.algorithms import ESTIMATORS
+from launcher.algorithms import estimators
 from launcher.errors import UserError
 from launcher.preset import defaults, hydra, versions
 from launcher.preset.program import Program
@@ -46,7 +46,6 @@ OTHER_ENGINES = ("megatron", "veomni", "torchtitan")
 _STORAGE = "transfer_queue.backend.SimpleStorage.num_data_storage_units"
 _REWARD_NAME = "reward.custom_reward_function.name"
 _COMPILE = ".fsdp_config.use_torch_compile"
-_WITHOUT_CRITIC = ESTIMATORS.keys() - {"gae"}
 _Config = TypeVar("_Config", bound="EffectiveConfig")
 
 Source = Literal["default", "field", "derived", "override", "ppo-tui"]
@@ -298,7 +297,7 @@ def for_version(wanted: Settings, version: str, config_name: str | None = None) 
     dropped = set()
     if f"{RAY}.address" in wanted and wanted[f"{RAY}.address"].source == "field":
         dropped.add(f"{RAY}.num_cpus")  # the cluster knows its own
-    if ESTIMATOR in wanted and wanted[ESTIMATOR].value in _WITHOUT_CRITIC and not _critic_on(wanted):
+    if ESTIMATOR in wanted and wanted[ESTIMATOR].value in estimators().keys() - {"gae"} and not _critic_on(wanted):
         dropped |= {key for key in wanted if key.startswith("critic.")}
     if versions.number(version) < (0, 8, 0):
         dropped.add(_STORAGE)  # there is no TransferQueue

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launcher.algorithms import ESTIMATORS
+from launcher.algorithms import estimators
 from launcher.bash import marks
 from launcher.errors import UserError
 from launcher.preset import environment, hydra, layers, script, versions
@@ -277,7 +277,7 @@ def _fill_in(layer: Layer, given: Set[tuple[str, ...]]) -> Iterator[str]:
             or (spec.default is None and not spec.follows)
         ):
             continue
-        if spec.key.startswith("critic.") and seen.get(ESTIMATOR) in ESTIMATORS.keys() - {"gae"}:
+        if spec.key.startswith("critic.") and seen.get(ESTIMATOR) in estimators().keys() - {"gae"}:
             continue
         value, ours = theirs.get(spec.key), seen.get(spec.key)
         if value == ours or (value is None and spec.default is None) or (value is None and not spec.nullable):

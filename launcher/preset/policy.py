@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from launcher.algorithms import LOSSES
+from launcher.algorithms import losses
 from launcher.preset.fields import Group, verl
 
 Strategy = Literal["fsdp", "fsdp2", "fsdp_turbo", "megatron", "veomni", "torchtitan"]
@@ -134,7 +134,7 @@ class Actor(Group, title="Actor (the policy)"):
     loss_mode: str | None = verl(
         "Policy loss; vanilla is that of PPO.",
         key=".policy_loss.loss_mode",
-        offers={each.name: each.meaning for each in LOSSES.values()},
+        offers={each.name: each.meaning for each in losses().values()},
     )
     entropy_coeff: float | None = verl("Coefficient of the entropy bonus in the loss; 0: no bonus.", essential=True)
     calculate_entropy: bool | None = verl("Compute the entropy even without an entropy bonus.")

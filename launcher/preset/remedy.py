@@ -1,10 +1,10 @@
-"""What a sentence of advice changes in a preset: the veRL keys, fields and environment variables that it names."""
+"""What a fix changes in a preset: its settings as fields and veRL keys of the preset, with the values that it gives."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from launcher.console.fix import UNKNOWN, Change, Fix
 from launcher.errors import UserError
 from launcher.preset.effective import EffectiveConfig, of_draft
 from launcher.preset.field_values import where_of
@@ -12,14 +12,6 @@ from launcher.preset.files import restore
 from launcher.preset.importer import OURS
 from launcher.preset.schema import FIELDS
 from launcher.preset.yaml_text import value_of
-
-# `KEY=VALUE`, `KEY= the right value`, `KEY ↓ (e.g. 8)`, `KEY`; `.optimizer_offload=True` stands behind another key.
-_NAMED = re.compile(
-    r"(?<![\w./`'\"-])(?P<key>\+{0,2}(?:[A-Za-z_]\w*)?(?:\.[A-Za-z_]\w*)+)(?:=(?P<value>\[[^\]]*\]|[^\s,:;()]*))?"
-    r"(?: (?P<arrow>[↓↑])(?: \(e\.g\. (?P<example>[\d.e-]+\d|\d)\b)?)?"
-)
-_VARIABLE = re.compile(r"\benv: (?P<key>[A-Z_a-z]\w*)=(?P<value>\S*)")
-_UNSAID = re.compile(r"\.\.\.|[<{]")  # stands for what only the user knows
 
 
 @dataclass(frozen=True)
@@ -42,32 +34,14 @@ def configuration(preset: Mapping[str, Any]) -> EffectiveConfig:
         return EffectiveConfig()
 
 
-def remedy(fix: str, config: EffectiveConfig) -> Remedy | None:
-    """How the advice is followed in the preset that comes to `config`; None when it is about something else.
-
-    A value that only shows the direction counts where it leads there: ↓ (e.g. 8) not when the value is 4.
-    """
-    if fix.startswith("not "):
+def remedy(fix: Fix, config: EffectiveConfig) -> Remedy | None:
+    """How the fix is followed in the preset that comes to `config`; None when it is about something else."""
+    changes = [change for change in fix.changes if _settable(change.key)]
+    if not changes:
         return None
-    if variable := _VARIABLE.search(fix):
-        name = f"env.{variable['key']}"
-        return Remedy(name, (f"{name}={variable['value']}",) if variable["value"] else ())
-    fields: list[str] = []
-    settings: dict[str, str] = {}
-    last = ""
-    for match in _NAMED.finditer(fix):
-        key = match["key"] if not match["key"].startswith(".") else last.rpartition(".")[0] + match["key"]
-        if not _settable(key):
-            continue
-        last = key
-        fields.append(key)
-        value = match["value"] or _example(match["example"], match["arrow"], key, config)
-        if value and not _UNSAID.search(value):
-            settings.setdefault(key, value)
-    if not fields:
-        return None
-    done = bool(settings) and all(_now(key, config) == value_of(value) for key, value in settings.items())
-    return Remedy(fields[0], tuple(f"{key}={value}" for key, value in settings.items()), done)
+    values = {change.key: value for change in changes if (value := _value(change, config)) is not None}
+    done = bool(values) and all(_now(key, config) == value_of(value) for key, value in values.items())
+    return Remedy(changes[0].key, tuple(f"{key}={value}" for key, value in values.items()), done)
 
 
 def _settable(key: str) -> bool:
@@ -85,10 +59,11 @@ def _now(key: str, config: EffectiveConfig) -> Any:
     return config.get(spec.key if spec else where[1])
 
 
-def _example(example: str | None, arrow: str, key: str, config: EffectiveConfig) -> str | None:
-    """The value of an example, unless the preset is there or further already."""
-    now = _now(key, config)
-    if example is None or not isinstance(now, int | float):
-        return example
-    beyond = now <= float(example) if arrow == "↓" else now >= float(example)
-    return None if beyond else example
+def _value(change: Change, config: EffectiveConfig) -> str | None:
+    """The value that a change gives; of examples the first that leads on from where the preset is."""
+    now = _now(change.key, config)
+    if change.operation == "set" or not isinstance(now, int | float):
+        return next((value for value in change.values if UNKNOWN not in value), None)
+    if change.operation == "lower":
+        return next((value for value in change.values if float(value) < now), None)
+    return next((value for value in change.values if float(value) > now), None)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from launcher.algorithms import ESTIMATORS
+from launcher.algorithms import estimators
 from launcher.preset.course import Cluster, Trainer
 from launcher.preset.critic import Critic, Ref
 from launcher.preset.defaults import PPO
@@ -32,7 +32,7 @@ class Preset(Group):
         key="algorithm.adv_estimator",
         default="ppo",
         names={"ppo": "gae"},
-        offers={"ppo" if each.name == "gae" else each.name: each.meaning for each in ESTIMATORS.values()},
+        offers={"ppo" if each.name == "gae" else each.name: each.meaning for each in estimators().values()},
         essential=True,
     )
     model: Model = Model()

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from console_logs import DATA
 from ruamel.yaml import YAML
 
-from launcher.console.causes import CATALOGUE
+from launcher.console.causes import Sample, catalogue
+from launcher.tables import record
 
 FILE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
-SAMPLES: list[dict[str, Any]] = YAML(typ="safe").load(DATA / "failures" / "samples.yaml")
-HELD_OUT: list[dict[str, Any]] = YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")
 
-# What finds a cause from a thread before the start, if something does.
-BEFORE = {
-    "attention-heads": "MODEL-1",
-    "flash-attn-broken": "SW-7",
-    "gpu-driver": "HW-3",
-    "lora-modules-missing": "LORA-5",
-    "parquet-invalid": "P28",
-    "ray-placement": "P1, P3",
-    "sglang-argument": "ENGINE-5",
-    "sglang-flashinfer": "SW-6",
-    "sglang-option": "ENGINE-5",
-    "sglang-version": "SW-3",
-    "torch-too-old-fsdp2": "SW-3",
-    "transformers-names": "SW-3",
-    "transformers-too-new": "SW-3",
-    "weight-transfer": "ASYNC-1",
-}
-_RIGHT = sum("said" not in sample for sample in HELD_OUT)
-_FIRST = sum("said" not in sample for sample in HELD_OUT[:15])
+
+class HeldOut(NamedTuple):
+    """A console that was written after the catalogue, to measure it: the cause, and what was said at first sight."""
+
+    cause: str
+    said: str | None
+    sample: Sample
+
+
+def _held_out(row: dict[str, Any]) -> HeldOut:
+    cause, said = row.pop("cause"), row.pop("said", None)
+    lines = {"text": "\n".join(row.pop("lines"))} if "lines" in row else {}
+    return HeldOut(cause, said, record(Sample, row, **lines))
+
+
+HELD_OUT = [_held_out(row) for row in YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")]
+
+_RIGHT = sum(held.said is None for held in HELD_OUT)
+_FIRST = sum(held.said is None for held in HELD_OUT[:15])
 _GENERAL = ("cuda-error", "unknown", "prompts-all-failed", "engine-failed")
-_SHOWN = sum(sample.get("said") in _GENERAL for sample in HELD_OUT)
+_SHOWN = sum(held.said in _GENERAL for held in HELD_OUT)
 _WRONG = len(HELD_OUT) - _RIGHT - _SHOWN
 
 INTRO = f"""# Why a run failed
 
 `ppo-tui diagnose`, the page of a failed run and `d` on the dashboard read the console log once and compare it with a
-catalogue of {len(CATALOGUE)} causes (`launcher/console/causes/`). This page is written by
+catalogue of {len(catalogue())} causes (`launcher/console/causes/`). This page is written by
 `python tests/support/causes_table.py`; a test compares it.
 
 ## How the cause is chosen
@@ -82,15 +82,19 @@ one.
 def text() -> str:
     """The whole page."""
     rows = []
-    for cause in CATALOGUE:
-        threads = {
-            sample["thread"]: None
-            for sample in [*SAMPLES, *HELD_OUT]
-            if sample["cause"] == cause.id and "thread" in sample
-        }
-        if threads:
-            rows.append(f"| `{cause.id}` | {cause.title} | {', '.join(threads)} | {BEFORE.get(cause.id, '–')} |")
+    for cause in catalogue():
+        samples = [*cause.samples, *(held.sample for held in HELD_OUT if held.cause == cause.id)]
+        places = dict.fromkeys(place for sample in samples if (place := _place(sample)))
+        if places:
+            rows.append(f"| `{cause.id}` | {cause.title} | {', '.join(places)} | {cause.check or '–'} |")
     return INTRO + "\n".join(rows) + "\n"
+
+
+def _place(sample: Sample) -> str:
+    """A link to the thread of a sample, or where else it was seen."""
+    if address := re.fullmatch(r"https://github\.com/([^/]+/[^/]+)/issues/(\d+)", sample.thread):
+        return f"[{address[1]}#{address[2]}]({sample.thread})"
+    return sample.thread or sample.seen
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from launcher.algorithms import ESTIMATORS, LOSSES, Algorithm
+from launcher.algorithms import Algorithm, estimators, losses
 from launcher.preset.files import recipe_about, recipes
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, current
@@ -102,13 +102,13 @@ def cells() -> Iterator[Cell]:
     """Estimators with the trainer of veRL 0.9, losses with GRPO, trainers with PPO, recipes as they are."""
     for name in recipes():
         yield Cell("recipe", name, (f"recipe={name}",))
-    for each in ESTIMATORS.values():
+    for each in estimators().values():
         algorithm = "ppo" if each.name == "gae" else each.name
         settings = (f"algorithm={algorithm}", *GROUP[: each.group], *NEEDS.get(each.name, ()))
         yield Cell("estimator", each.name, settings)
         if each.lacks:
             yield Cell("estimator", f"{each.name}, old trainer", (*settings, "trainer.use_v1=false"))
-    for each in LOSSES.values():
+    for each in losses().values():
         settings = ("algorithm=grpo", *GROUP, f"actor.loss_mode={each.name}", *NEEDS.get(each.name, ()))
         yield Cell("loss", each.name, settings)
     for name, (settings, _) in TRAINERS.items():
@@ -180,8 +180,8 @@ def text() -> str:
             ("recipe", "meaning", "on the CPU"),
             [(f"`{cell.name}`", recipe_about(cell.name).rstrip("."), _said(row)) for cell, row in by_kind["recipe"]],
         ),
-        estimators=_algorithms(by_kind["estimator"], ESTIMATORS),
-        losses=_algorithms(by_kind["loss"], LOSSES),
+        estimators=_algorithms(by_kind["estimator"], estimators()),
+        losses=_algorithms(by_kind["loss"], losses()),
         trainers=_modes("trainer", TRAINERS, by_kind["trainer"]),
         rollouts=_modes("rollout", ROLLOUTS, by_kind["rollout"]),
     )

@@ -1,7 +1,7 @@
 """`make strings`: every sentence that a user can read, file by file, so that they can be read in one go.
 
-Sentences of the code (strings with a blank between letters, without docstrings and regular expressions), then the
-comments of the shipped presets. What a program puts into a sentence stands as {}.
+Sentences of the code (strings with a blank between letters, without docstrings and regular expressions) and of its
+data files, then the comments of the shipped presets. What a program puts into a sentence stands as {}.
 """
 
 import ast
@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from launcher.tables import read_tables
+
 ROOT = Path(__file__).parents[2]
 SENTENCE = re.compile(r"[A-Za-z{}'),:%] ?[ ][A-Za-z{('\"`]")
 PATTERN = re.compile(r"\(\?|\\[swdbS]|\[\^|\.\*|\]\{|\$\)")
+UNREAD = ("samples", "patterns", "raised", "line", "where", "explains", "cause_in")  # of the catalogue of causes
 SCRIPTS = ("verl_plugin",)  # what these say goes to veRL's log
 
 
@@ -44,12 +47,31 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
             yield number, found[1] or found[2]
 
 
+def entries(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of the sentences of a data file."""
+    source = path.read_text("utf-8")
+    for text in _texts(read_tables(path)):
+        if SENTENCE.search(text):
+            yield source.count("\n", 0, source.find(text[:40])) + 1, " ".join(text.split())
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        yield from (text for part in value for text in _texts(part))
+    elif isinstance(value, dict):
+        yield from (text for name, part in value.items() if name not in UNREAD for text in _texts(part))
+
+
 def everything() -> Iterator[tuple[str, int, str]]:
     """File, line and text of all."""
     for package in ("launcher", "tui"):
         for path in sorted((ROOT / package).rglob("*.py")):
             if not set(SCRIPTS) & set(path.parts):
                 yield from ((str(path.relative_to(ROOT)), line, text) for line, text in sorted(sentences(path)))
+        for path in sorted((ROOT / package).rglob("*.toml")):
+            yield from ((str(path.relative_to(ROOT)), line, text) for line, text in entries(path))
     for path in sorted((ROOT / "presets").glob("*.yaml")):
         yield from ((str(path.relative_to(ROOT)), line, text) for line, text in comments(path))
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from launcher.tables import read_tables
+
 ROOT = Path(__file__).parents[2]
 LAUNCHER = sorted((ROOT / "launcher").rglob("*.py"))
 TUI = sorted((ROOT / "tui").rglob("*.py"))
@@ -64,3 +66,10 @@ def test_no_file_is_longer_than_400_lines() -> None:
 def test_launcher_init_is_empty() -> None:
     """veRL's processes import launcher.verl_plugin, and must not pay for the rest."""
     assert (ROOT / "launcher" / "__init__.py").read_text() == ""
+
+
+def test_the_wheel_has_the_data_files() -> None:
+    tables = read_tables(ROOT / "pyproject.toml")
+    patterns = tables["tool"]["setuptools"]["package-data"]["launcher"]
+    packed = {path for pattern in patterns for path in (ROOT / "launcher").glob(pattern)}
+    assert packed >= {path for path in (ROOT / "launcher").rglob("*") if path.suffix not in (".py", ".pyc", "")}

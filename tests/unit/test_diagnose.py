@@ -11,7 +11,7 @@ from console_logs import FAILED_PROMPT, JOB, SYNC, TASK, diagnosis_of, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launcher.console.causes import CATALOGUE
+from launcher.console.causes import catalogue
 from launcher.console.diagnose import diagnose
 from launcher.console.diagnosis import LONGEST
 from launcher.console.tracebacks import Folders, Owner
@@ -105,8 +105,8 @@ def test_evidence_names_where_in_verl_it_was_raised(name: str, line: int, place:
 def test_memory_that_others_hold_is_named_by_the_process_and_lowering_its_share_is_no_fix() -> None:
     found = diagnosis_of(stored("fail-oom-log-prob"), exit_code=1)
     assert found.meaning.endswith("Also on the GPU: Worker (pid 15922) 914.00 MiB.")
-    assert "rollout.log_prob_micro_batch_size_per_gpu ↓" in found.fixes[0]
-    assert not any("gpu_memory_utilization" in fix or ".ref." in fix for fix in found.fixes)
+    assert "rollout.log_prob_micro_batch_size_per_gpu ↓" in found.fixes[0].text
+    assert not any("gpu_memory_utilization" in fix.text or ".ref." in fix.text for fix in found.fixes)
     strange = JOB + "torch.OutOfMemoryError: CUDA out of memory. Process 77 has 60.00 GiB memory in use.\n"
     assert "not a process of this log (pid 77) 60.00 GiB" in diagnosis_of(strange).meaning
 
@@ -245,7 +245,7 @@ def test_any_log_gets_a_diagnosis(
     lines = [(f"({source} pid=1) " if source else "") + text + "\n" for text, source in texts]
     data = "".join(lines).encode(errors="replace")
     found = diagnose([data], exit_code=exit_code, alive=alive, requested_by=requested_by)
-    known = {cause.id for cause in CATALOGUE} | {"unknown", "stopped", "finished", "running"}
+    known = {cause.id for cause in catalogue()} | {"unknown", "stopped", "finished", "running"}
     assert found.cause in known
     assert all(1 <= item.line <= data.count(b"\n") for item in found.evidence)
     assert (exit_code == 0) <= (found.cause in ("finished", "stopped"))

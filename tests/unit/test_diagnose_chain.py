@@ -68,7 +68,7 @@ def test_a_batch_system_that_ends_the_run_says_more_than_its_signal() -> None:
     for text in (STEP.format(3) + SLURM, STEP.format(3) + killed + SLURM, STEP.format(3) + SLURM + killed):
         for code in (None, 143):
             found = diagnosis_of(text, exit_code=code)
-            assert found.cause == "job-time-limit" and "resume" in found.fixes[0]
+            assert found.cause == "job-time-limit" and "resume" in found.fixes[0].text
     assert diagnosis_of(STEP.format(3) + killed, exit_code=143).cause == "stopped"
     assert diagnosis_of(worker(SLURM) + STEP.format(3)).cause == "running"
 

@@ -16,7 +16,7 @@ def test_a_stopped_run_is_no_failure(name: str, exit_code: int | None) -> None:
     found = diagnosis_of(stored(name), exit_code=exit_code, requested_by="user" if exit_code else None)
     assert found.cause == "stopped"
     assert found.evidence[0].text.startswith("*** SIGTERM received at time=")
-    assert "ppo-tui resume" in found.fixes[-1]
+    assert "ppo-tui resume" in found.fixes[-1].text
     assert found.exit_code == (None if exit_code is None else 134)
 
 
@@ -27,10 +27,10 @@ def test_a_run_that_had_only_validated_was_stopped_before_its_first_step() -> No
 
 
 def test_stopped_says_what_to_resume_from_and_warns_of_nan() -> None:
-    assert "global_step_20" in diagnosis_of(stored("learning")).fixes[-1]
+    assert "global_step_20" in diagnosis_of(stored("learning")).fixes[-1].text
     poisoned = diagnosis_of(stored("nan"))
     assert poisoned.evidence[1].text == "WARN: grad_norm is not finite: nan"
-    assert "before the first NaN" in poisoned.fixes[0]
+    assert "before the first NaN" in poisoned.fixes[0].text
 
 
 @pytest.mark.parametrize("exit_code", [0, None])
@@ -44,6 +44,7 @@ def test_finished(exit_code: int | None) -> None:
         "meaning": found.meaning,
         "evidence": [{"line": 1262, "text": found.evidence[0].text}],
         "fixes": [],
+        "fix_records": [],
         "exit_code": exit_code,
     }
 
@@ -66,11 +67,11 @@ def test_a_run_that_stands_still_after_its_engine_refused_weights() -> None:
     for alive, idle in ((None, None), (True, 120.0)):
         found = diagnosis_of(data, alive=alive, stalled_for=idle)
         assert (found.cause, found.evidence[0].text[-13:]) == ("lora-without-weights", "StopIteration")
-        assert "strategy=fsdp2" in found.fixes[0]
+        assert "strategy=fsdp2" in found.fixes[0].text
     assert diagnosis_of(data, alive=True, stalled_for=10.0).cause == "running"
     stopped = diagnosis_of(data, exit_code=134, requested_by="user")
     assert stopped.cause == "stopped" and "without weights" in stopped.meaning
-    assert "strategy=fsdp2" in stopped.fixes[0]
+    assert "strategy=fsdp2" in stopped.fixes[0].text
 
 
 def test_an_engine_that_recovers_does_not_hang_the_run() -> None:
@@ -97,7 +98,7 @@ def test_a_run_that_vanished_with_its_supervisor() -> None:
         found = diagnosis_of(log, alive=False)
         assert (found.cause, found.title) == ("unknown", "Run and supervisor ended without a message")
         assert "Training Progress:" in found.evidence[0].text
-        assert found.fixes[0].startswith("continue with `ppo-tui resume RUN` from")
+        assert found.fixes[0].text.startswith("continue with `ppo-tui resume RUN` from")
     died = data + b"The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR\n"
     assert diagnosis_of(died, alive=False).cause == "worker-died"
     assert diagnosis_of(died).cause == "running"
@@ -109,13 +110,13 @@ def test_a_start_that_waits_for_cpus(last: str) -> None:
     found = diagnosis_of(data)
     assert found.cause == "ray-cpus"
     assert last in found.evidence[0].text
-    assert "num_data_storage_units=1" in found.fixes[0]
+    assert "num_data_storage_units=1" in found.fixes[0].text
     assert diagnosis_of(data, alive=True).cause == "running"
     assert diagnosis_of(data, alive=True, stalled_for=5).cause == "running"
     assert diagnosis_of(data, alive=True, stalled_for=300).cause == "ray-cpus"
     stopped = diagnosis_of(data, exit_code=143, requested_by="user")
     assert stopped.cause == "stopped"
-    assert "takes minutes at this point again" in stopped.fixes[0] and "ppo-tui resume" in stopped.fixes[-1]
+    assert "takes minutes at this point again" in stopped.fixes[0].text and "ppo-tui resume" in stopped.fixes[-1].text
     assert last in stopped.evidence[-1].text
 
 
@@ -124,7 +125,7 @@ def test_a_real_start_that_waited_until_it_was_stopped(name: str) -> None:
     data = stored(name)
     stopped = diagnosis_of(data, exit_code=124)
     assert stopped.cause == "stopped"
-    assert "num_data_storage_units=1" in stopped.fixes[0]
+    assert "num_data_storage_units=1" in stopped.fixes[0].text
     assert diagnosis_of(data[: data.index(b"*** SIGTERM")]).cause == "ray-cpus"
 
 

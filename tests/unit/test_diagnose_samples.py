@@ -1,18 +1,21 @@
 """Every entry of the failure catalogue wins on a log in which its line is not the last one.
 
-The logs are written from tests/data/failures/samples.yaml in the forms in which veRL's failures reach a
-console: colours and prefixes of Ray, nested prefixes and loggers of vLLM, remote tracebacks, Hydra's short
-form, late lines of workers after the driver's last words, and harmless lines that look like failures.
+The logs are written from the samples of the entries, in the forms in which veRL's failures reach a console: colors
+and prefixes of Ray, nested prefixes and loggers of vLLM, remote tracebacks, Hydra's short form, late lines of workers
+after the driver's last words, and harmless lines that look like failures.
 """
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
-from causes_table import FILE, HELD_OUT, SAMPLES, text
+from causes_table import FILE, HELD_OUT, HeldOut, text
 from console_logs import SYNC, diagnosis_of
+from pydantic import TypeAdapter
 
-from launcher.console.causes import CATALOGUE
+from launcher.console.causes import Cause, Level, Sample, catalogue, read_causes
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
@@ -43,13 +46,13 @@ def remote(kind: str, method: str) -> str:
     return f"ray.exceptions.RayTaskError({kind}): {call}"
 
 
-def raised(sample: dict[str, Any]) -> list[str]:
+def raised(sample: Sample) -> list[str]:
     """Frames, the exception, and one that was raised from it."""
-    lines = [*frames(sample.get("frames", [])), *sample["text"].split("\n")]
-    if "then" in sample:
+    lines = [*frames(sample.frames), *sample.text.split("\n")]
+    if sample.then:
         lines += ["", "The above exception was the direct cause of the following exception:", ""]
-        lines += [f"\x1b[36mray::{sample.get('method') or 'TaskRunnerV1.run'}()\x1b[39m (pid=29994, ip=10.0.0.2)"]
-        lines += [*frames(["verl/utils/model.py:load"]), *sample["then"].split("\n")]
+        lines += [f"\x1b[36mray::{sample.method or 'TaskRunnerV1.run'}()\x1b[39m (pid=29994, ip=10.0.0.2)"]
+        lines += [*frames(["verl/utils/model.py:load"]), *sample.then.split("\n")]
     return lines
 
 
@@ -78,13 +81,13 @@ def prompts(method: str, failure: list[str]) -> list[str]:
     return coloured("AgentLoopWorkerTQ", one + one, 18209) + coloured("AgentLoopWorkerTQ", again, 18212)
 
 
-def body(sample: dict[str, Any]) -> list[str]:
-    form = sample["form"]
+def body(sample: Sample) -> list[str]:
+    form = sample.form
     if form == "raw":
-        return list(sample["lines"])
+        return sample.text.split("\n")
     failure = raised(sample)
     if form == "driver":
-        return driver(failure, sample.get("before", ()))
+        return driver(failure, sample.before)
     if form == "import":
         return ["Traceback (most recent call last):", *frames(["verl/trainer/main_ppo.py:<module>"]), *failure]
     if form == "hydra":
@@ -92,19 +95,13 @@ def body(sample: dict[str, Any]) -> list[str]:
     if form == "shell":
         return [*failure, ""]
     if form == "config":
-        return [
-            OVERRIDES,
-            f"Error in call to target '{sample['target']}':",
-            *failure,
-            f"full_key: {sample['key']}",
-            *HYDRA,
-        ]
+        return [OVERRIDES, f"Error in call to target '{sample.target}':", *failure, f"full_key: {sample.key}", *HYDRA]
     if form == "trainer":
         return trainer(failure)
     if form == "worker":
-        return trainer([remote("RuntimeError", sample["method"]), *failure])
+        return trainer([remote("RuntimeError", sample.method or ""), *failure])
     if form == "crash":
-        source = sample["source"]
+        source = sample.source
         prefix = "\x1b[33m(raylet)\x1b[0m " if source == "raylet" else f"\x1b[36m({source} pid=4711)\x1b[0m "
         return [*(prefix + line for line in failure), *trainer(DIED.split("\n"))]
     if form == "engine":
@@ -123,7 +120,10 @@ def body(sample: dict[str, Any]) -> list[str]:
         told = "\x1b[0;36m(EngineCore pid=16611)\x1b[0;0m ERROR 11-21 09:30:28 [core.py:1449] "
         return coloured("vLLMHttpServer", [*logged, f"{told}Invocation of collective_rpc method failed"])
     if form == "prompt":
-        return [*prompts(sample.get("method", "RewardLoopWorker.compute_score"), failure), *trainer([SYNC])]
+        return [
+            *prompts("RewardLoopWorker.compute_score" if sample.method is None else sample.method, failure),
+            *trainer([SYNC]),
+        ]
     if form == "creation":
         call = "ray::reward_loop_worker_0:RewardLoopWorker.__init__() (pid=12576, ip=10.0.0.2)"
         dead = f"The actor died because of an error raised in its creation task, {call}"
@@ -135,7 +135,7 @@ def body(sample: dict[str, Any]) -> list[str]:
         lines = trace if form == "scheduler" else [f"{head}{failure[0]}", f"{head}Exit code: -9"]
         return [*coloured("SGLangHttpServer", lines), *trainer(DIED.split("\n"))]
     if form == "waits":  # forever
-        return [f"\x1b[33m({sample['source']})\x1b[0m {line}" for line in failure]
+        return [f"\x1b[33m({sample.source})\x1b[0m {line}" for line in failure]
     assert form in ("driver-only-prompts", "hang")
     return (
         trainer(failure)
@@ -144,9 +144,9 @@ def body(sample: dict[str, Any]) -> list[str]:
     )
 
 
-def log(sample: dict[str, Any]) -> list[str]:
+def log(sample: Sample) -> list[str]:
     lines = ["[validate_config] All configuration checks passed successfully!"]
-    if sample["form"] not in ("hydra", "import", "config", "driver"):
+    if sample.form not in ("hydra", "import", "config", "driver"):
         lines += [
             "ray init kwargs: {'num_cpus': None}",
             "2026-11-21 09:28:04,147\tINFO worker.py:1998 -- Started a local Ray instance.",
@@ -169,13 +169,11 @@ def log(sample: dict[str, Any]) -> list[str]:
         lines += coloured(
             "TaskRunnerV1", [*answer, "CUDA Error: out of memory at /w/cumem_allocator.cpp:62", "[score] 0.0"]
         )
-    if sample.get("steps"):
+    if sample.steps:
         lines += coloured("TaskRunnerV1", ["INFO:2026-11-21 09:30:00,000:all initialize finished, ready to fit"])
-        lines += coloured(
-            "TaskRunnerV1", [f"step:{step} - actor/entropy:0.4" for step in range(1, sample["steps"] + 1)]
-        )
+        lines += coloured("TaskRunnerV1", [f"step:{step} - actor/entropy:0.4" for step in range(1, sample.steps + 1)])
     lines += body(sample)
-    if sample["form"] in ("worker", "trainer", "engine", "prompt", "creation", "crash"):
+    if sample.form in ("worker", "trainer", "engine", "prompt", "creation", "crash"):
         lines += coloured(
             "GlobalRequestLoadBalancer", ['  warnings.warn(f"automodel engine is not available", stacklevel=1)']
         )
@@ -186,47 +184,73 @@ def log(sample: dict[str, Any]) -> list[str]:
 
 
 def cases() -> Iterator[Any]:
-    for number, sample in enumerate(SAMPLES):
-        for exit_code in (sample.get("exit_code", 1), None):
-            if sample["form"] not in ("hang", "waits") or exit_code is None:
-                yield pytest.param(sample, exit_code, id=f"{sample['cause']}-{number}-{exit_code}")
+    for cause in catalogue():
+        for number, sample in enumerate(cause.samples):
+            for exit_code in dict.fromkeys((sample.exit_code, None)):
+                if sample.form not in ("hang", "waits") or exit_code is None:
+                    yield pytest.param(cause, sample, exit_code, id=f"{cause.id}-{number}-{exit_code}")
 
 
-@pytest.mark.parametrize(("sample", "exit_code"), cases())
-def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: int | None) -> None:
+@pytest.mark.parametrize(("cause", "sample", "exit_code"), cases())
+def test_the_entry_wins_and_shows_its_line(cause: Cause, sample: Sample, exit_code: int | None) -> None:
     lines = log(sample)
     found = diagnosis_of("\n".join(lines), exit_code=exit_code)
-    assert found.cause == sample["cause"], found
-    expected = sample.get("first", sample["text"].split("\n")[0])
+    assert found.cause == cause.id, found
+    expected = sample.first or sample.text.split("\n")[0]
     number, text = found.evidence[0].line, found.evidence[0].text
     assert expected[:60] in text
     assert expected[:60] in lines[number - 1]
-    assert number < len(lines) or sample["form"] in ("hang", "import", "refused", "waits")
-    assert "told" not in sample or sample["told"] in found.evidence[1].text
-    assert sample.get("words", "") in found.title
-    assert found.fixes and not any("{" in part for part in (found.title, *found.fixes) if "{'" not in part), found
+    assert number < len(lines) or sample.form in ("hang", "import", "refused", "waits")
+    assert not sample.told or sample.told in found.evidence[1].text
+    assert sample.words in found.title
+    texts = [found.title, *(fix.text for fix in found.fixes)]
+    assert found.fixes and not any("{" in text for text in texts if "{'" not in text), found
     assert found.exit_code == exit_code
 
 
-@pytest.mark.parametrize("sample", HELD_OUT, ids=[sample["thread"] for sample in HELD_OUT])
-def test_consoles_from_threads_that_the_catalogue_was_not_made_from(sample: dict[str, Any]) -> None:
-    found = diagnosis_of("\n".join(log(sample)), exit_code=1)
-    assert found.cause == sample["cause"] and found.evidence
-
-
-def test_every_entry_has_a_sample() -> None:
-    assert {sample["cause"] for sample in [*SAMPLES, *HELD_OUT]} == {cause.id for cause in CATALOGUE}
+@pytest.mark.parametrize("held", HELD_OUT, ids=[held.sample.thread for held in HELD_OUT])
+def test_consoles_from_threads_that_the_catalogue_was_not_made_from(held: HeldOut) -> None:
+    found = diagnosis_of("\n".join(log(held.sample)), exit_code=1)
+    assert found.cause == held.cause and found.evidence
 
 
 def test_the_page_of_the_causes() -> None:
     assert FILE.read_text("utf-8") == text(), "python tests/support/causes_table.py"
 
 
-def test_entries_are_complete_and_unique() -> None:
-    ids = [cause.id for cause in CATALOGUE]
-    assert len(ids) == len(set(ids)) >= 45
-    for cause in CATALOGUE:
-        assert cause.id == cause.id.lower() and " " not in cause.id
-        assert cause.title and cause.meaning.endswith(".") and cause.fixes
-        assert cause.raised or cause.line
-        assert bool(cause.cause_in) == (cause.level.name == "SYMPTOM")
+def test_each_entry_is_typed_and_complete() -> None:
+    ids = [cause.id for cause in catalogue()]
+    assert len(ids) == len(set(ids))
+    for cause in catalogue():
+        for row in (cause, *cause.samples, *cause.fixes, *(change for fix in cause.fixes for change in fix.changes)):
+            for name, kind in get_type_hints(type(row)).items():
+                TypeAdapter(kind).validate_python(getattr(row, name), strict=True)
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause.id)
+        assert cause.title and cause.meaning.endswith(".") and cause.fixes and cause.samples
+        assert bool(cause.cause_in) == (cause.level is Level.SYMPTOM)
+        for other in filter(None, cause.explains.split("|")):
+            assert other in ids, f"{cause.id} explains {other}"
+
+
+@pytest.mark.parametrize("cause", catalogue(), ids=lambda cause: cause.id)
+def test_the_patterns_of_an_entry_match_its_samples(cause: Cause) -> None:
+    patterns = [re.compile(pattern) for pattern in (cause.raised, cause.line) if pattern]
+    assert re.compile(cause.where) and re.compile(cause.cause_in)
+    for sample in cause.samples:
+        shown = "\n".join((sample.text, sample.then, *sample.before))
+        lines = (shown, shown.replace("\n", " "), *shown.split("\n"), *log(sample))
+        # where Ray waits for CPUs is a place in the log, not a line
+        assert sample.form == "hang" or any(pattern.search(line) for pattern in patterns for line in lines), sample
+
+
+@pytest.mark.parametrize("cause", catalogue(), ids=lambda cause: cause.id)
+def test_the_threads_of_an_entry_are_addresses(cause: Cause) -> None:
+    for sample in cause.samples:
+        assert not sample.thread or re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/issues/\d+", sample.thread)
+
+
+def test_an_entry_with_a_misspelled_name_is_refused_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("[[cause]]\nid = 'x'\ntitel = 'X'\nmeaning = ''\nfixes = []\nsamples = []\n")
+    with pytest.raises(TypeError, match=r"mine\.toml: x: .*titel"):
+        list(read_causes(file))

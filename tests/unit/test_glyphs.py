@@ -13,7 +13,10 @@ _READ = {"\xa0"}  # looked for in what people paste, never drawn
 
 
 def strings(file: Path) -> Iterator[str]:
-    """The string literals of a module, without its docstrings."""
+    """The string literals of a module, without its docstrings; a data file as a whole."""
+    if file.suffix == ".toml":
+        yield file.read_text(encoding="utf-8")
+        return
     tree = ast.parse(file.read_text(encoding="utf-8"))
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -26,7 +29,7 @@ def test_every_sign_that_is_written_has_a_twin() -> None:
     without = {
         (file.name, sign)
         for folder in ("tui", "launcher")
-        for file in (ROOT / folder).rglob("*.py")
+        for file in [*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.toml")]
         for text in strings(file)
         for sign in text
         if not sign.isascii() and sign not in _READ and "?" in to_ascii(sign)

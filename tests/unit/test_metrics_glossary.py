@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from launcher.metrics.glossary import UNKNOWN, describe
+from launcher.metrics.glossary import GLOSSARY, UNKNOWN, Metric, describe
+from launcher.tables import read_tables
 
 LOGS = sorted((Path(__file__).parent.parent / "data" / "logs").glob("*.jsonl.gz"))
 
@@ -57,4 +59,13 @@ def test_meaning_and_unit(key: str, unit: str, part: str) -> None:
 
 @pytest.mark.parametrize("key", ["", "mine", "actor", "reward/mean", "critic/score_of_mine", "/mean"])
 def test_an_unknown_key_is_not_explained(key: str) -> None:
-    assert describe(key) == ("", UNKNOWN)
+    assert describe(key) == Metric(UNKNOWN)
+
+
+def test_each_line_of_the_glossary_is_typed_and_reached() -> None:
+    sections = read_tables(GLOSSARY)
+    assert all(re.fullmatch("[a-z]+", section) for section in sections)
+    for key, row in (each for section in sections.values() for each in section.items()):
+        assert row.keys() <= {"unit", "meaning"} and all(isinstance(value, str) and value for value in row.values())
+        found = describe(key.replace("*", "x"))
+        assert found.unit == row.get("unit", "") and row["meaning"] in found.meaning, f"a line before {key} fits, too"

@@ -18,6 +18,7 @@ from launcher.preflight.config.base import dividing, multiples
 from launcher.preflight.config.plausible import unusual
 from launcher.preflight.finding import Finding, in_order
 from launcher.preflight.machine import assumed
+from launcher.preflight.names import known_names
 from launcher.preflight.subject import Subject, subject
 from launcher.preset.defaults import NEWEST
 from launcher.preset.effective import Setting
@@ -209,7 +210,7 @@ def test_the_bundled_names_are_those_of_verl():
     if env.verl != NEWEST:
         pytest.skip(f"needs veRL {NEWEST}")
     read = facts.read(NEWEST, env.verl_path)
-    assert read.names == facts.BUNDLED == facts.read(NEWEST, None).names
+    assert read.names == known_names().verl == facts.read(NEWEST, None).names
     assert {"lr", "betas", "clip_grad"} <= read.classes["FSDPOptimizerConfig"].keys()
 
 

@@ -25,11 +25,12 @@ def _score(key: str, words: list[str]) -> int:
 
 def _fit(key: str, word: str) -> int:
     """How well one word fits; 0 when it does not. Prose must hold it in one piece: letters are everywhere."""
-    unit, meaning = describe(key)
+    metric = describe(key)
+    meaning = metric.meaning.lower()
     best = letters(key.lower(), word)
-    if word == unit.lower():
+    if word == metric.unit.lower():
         best = max(best, _UNIT)
-    at = meaning.lower().find(word) if len(word) > 1 else -1
+    at = meaning.find(word) if len(word) > 1 else -1
     if at >= 0:
         best = max(best, _MEANING if at == 0 or not meaning[at - 1].isalnum() else _MEANING // 2)
     return best

@@ -43,8 +43,8 @@ def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: in
 
 def meaning_rows(key: str, columns: int) -> list[Row]:
     """What a metric means: two lines at most."""
-    unit, meaning = describe(key)
-    text = f"{meaning} ({unit})" if unit else meaning
+    metric = describe(key)
+    text = f"{metric.meaning} ({metric.unit})" if metric.unit else metric.meaning
     return [[(f" {line}", "text")] for line in wrap(text, max(columns - 2, 8))[:2]]
 
 

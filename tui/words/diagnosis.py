@@ -58,7 +58,7 @@ def entries(found: Explanation, columns: int, most: int | None = None) -> list[I
         advice = found.remedies[index]
         mark: Row = [(f"{FINISHED} ", "dim") if advice.done else ("e ", "live")] if advice else []
         role = "dim" if advice and advice.done else "text"
-        items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix), role, room, most)))
+        items.append(Item(name_of_fix(index), _entry(head, mark, clean(fix.text), role, room, most)))
     return items
 
 

@@ -1,32 +1,155 @@
-"""The failure catalogue: one entry a cause, grouped by what they concern. Edit a cause in its file.
+"""The failure catalogue: one entry per cause, in the TOML files of this folder, grouped by what they concern.
 
-Order matters only between two entries of the same level that match the same line: the first one wins.
+A pattern is a regular expression or a list of alternatives. `(?&NAME)` in it stands for a pattern of the file's
+[patterns]; `{use = "NAME"}` among the fixes stands for the file's [fixes] of that name.
 """
 
-from launcher.console.causes import (
-    batch,
-    checkpoint,
-    cluster,
-    config,
-    data,
-    engine,
-    kernels,
-    logger,
-    memory,
-    model,
-    network,
-    numeric,
-    process,
-    reward,
-    scheduler,
-    versions,
-)
-from launcher.console.causes.entry import Cause, Level
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
 
-_FILES = (
-    *(memory, versions, engine, model, kernels, data, reward, batch, checkpoint, logger, network, cluster, scheduler),
-    *(process, numeric, config),
-)
-CATALOGUE: tuple[Cause, ...] = tuple(cause for file in _FILES for cause in file.CAUSES)
+from launcher.console.fix import Fix, fix_of
+from launcher.tables import read_tables, record
 
-__all__ = ["CATALOGUE", "Cause", "Level"]
+# Order matters only between two entries of the same level that match the same line: the first one wins.
+FAMILIES = (
+    *("memory", "versions", "engine", "model", "kernels", "data", "reward", "batch", "checkpoint", "logger", "network"),
+    *("cluster", "scheduler", "process", "numeric", "config"),
+)
+_NAMED = re.compile(r"\(\?&([\w-]+)\)")
+
+
+class Level(IntEnum):
+    """How close to the root an entry is; the lowest level that matches wins."""
+
+    ROOT = 0  # explains itself
+    GENERAL = 1  # right only when nothing more precise matches
+    SYMPTOM = 2  # a consequence: the cause stands elsewhere in the log
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A failure that shows a cause; a test writes its console and expects the cause, with this text as evidence.
+
+    `form` is the way in which it reaches the console (`tests/unit/test_diagnose_samples.py`), which decides what
+    else is needed: the remote `method`, the `source` of the line, the `frames` before it (`PATH:FUNCTION`), Hydra's
+    `target` and `key`, the lines `before` it, the exception raised from it (`then`), `steps` done until then.
+    """
+
+    text: str
+    """The exception, or another decisive line, and the lines that follow it."""
+    form: str = "trainer"
+    method: str | None = None
+    source: str = ""
+    frames: tuple[str, ...] = ()
+    target: str = ""
+    key: str = ""
+    before: tuple[str, ...] = ()
+    then: str = ""
+    steps: int = 0
+    exit_code: int = 1
+    first: str = ""
+    """What the first line of evidence has, if not the first line of `text`."""
+    told: str = ""
+    """What the second line of evidence has."""
+    words: str = ""
+    """What the title has, filled from the message."""
+    thread: str = ""
+    """The URL of the public thread from which the entry was made."""
+    seen: str = ""
+    """Where it was seen, if not in a thread."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A way for a run to end, how to recognize it in the console, and what to do about it.
+
+    `raised` is searched in an exception's line (`ValueError: text`, `ValueError("text")`), `line` is matched
+    at the start of any line. Both see the text without the prefixes of Ray and of loggers, and never the
+    answers that veRL prints as samples. Their named groups fill `{name}` in title, meaning and fixes.
+
+    `where` must be found in the line or in what surrounds it: the frames
+    (`verl/workers/engine/fsdp/transformer_impl.py:forward_step`), the worker methods
+    (`WorkerDict.actor_rollout_ref_update_actor`), the code line, `full_key: ...`, the source of the line and
+    whether the run had reached its steps (`from vLLMHttpServer stepping`, `from driver starting`).
+    """
+
+    id: str
+    title: str
+    meaning: str
+    fixes: tuple[Fix, ...]
+    samples: tuple[Sample, ...] = ()
+    raised: str = ""
+    line: str = ""
+    where: str = ""
+    level: Level = Level.ROOT
+    cause_in: str = ""
+    """Of a symptom: the sources (regular expression) in whose lines the real cause stands."""
+    fatal: bool = False
+    """Of `line`: written by the driver or the shell, it proves by itself that the run is over."""
+    hangs: bool = False
+    """After it the run stands still instead of ending."""
+    waits: bool = False
+    """Ray waits for what it will not get; the run stands still in its start-up."""
+    explains: str = ""
+    """Ids (regular expression) of entries that explain themselves, but not when this one came before them."""
+    announced: bool = False
+    """A batch system says that it ends the run; the signal that it sends says less."""
+    check: str = ""
+    """The rules of `ppo-tui check` that find it before the start."""
+    place: int = 0
+    """In the catalogue."""
+
+
+@functools.cache
+def catalogue() -> tuple[Cause, ...]:
+    """All causes, read once."""
+    causes = (cause for family in FAMILIES for cause in read_causes(Path(__file__).with_name(f"{family}.toml")))
+    return tuple(replace(cause, place=place) for place, cause in enumerate(causes))
+
+
+@functools.cache
+def cause_of(id: str) -> Cause:
+    """The cause with this id."""
+    return next(cause for cause in catalogue() if cause.id == id)
+
+
+def read_causes(path: Path) -> Iterator[Cause]:
+    """Reads one file of the catalogue. A wrong or missing name raises TypeError with the entry that has it."""
+    tables = read_tables(path)
+    for table in tables["cause"]:
+        try:
+            yield _cause(table, tables.get("patterns", {}), tables.get("fixes", {}))
+        except (KeyError, TypeError) as error:
+            raise TypeError(f"{path.name}: {table.get('id')}: {error}") from error
+
+
+def _cause(table: Mapping[str, Any], patterns: Mapping[str, Any], fixes: Mapping[str, Any]) -> Cause:
+    return record(
+        Cause,
+        table,
+        meaning=" ".join(table["meaning"].split()),
+        fixes=tuple(_fixes(table["fixes"], fixes)),
+        samples=tuple(record(Sample, sample) for sample in table["samples"]),
+        level=Level[table.get("level", "root").upper()],
+        **{name: _pattern(table[name], patterns) for name in ("raised", "line", "where") if name in table},
+    )
+
+
+def _pattern(written: str | Sequence[str], named: Mapping[str, str | Sequence[str]]) -> str:
+    """One regular expression of the alternatives, with the named ones in their places."""
+    whole = written if isinstance(written, str) else "|".join(written)
+    return _NAMED.sub(lambda name: f"(?:{_pattern(named[name[1]], named)})", whole)
+
+
+def _fixes(written: Sequence[Any], named: Mapping[str, Any]) -> Iterator[Fix]:
+    for fix in written:
+        if isinstance(fix, dict) and "use" in fix:
+            shared = named[fix["use"]]
+            yield from _fixes(shared if isinstance(shared, list) else [shared], named)
+        else:
+            yield fix_of(fix)

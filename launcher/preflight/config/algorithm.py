@@ -6,7 +6,7 @@ veRL: `verl/workers/config/actor.py: ActorConfig.__post_init__`, `verl/trainer/p
 
 from collections.abc import Collection, Mapping
 
-from launcher.algorithms import ESTIMATORS, LOSSES, Algorithm
+from launcher.algorithms import Algorithm, estimators, losses
 from launcher.preflight.config.base import Findings, error, info, warning
 from launcher.preflight.subject import Subject
 from launcher.text import nearest, perhaps
@@ -49,13 +49,13 @@ def loss_mode(subject: Subject) -> Findings:
     """P19: the policy loss is one of this version's, or the user's own."""
     known = subject.facts.names.get("losses", [])
     if "vanilla" in known:  # older versions do not register it
-        yield from _registered(subject, "P19", LOSS_MODE, LOSSES, known, "policy loss")
+        yield from _registered(subject, "P19", LOSS_MODE, losses(), known, "policy loss")
 
 
 def estimator(subject: Subject) -> Findings:
     """ALG-4: the advantage estimator is one of this version's, or the user's own."""
-    known = [each.name for each in ESTIMATORS.values() if subject.at_least(each.since)]
-    yield from _registered(subject, "ALG-4", ESTIMATOR, ESTIMATORS, known, "advantage estimator")
+    known = [each.name for each in estimators().values() if subject.at_least(each.since)]
+    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known, "advantage estimator")
 
 
 def _registered(
@@ -84,7 +84,7 @@ def _registered(
 
 def trainers_of_estimators(subject: Subject) -> Findings:
     """ALG-5: ReMax, GDPO and the optimal token baselines run in the old trainer only."""
-    known = ESTIMATORS.get(subject.text(ESTIMATOR) or "")
+    known = estimators().get(subject.text(ESTIMATOR) or "")
     if known is not None and known.lacks and subject.is_v1:
         message = f"the new trainer of veRL {subject.version} passes no {known.lacks}, which {known.name} requires"
         yield error("ALG-5", message, "set trainer.use_v1 to false", [ESTIMATOR, f"{TRAINER}.use_v1"], _LEGACY)

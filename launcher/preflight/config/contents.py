@@ -5,48 +5,20 @@ DistProfiler`, `verl/trainer/main_ppo.py: run_ppo`.
 """
 
 from launcher.preflight.config.base import Findings, error, warning
+from launcher.preflight.names import known_names
 from launcher.preflight.subject import Subject
 from launcher.preset import defaults, hydra
 from launcher.text import clean, did_you_mean
 from launcher.verl_config import ACTOR, CRITIC, RAY, TRAINER
 
-CONTENTS = ("model", "optimizer", "extra", "hf_model")
 WEIGHTS = {"model", "hf_model"}
-TOOLS = ("nsys", "npu", "torch", "torch_memory", "precision_debugger")
-RAY_ARGUMENTS = (
-    "address",
-    "allow_multiple",
-    "configure_logging",
-    "dashboard_host",
-    "dashboard_port",
-    "enable_resource_isolation",
-    "ignore_reinit_error",
-    "include_dashboard",
-    "job_config",
-    "labels",
-    "local_mode",
-    "log_to_driver",
-    "logging_config",
-    "logging_format",
-    "logging_level",
-    "namespace",
-    "num_cpus",
-    "num_gpus",
-    "object_store_memory",
-    "resources",
-    "runtime_env",
-    "system_reserved_cpu",
-    "system_reserved_memory",
-)
-"""Those of `ray.init`, beside its hidden ones, which begin with `_`."""
-
 LEVEL = "VERL_LOGGING_LEVEL"
-LEVELS = ("CRITICAL", "DEBUG", "ERROR", "FATAL", "INFO", "NOTSET", "WARN", "WARNING")
 _KINDS = {bool: "switch", int: "number", float: "number", dict: "mapping", list: "list"}
 
 
 def checkpoints(subject: Subject) -> Findings:
     """CKPT-1: a checkpoint has known parts, the weights among them; veRL passes over any other name."""
+    parts = known_names().checkpoint_parts
     saves = isinstance(every := subject.get(f"{TRAINER}.save_freq"), int) and every > 0
     for block in (ACTOR, *([CRITIC] if subject.has_critic else [])):
         for name in ("save_contents", "load_contents"):
@@ -54,32 +26,34 @@ def checkpoints(subject: Subject) -> Findings:
             value = subject.get(key)
             if not isinstance(value, list) or not subject.is_set(key):
                 continue
-            strange = [str(each) for each in value if each not in CONTENTS]
+            strange = [str(each) for each in value if each not in parts]
             lost = name == "save_contents" and not WEIGHTS & {str(each) for each in value}
             if not strange and not (lost and saves):
                 continue
-            what = f"has '{strange[0]}'{did_you_mean(strange[0], CONTENTS)}" if strange else f"is {value}"
+            what = f"has '{strange[0]}'{did_you_mean(strange[0], parts)}" if strange else f"is {value}"
             then = "no weights are saved" if lost else f"veRL ignores {'it' if strange else 'the weights'}"
             report = error if lost and saves else warning
-            yield report("CKPT-1", f"{key} {what}: {then}", f"set {key} to names of {', '.join(CONTENTS)}", [key])
+            yield report("CKPT-1", f"{key} {what}: {then}", f"set {key} to names of {', '.join(parts)}", [key])
 
 
 def profiler(subject: Subject) -> Findings:
     """PROF-1: the profiler's tool is one that veRL knows; it profiles nothing with another one."""
+    tools = known_names().profilers
     for key in ("global_profiler.tool", *(each for each in subject.settings if each.endswith(".profiler.tool"))):
         value = subject.text(key)
-        if value is not None and value not in TOOLS and subject.is_set(key):
-            message = f"{key}: veRL has no profiler '{value}'{did_you_mean(value, TOOLS)}: nothing is profiled"
-            yield warning("PROF-1", message, f"set {key} to one of {', '.join(TOOLS)}", [key])
+        if value is not None and value not in tools and subject.is_set(key):
+            message = f"{key}: veRL has no profiler '{value}'{did_you_mean(value, tools)}: nothing is profiled"
+            yield warning("PROF-1", message, f"set {key} to one of {', '.join(tools)}", [key])
 
 
 def ray_arguments(subject: Subject) -> Findings:
     """RAY-1: what is added to `ray_init` is an argument of `ray.init`."""
+    arguments = known_names().ray_arguments
     for key, setting in subject.settings.items():
         block, _, name = key.rpartition(".")
-        unknown = block == RAY and name not in RAY_ARGUMENTS and not name.startswith("_")
+        unknown = block == RAY and name not in arguments and not name.startswith("_")
         if unknown and setting.prefix and setting.source == "override":
-            message = f"ray.init has no argument '{name}'{did_you_mean(name, RAY_ARGUMENTS)}: veRL fails at its start"
+            message = f"ray.init has no argument '{name}'{did_you_mean(name, arguments)}: veRL fails at its start"
             yield error("RAY-1", message, f"remove +{key}", [key])
 
 
@@ -106,8 +80,9 @@ def log_levels(subject: Subject) -> Findings:
     veRL: `verl/trainer/main_ppo.py`, and nearly every other module.
     """
     value = subject.env.get(LEVEL)
-    if value is not None and value not in LEVELS:
-        right = value.upper() if value.upper() in LEVELS else "INFO"
+    levels = known_names().logging_levels
+    if value is not None and value not in levels:
+        right = value.upper() if value.upper() in levels else "INFO"
         message = f"{LEVEL} is '{clean(value)}', which is not a logging level: importing veRL fails"
         yield error("ENV-1", message, f"set env.{LEVEL} to {right}", [f"env.{LEVEL}"])
 

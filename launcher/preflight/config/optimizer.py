@@ -5,38 +5,13 @@ veRL: `verl/workers/config/optimizer.py: build_optimizer`.
 
 from launcher.preflight import facts
 from launcher.preflight.config.base import Findings, error, gpu_count, warning
+from launcher.preflight.names import known_names
 from launcher.preflight.subject import Subject
 from launcher.preset.effective import OTHER_ENGINES
 from launcher.text import did_you_mean
 from launcher.verl_config import ACTOR, CRITIC, GPUS, MODEL, NODES
 
-TORCH = (
-    "ASGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
-    "SparseAdam",
-)
-UNUSABLE = ("LBFGS", "Muon", "Rprop", "SparseAdam")
-"""veRL hands over a weight decay, which three of them do not take; Muon takes only matrices."""
-
 WRAPPED = "wrap_policy.transformer_layer_cls_to_wrap"
-
-UNSHARDED = ("Adafactor",)
-"""Its norms of rows and columns are in-place powers, which torch's DTensor refuses; all others were tried."""
-
-FLOATS = ("fp16", "float16", "fp32", "float32", "bf16", "bfloat16", "16", "32")
-"""What veRL calls types of numbers."""
 
 
 def _optims(subject: Subject) -> list[str]:
@@ -45,19 +20,20 @@ def _optims(subject: Subject) -> list[str]:
 
 def optimizer(subject: Subject) -> Findings:
     """P22: the optimizer exists; one from another package is installed in veRL's environment."""
+    known = known_names()
     for block in _optims(subject):
         name, module = subject.get(f"{block}.optimizer"), subject.get(f"{block}.optimizer_impl")
-        if module == "torch.optim" and isinstance(name, str) and name not in TORCH:
-            message = f"torch.optim has no '{name}'{did_you_mean(name, TORCH)}: veRL fails at model load"
+        if module == "torch.optim" and isinstance(name, str) and name not in known.optimizers:
+            message = f"torch.optim has no '{name}'{did_you_mean(name, known.optimizers)}: veRL fails at model load"
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
-        elif module == "torch.optim" and name in UNUSABLE:
+        elif module == "torch.optim" and name in known.unusable_optimizers:
             message = (
                 f"veRL does not support {name}: it passes a weight decay and all parameters, and fails at model load"
             )
             yield error("P22", message, f"set {block}.optimizer to AdamW", [f"{block}.optimizer"])
         elif (
             module == "torch.optim"
-            and name in UNSHARDED
+            and name in known.unsharded_optimizers
             and subject.get(f"{block.removesuffix('.optim')}.strategy") == "fsdp2"
         ):
             message = f"{name} does not work on weights that fsdp2 shards: veRL fails in the first update"
@@ -105,15 +81,16 @@ def betas(subject: Subject) -> Findings:
 
 def number_types(subject: Subject) -> Findings:
     """OPT-2: data types have names that veRL recognizes."""
+    known = known_names().number_types
     names = ("model_dtype", *(f"mixed_precision.{each}_dtype" for each in ("param", "reduce", "buffer")))
     blocks = {"actor": f"{ACTOR}.fsdp_config", **({"critic": f"{CRITIC}.fsdp"} if subject.has_critic else {})}
     for group, block in blocks.items():
         for name in names:
             key = f"{block}.{name}"
             value = subject.get(key)
-            if isinstance(value, str) and value not in FLOATS:
+            if isinstance(value, str) and value not in known:
                 message = (
-                    f"veRL does not recognize the data type '{value}'{did_you_mean(value, FLOATS)}: it fails at model "
+                    f"veRL does not recognize the data type '{value}'{did_you_mean(value, known)}: it fails at model "
                     "load"
                 )
                 fix = f"set {key} to fp32 or bf16"

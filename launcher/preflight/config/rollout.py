@@ -5,6 +5,7 @@ veRL: `verl/workers/config/rollout.py: RolloutConfig.__post_init__`, `verl/worke
 """
 
 from launcher.preflight.config.base import Findings, dividing, error, gpu_count, one_of, warning
+from launcher.preflight.names import known_names
 from launcher.preflight.subject import Subject
 from launcher.text import did_you_mean, nearest, perhaps
 from launcher.verl_config import CRITIC, CRITIC_ULYSSES, ENGINE, GPUS, MODEL, NODES, ROLLOUT, ULYSSES
@@ -94,56 +95,27 @@ def conversations(subject: Subject) -> Findings:
         yield error("V15", message, "set algorithm to grpo", [f"{MULTI_TURN}.enable", "algorithm.adv_estimator"])
 
 
-FORMATS = (
-    "auto",
-    "hf",
-    "safetensors",
-    "fastsafetensors",
-    "pt",
-    "npcache",
-    "dummy",
-    "tensorizer",
-    "runai_streamer",
-    "runai_streamer_sharded",
-    "sharded_state",
-    "gguf",
-    "bitsandbytes",
-    "mistral",
-)
-"""How vLLM can load weights."""
-
-TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
-"""What vLLM and SGLang compute in."""
-
-
-CHOICES = {
-    "logprobs_mode": ("raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"),
-    "scheduling_policy": ("fcfs", "priority"),
-}
-"""Further keys whose values vLLM compares with a list (`vllm/config/model.py`, `vllm/config/scheduler.py`)."""
-
-
 def engine_words(subject: Subject) -> Findings:
     """ENGINE-2: the engine recognizes the dtype; vLLM the load format, the log-probabilities and the request order."""
     engine = {"vllm": "vLLM", "sglang": "SGLang"}.get(str(subject.get(ENGINE)))
     if engine is None:
         return
     dtype, form = subject.get(f"{ROLLOUT}.dtype"), subject.get(f"{ROLLOUT}.load_format")
-    if isinstance(dtype, str) and dtype not in TYPES:
+    if isinstance(dtype, str) and dtype not in known_names().engine_types:
         message = f"{engine} has no dtype '{dtype}'"
         fix = f"set {ROLLOUT}.dtype to {one_of(['bfloat16', 'float16'])}"
         yield error("ENGINE-2", message, fix, [f"{ROLLOUT}.dtype"], {"rollout.dtype": "bfloat16"})
     if engine != "vLLM":
         return
-    if isinstance(form, str) and form not in FORMATS and subject.at_least("0.9.0"):
-        message = f"vLLM has no load_format '{form}'{did_you_mean(form, FORMATS)}"
+    if isinstance(form, str) and form not in known_names().load_formats and subject.at_least("0.9.0"):
+        message = f"vLLM has no load_format '{form}'{did_you_mean(form, known_names().load_formats)}"
         fix = f"set {ROLLOUT}.load_format to safetensors"
         yield warning("ENGINE-2", message, fix, [f"{ROLLOUT}.load_format"], {"rollout.load_format": "safetensors"})
-    for name, known in CHOICES.items():
+    for name, known in known_names().vllm.items():
         value = subject.get(key := f"{ROLLOUT}.{name}")
         if isinstance(value, str) and value not in known:
             message = f"vLLM has no {name} '{value}'{did_you_mean(value, known)}"
-            yield error("ENGINE-2", message, f"set {key} to {one_of(list(known))}", [key])
+            yield error("ENGINE-2", message, f"set {key} to {one_of(known)}", [key])
 
 
 OPTIONS = f"{ROLLOUT}.engine_kwargs.sglang"

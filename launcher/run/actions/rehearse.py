@@ -115,7 +115,7 @@ def _failure(run: RunDir, state: RunState) -> Finding | None:
     told = f": {said}" if said and said not in found.title else ""
     message = f"a rehearsal on the CPU fails in veRL: {found.title}{told}"
     known = found.fixes and found.cause != "unknown"
-    fix = f"{found.fixes[0]}; {look}" if known else look
+    fix = f"{found.fixes[0].text}; {look}" if known else look
     finding = of_config.warning if found.cause in OF_MACHINE else of_config.error
     return finding(REHEARSAL, message, fix)
 

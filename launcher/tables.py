@@ -1,0 +1,27 @@
+"""Reference data as TOML files beside the modules that use them; each is read when it is first needed."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+Row = TypeVar("Row")
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """Reads a data file of ours."""
+    if sys.version_info >= (3, 11):  # a late import: 'ppo-tui --help' needs no data
+        import tomllib
+    else:
+        import tomli as tomllib
+    tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    return tables
+
+
+def record(kind: type[Row], table: Mapping[str, Any], **made: Any) -> Row:
+    """Makes a dataclass of a table, its lists as tuples; `made` are the fields that are not plain values.
+
+    A name that the dataclass does not have raises TypeError.
+    """
+    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    return kind(**{**plain, **made})
