@@ -65,7 +65,7 @@ CAUSES = (
         "cpu-platform-version",
         "CPU platform of ppo-tui does not support this veRL",
         "The CPU platform replaces parts of one veRL version and does not start with another.",
-        ("pip install 'ppo-tui[cpu]' in veRL's environment", "or choose a preset for GPUs"),
+        ("pip install verl==0.9.1 in veRL's environment", "or choose a preset for GPUs"),
         raised=r"UnsupportedVerl|CPU platform .*works with veRL",
     ),
     Cause(
