@@ -50,7 +50,7 @@ $(PYTHON):
 .venv/.installed-cpu: pyproject.toml launcher/requirements-cpu.txt requirements-dev.txt | $(PYTHON)
 	@echo "setup 2/4: torch for the CPU, about 190 MB"
 	@$(PIP) --no-compile --no-deps --retries 1 -c launcher/requirements-cpu.txt torch
-	@echo "setup 3/4: veRL for the CPU, ppo-tui and its tools, about 330 MB"
+	@echo "setup 3/4: veRL for the CPU, ppo-tui and its tools, about 300 MB"
 	@index=$$($(PYTHON) -m pip config list | sed -n "s/^.*\.index-url='\(.*\)'$$/\1/p" | head -n 1); \
 	[ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
 	if ! { $(PIP) -q -c requirements-dev.txt uv && $(UV) $(PINS) -e . 2>&1 | sed '/^ [+~-] /d; /Downloaded/d'; }; then \
