@@ -1,4 +1,4 @@
-# make setup   create .venv in this folder with ppo-tui, its tools and veRL
+# make setup   create .venv in this folder with ppo-tui, its tools and veRL, as pinned
 # make run     start a real PPO run on this machine's CPU; PRESET=gsm8k-0.5b-24gb for a GPU
 # make check   run the quick checks while you work: lint, types and the fast tests
 # make test    run everything that .ci/run checks
@@ -21,19 +21,18 @@ endif
 VERSIONS := $(if $(filter gpu,$(EXTRA)),3.12 3.11 3.10,3.11 3.12)
 
 PYTHON := .venv/bin/python
-PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
+PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/rivals% bench/screenshot%,$(wildcard bench/*.py))
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
 # tests again
 export PYTHONDONTWRITEBYTECODE :=
-ifeq ($(shell uname),Linux)
-# 190 MB instead of several GB with CUDA; pip continues without this index if it is unreachable
-TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
-endif
+# pip installs torch: it alone finds a build that lies on the machine. uv installs the rest in a quarter of pip's time
+UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
+PINS := -r <(grep -vE '^(--|torch==)' launcher/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run check test lint types fast pytest cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run lock check test lint types fast pytest cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -43,25 +42,34 @@ setup: $(STAMP)
 $(PYTHON):
 	@for version in $(VERSIONS); do \
 	  if python=$$(python$$version -c 'import sys, venv, ensurepip; print(sys.executable)' 2>/dev/null); then \
-	    echo "setup 1/3: .venv with Python $$version"; exec $$python -m venv .venv; \
+	    echo "setup 1/4: .venv with Python $$version"; exec $$python -m venv .venv; \
 	  fi; \
 	done; \
 	echo "setup: veRL needs one of Python $(VERSIONS), with its venv module" >&2; exit 1
 
-.venv/.installed-cpu: pyproject.toml constraints-cpu.txt | $(PYTHON)
-	@echo "setup 2/3: torch for the CPU"
-	@$(PIP) -c constraints-cpu.txt --no-deps torch $(TORCH_INDEX)
-	@echo "setup 3/3: veRL for the CPU, ppo-tui and its tools"
-	@$(PIP) -c constraints-cpu.txt -e '.[cpu,dev]'
+.venv/.installed-cpu: pyproject.toml launcher/requirements-cpu.txt requirements-dev.txt | $(PYTHON)
+	@echo "setup 2/4: torch for the CPU, about 190 MB"
+	@$(PIP) --no-compile --no-deps --retries 1 -c launcher/requirements-cpu.txt torch
+	@echo "setup 3/4: veRL for the CPU, ppo-tui and its tools, about 300 MB"
+	@index=$$($(PYTHON) -m pip config list | sed -n "s/^.*\.index-url='\(.*\)'$$/\1/p" | head -n 1); \
+	[ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
+	if ! { $(PIP) -q -c requirements-dev.txt uv && $(UV) $(PINS) -e . 2>&1 | sed '/^ [+~-] /d; /Downloaded/d'; }; then \
+	  echo "setup: uv failed; pip installs the same versions in more time"; $(PIP) -q --no-deps $(PINS) -e .; \
+	fi
+	@echo "setup 4/4: the first import, which compiles torch and veRL"
+	@$(PYTHON) -c 'import logging; logging.disable(30); import torch, verl.trainer.main_ppo'
 	@touch $@
 
-.venv/.installed-gpu: pyproject.toml | $(PYTHON)
-	@echo "setup 2/3: veRL, vLLM and torch with CUDA: about 10 GB"
+.venv/.installed-gpu: pyproject.toml requirements-dev.txt | $(PYTHON)
+	@echo "setup 2/3: veRL, vLLM and torch with CUDA, about 10 GB"
 	@$(PIP) 'verl[vllm]==0.9.1'
 	@echo "setup 3/3: ppo-tui and its tools"
-	@$(PIP) -e '.[gpu,dev]'
+	@$(PIP) -q -c requirements-dev.txt -e '.[gpu,dev]'
 	@rm -f .venv/.installed-cpu
 	@touch $@
+
+lock: setup  # pin what pyproject.toml asks for; ARGS="--upgrade-package textual" raises a pin
+	@.ci/lock $(ARGS)
 
 run: setup $(DATA:%=$(HOME)/data/%/train.parquet)
 	@.venv/bin/ppo-tui run $(PRESET) $(ARGS)

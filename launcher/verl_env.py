@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ import orjson
 
 from launcher.errors import UserError
 
+REQUIREMENTS_CPU = Path(__file__).with_name("requirements-cpu.txt")
 CUPY = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 """Distributions of the one package `cupy`."""
 
@@ -140,7 +142,13 @@ def require(python: str | None, own: Path | None = None) -> VerlEnv:
     env = of(python, own)
     if env.verl is None:
         raise UserError(
-            f"veRL is not installed for {env.python}: install it with `make setup` for the CPU or "
-            "`pip install 'ppo-tui[gpu]'` for a GPU, or set PPO_TUI_PYTHON to the Python that has it"
+            f"veRL is not installed for {env.python}: run `{install_command(env.python, gpu=False)}` for the CPU or "
+            f"`{install_command(env.python, gpu=True)}` for a GPU, or set PPO_TUI_PYTHON to the Python that has it"
         )
     return env
+
+
+def install_command(python: str, *, gpu: bool) -> str:
+    """The command that installs veRL for an interpreter; the file for the CPU is ours and names torch's index."""
+    what = "'verl[vllm]==0.9.1'" if gpu else f"-r {shlex.quote(str(REQUIREMENTS_CPU))}"
+    return f"{shlex.quote(python)} -m pip install {what}"

@@ -44,8 +44,8 @@ def from_hub(title: str, name: str, config: str | None, split: str, instead: str
         import datasets
     except ImportError:
         raise UserError(
-            f"downloading {title} requires the package datasets, which comes with veRL: install ppo-tui[cpu] or "
-            f"ppo-tui[gpu], or {instead}"
+            f"downloading {title} requires the package datasets, which comes with veRL: run `pip install datasets`, "
+            f"or {instead}"
         ) from None
     try:
         items = datasets.load_dataset(name, config, split=split)

@@ -49,8 +49,7 @@ def parquet(table: Table) -> bytes:
         import pyarrow.parquet as pq
     except ImportError:
         raise UserError(
-            "Parquet requires the package pyarrow, which veRL installs: install ppo-tui[cpu] or ppo-tui[gpu], or "
-            "export to .csv"
+            "Parquet requires the package pyarrow, which veRL installs: run `pip install pyarrow`, or export to .csv"
         ) from None
     columns = {
         "step": pa.array([record.step for _, record in table.rows], pa.int64()),

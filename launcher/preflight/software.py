@@ -135,10 +135,9 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
         yield of_software.error("SW-1", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
         return
     if env.verl is None:
-        install = f"run `{env.python} -m pip install 'verl[vllm]==0.9.1'`"
-        get = install if use.gpu else "run `make setup` in a checkout of ppo-tui"
+        install = verl_env.install_command(env.python, gpu=use.gpu)
         message = f"veRL is not installed for {env.python}"
-        yield of_software.error("SW-1", message, f"{get}, or set PPO_TUI_PYTHON to the Python that has it")
+        yield of_software.error("SW-1", message, f"run `{install}`, or set PPO_TUI_PYTHON to the Python that has it")
         return
     shown = ("verl", "torch", "vllm", "sglang", "ray", "transformers")
     found = ", ".join(f"{name} {env.packages[name]}" for name in shown if name in env.packages)

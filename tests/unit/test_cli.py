@@ -55,7 +55,7 @@ def test_without_verl_the_sentence_says_how_to_get_it(ppo_tui: Command, tmp_path
     bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')  # an interpreter without site-packages
     bare.chmod(0o755)
     done = ppo_tui("run", "toy-cpu", PPO_TUI_PYTHON=str(bare))
-    assert done.returncode == 2 and "veRL is not installed" in done.stderr and "make setup" in done.stderr
+    assert done.returncode == 2 and "veRL is not installed" in done.stderr and "requirements-cpu.txt" in done.stderr
     done = ppo_tui("run", "toy-cpu", PPO_TUI_PYTHON="/nonexistent")
     assert done.returncode == 2 and "PPO_TUI_PYTHON" in done.stderr
     assert not (tmp_path / "home" / "runs").exists()
