@@ -68,7 +68,7 @@ def runs_of(host: str) -> HostRuns:
 def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> list[str]:
     """The ppo-tui of another machine as a command: ssh with one connection for all calls of the next minutes."""
     if not _HOST.fullmatch(host):
-        raise UserError(f"'{host}' is not a host of ssh: use NAME or USER@NAME")
+        raise UserError(f"'{host}' is not a host of ssh", "use NAME or USER@NAME")
     command = read_hosts().get(host) or "ppo-tui"
     return ["ssh", *_shared(), *options, "--", host, shlex.join([command, *words])]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, put_table, say
+from launcher.commands.output import Detach, Json, Plain, Preset, Settings, fail, put, put_json, put_table, say
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
 from launcher.record.state import ALIVE
@@ -136,7 +136,7 @@ def delete(
     check(found)
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"deleting run {found.id} without a terminal requires --yes")
+            raise UserError(f"deleting run {found.id} without a terminal requires a confirmation", "add --yes")
         typer.confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", abort=True, err=True)
     remove(found)
     say(f"deleted run {found.id}")
@@ -153,7 +153,7 @@ def refusals() -> Iterator[None]:
     except Refused as refused:
         for line in finding_lines(refused.findings, sys.stderr):
             say(line)
-        say(f"{verdict(refused.findings)}; {FORCE}")
+        fail(verdict(refused.findings), FORCE)
         raise typer.Exit(1) from None
 
 

@@ -7,9 +7,12 @@ from typing import Annotated
 import typer
 
 from launcher.commands.output import Json, Preset, put, put_json, put_table, say
+from launcher.commands.parsing import Commands
 from launcher.errors import UserError
 
-app = typer.Typer(help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Commands, help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
+)
 
 Own = Annotated[str, typer.Argument(metavar="PRESET", help="One of your own presets.")]
 New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
@@ -57,7 +60,7 @@ def delete(
 
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"deleting preset {preset} without a terminal requires --yes")
+            raise UserError(f"deleting preset {preset} without a terminal requires a confirmation", "add --yes")
         typer.confirm(f"Delete your preset {preset}?", abort=True, err=True)
     uncovered = library.delete(preset)
     say(f"deleted preset {preset}" + ("; the shipped preset of that name is visible again" if uncovered else ""))
@@ -92,7 +95,7 @@ def import_(
 
     if script == "-":
         if name is None:
-            raise UserError("importing from stdin requires --name NAME")
+            raise UserError("a preset from stdin requires a name", "add --name NAME")
         text, file = sys.stdin.read(), None
     else:
         file = Path(script).expanduser()
@@ -102,7 +105,7 @@ def import_(
             raise UserError(f"cannot read {file}: {error.strerror}") from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
-        raise UserError(f"preset '{wanted}' already exists; choose another name with --name NAME")
+        raise UserError(f"preset '{wanted}' already exists", "choose another name with --name NAME")
     if run and not yes:
         _ask_to_run(script)
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
@@ -125,7 +128,7 @@ def _ask_to_run(script: str) -> None:
     from launcher.bash.recording import sandbox
 
     if not sys.stdin.isatty():
-        raise UserError("--exec without a terminal requires --yes")
+        raise UserError("--exec without a terminal requires a confirmation", "add --yes")
     kept = "Files are read-only for it, and it has no network." if sandbox() else "Nothing keeps it from your files."
     typer.confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", abort=True, err=True)
 
@@ -147,7 +150,7 @@ def export(
     from launcher.preset import schedulers, shell
 
     if slurm + ray_job + sky > 1:
-        raise UserError("--slurm, --ray-job and --sky exclude each other")
+        raise UserError("--slurm, --ray-job and --sky exclude each other", "use one of them")
     write = schedulers.sky if sky else schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
     # nothing of this machine's folders is on those of a cloud
     below = (Path("/tmp") if sky else Path.cwd()) / "outputs" / Path(preset).name.removesuffix(".yaml")

@@ -89,7 +89,7 @@ def edit(
     wanted = field_named(field) if field else None
     if not on_terminal():
         raise UserError(
-            "the editor requires a terminal; without one, edit the files that 'ppo-tui presets --json' lists, or "
-            "pass settings after the preset"
+            "the editor requires a terminal",
+            "edit the files that 'ppo-tui presets --json' lists, or pass settings after the preset",
         )
     raise typer.Exit(ctx.obj.open(preset=preset, field=wanted))

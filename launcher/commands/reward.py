@@ -6,9 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.commands.parsing import Commands
 from launcher.errors import UserError
 
-app = typer.Typer(help="Try a reward function.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, help="Try a reward function.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -64,7 +64,7 @@ def write(path: Path, rows: Iterable[Row]) -> int:
         import pyarrow.parquet
     except ImportError:
         raise UserError(
-            "writing parquet requires pyarrow, which comes with veRL: install ppo-tui[cpu] or ppo-tui[gpu]"
+            "writing parquet requires pyarrow, which comes with veRL", "install ppo-tui[cpu] or ppo-tui[gpu]"
         ) from None
     table = pyarrow.Table.from_pylist(list(rows), schema=_arrow_schema(pyarrow))
     path.parent.mkdir(parents=True, exist_ok=True)

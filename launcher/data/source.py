@@ -44,14 +44,14 @@ def from_hub(title: str, name: str, config: str | None, split: str, instead: str
         import datasets
     except ImportError:
         raise UserError(
-            f"downloading {title} requires the package datasets, which comes with veRL: install ppo-tui[cpu] or "
-            f"ppo-tui[gpu], or {instead}"
+            f"downloading {title} requires the package datasets, which comes with veRL",
+            f"install ppo-tui[cpu] or ppo-tui[gpu], or {instead}",
         ) from None
     try:
         items = datasets.load_dataset(name, config, split=split)
     except Exception as error:  # the hub's client has many ways to say that it cannot be reached
         raise UserError(
-            f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__}): {instead}"
+            f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__})", instead
         ) from None
     for index, item in enumerate(items):
         yield f"{name} {split}, row {index}", item

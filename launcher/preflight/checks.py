@@ -122,15 +122,14 @@ def refused(
     wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
 ) -> Finding:
     """A preset, or the setting of a key, that could not be read or launched at all; only what `works` is offered."""
-    reserved = "is set by ppo-tui" in str(wrong)
-    fix = "remove it" if reserved else "remove it, or set it to an allowed value"
+    fix = wrong.hint or "remove it, or set it to an allowed value"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
         value = suggested_value(spec, wrong.value, functools.partial(works, spec))
         if value is not None:
             fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
-    return of_config.error("PRESET", str(wrong), fix, (key,) if key else ())
+    return of_config.error("PRESET", wrong.message, fix, (key,) if key else ())
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:

@@ -148,7 +148,7 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
     try:
         env = verl_env.of(python, own)
     except UserError as error:
-        yield of_software.error("SW-1", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
+        yield of_software.error("SW-1", error.message, error.hint or "set PPO_TUI_PYTHON to the Python that has veRL")
         return
     if env.verl is None:
         install = f"run `{env.python} -m pip install 'verl[vllm]==0.9.1'`"

@@ -234,7 +234,7 @@ class Draft:
         """Writes another file and goes on with it; relative paths keep their meaning. Raises UserError."""
         path = target(name)
         if path.exists():
-            raise UserError(f"{path} already exists; choose another name")
+            raise UserError(f"{path} already exists", "choose another name")
         text, found = self.text, self.reading
         if path.parent != self.path.parent:
             for where, entry in found.own.items():
@@ -262,7 +262,7 @@ def target(name: str) -> Path:
     if "/" in name or name.endswith((".yaml", ".yml")):
         return layers.home(name, "preset").absolute()
     if not name or name.startswith(".") or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
-        raise UserError(f"{name!r} is not a valid preset name; use letters, digits, '-', '.' and '_'")
+        raise UserError(f"{name!r} is not a valid preset name", "use letters, digits, '-', '.' and '_'")
     return paths.presets_dir() / f"{name}.yaml"
 
 

@@ -102,7 +102,7 @@ def _run_suspended(app: App[Any], command: list[str]) -> None:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(f"cannot start {command[0]}: {reason}; set EDITOR to an installed editor") from None
+        raise UserError(f"cannot start {command[0]}: {reason}", "set EDITOR to an installed editor") from None
     if code:
         raise UserError(f"{command[0]} failed with exit code {code}; the text is unchanged")
 
@@ -128,5 +128,5 @@ def editor_command() -> list[str]:
             return words
     found = next((name for name in _EDITORS if shutil.which(name)), None)
     if found is None:
-        raise UserError("no editor found; set EDITOR to one")
+        raise UserError("no editor found", "set EDITOR to one")
     return [found]

@@ -11,7 +11,7 @@ from textual.app import App
 from launcher import paths
 from launcher.errors import UserError
 from launcher.files import beside
-from launcher.text import clean, did_you_mean
+from launcher.text import clean, near_hint
 from tui.actions.editing import edit_preset
 from tui.actions.preset_saving import taken
 from tui.dialogs.ask import ask_and_do
@@ -105,7 +105,7 @@ def _script(text: str) -> tuple["Source", str]:
             raise UserError(f"cannot read {named}: {error}") from None
     if _PATH.fullmatch(line):
         named = Path(line).expanduser()
-        raise UserError(f"no such file: {named}{did_you_mean(named.name, beside(named))}")
+        raise UserError(f"no such file: {named}", near_hint(named.name, beside(named)))
     return Source(text, Path.cwd()), "imported"
 
 

@@ -31,7 +31,7 @@ def resolve(word: str) -> RunDir | LogFile:
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
-        raise UserError(f"no file named '{word}'; use a console log, a metrics.jsonl or a run")
+        raise UserError(f"no file named '{word}'", "use a console log, a metrics.jsonl or a run")
     return find(word)
 
 
@@ -39,7 +39,7 @@ def log_file(word: str) -> LogFile:
     """A file from elsewhere, as `import` and `replay` need it."""
     found = Path(word).expanduser()
     if not found.is_file():
-        raise UserError(f"no file named '{word}'; use a console log or a metrics.jsonl, plain or .gz")
+        raise UserError(f"no file named '{word}'", "use a console log or a metrics.jsonl, plain or .gz")
     return LogFile(found, _is_file_logger(found))
 
 
