@@ -250,6 +250,7 @@ def find(word: str) -> RunDir:
     runs = all_runs()
     if not runs:
         require_readable()
+        _refuse_file(word)
         raise UserError(f"no runs in {paths.runs_dir()} yet", "start one with 'ppo-tui run toy-cpu'")
     if word == "last":
         return runs[0]
@@ -268,4 +269,10 @@ def find(word: str) -> RunDir:
         raise UserError(f"'{word}' matches {len(prefixed)} runs ({some})", "use more of the id")
     begun = next((name for name in names.values() if word and name.startswith(word)), None)
     near = begun or nearest(word, [*names, *names.values(), "last"])
+    _refuse_file(word)
     raise UserError(f"no run named '{word}'", hint_of(near, "'ppo-tui runs' lists the runs, 'last' is the newest"))
+
+
+def _refuse_file(word: str) -> None:
+    if os.path.isfile(word):  # noqa: PTH113 (never raises)
+        raise UserError(f"'{word}' is a file, not a run", f"'ppo-tui import {word}' makes a run of a log")
