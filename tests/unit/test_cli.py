@@ -12,6 +12,15 @@ import pytest
 from launcher.record.layout import RunDir
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
+FOREIGN = (
+    "import letter.sh",
+    "health letter.sh",
+    "metrics letter.sh",
+    "diagnose ./letter.sh",
+    "replay letter.sh",
+    "selftest letter.sh",
+    "export letter.sh --to x.csv",
+)
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -28,6 +37,8 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["status", "last"], "no runs in "),
         (["attach", "7f3a"], "no runs in "),
         (["import", "nowhere.log"], "no file named 'nowhere.log'"),
+        *((command.split(), "letter.sh has no output of veRL") for command in FOREIGN),
+        (["compare", "letter.sh", "last"], "'ppo-tui import letter.sh'"),
         (["metrics", "nowhere.jsonl"], "no file named 'nowhere.jsonl'"),
         (["replay", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
         (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
@@ -49,6 +60,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
     ppo_tui: Command, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
+    (tmp_path / "letter.sh").write_text("#!/bin/sh\necho hello world\n")
     (tmp_path / "broken.yaml").write_text("actor: {lr: 1e-6\nmodel: [")
     done = ppo_tui(*words)
     assert done.returncode == 2, done.stderr
@@ -163,7 +175,7 @@ def test_a_broken_gzip_file_is_named(ppo_tui: Command, tmp_path: Path, size: int
 
 def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
-    log.write_text("Traceback (most recent call last):\nValueError: größer\n", "utf-8")
+    log.write_text("Error executing job\nTraceback (most recent call last):\nValueError: größer\n", "utf-8")
     done = ppo_tui("diagnose", str(log), PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and "ValueError: gr??er" in done.stdout, done.stderr
     assert "No entry of the catalogue matches." in done.stdout

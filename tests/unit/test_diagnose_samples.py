@@ -13,6 +13,7 @@ from causes_table import FILE, HELD_OUT, SAMPLES, text
 from console_logs import SYNC, diagnosis_of
 
 from launcher.console.causes import CATALOGUE
+from launcher.console.recognize import is_verl_output
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
@@ -212,6 +213,11 @@ def test_the_entry_wins_and_shows_its_line(sample: dict[str, Any], exit_code: in
 def test_consoles_from_threads_that_the_catalogue_was_not_made_from(sample: dict[str, Any]) -> None:
     found = diagnosis_of("\n".join(log(sample)), exit_code=1)
     assert found.cause == sample["cause"] and found.evidence
+
+
+def test_every_sample_is_taken_for_output_of_veRL() -> None:
+    written = {"\n".join(log(sample)).encode() for sample in (*SAMPLES, *HELD_OUT)}
+    assert [text for text in written if not is_verl_output(lambda text=text: [text])] == []
 
 
 def test_every_entry_has_a_sample() -> None:
