@@ -58,6 +58,7 @@ def delete(
     """Delete one of your presets. A shipped preset of the same name becomes visible again."""
     from launcher.preset import library
 
+    library.own(preset)
     if not yes:
         if not sys.stdin.isatty():
             raise UserError(f"deleting preset {preset} without a terminal requires a confirmation", "add --yes")
@@ -89,7 +90,7 @@ def import_(
     The script is read as if it were run from the current folder.
     """
     from launcher.preset import library
-    from launcher.preset.draft import target
+    from launcher.preset.draft import free_name, target
     from launcher.preset.importer import Lossy
     from launcher.preset.script import Source
 
@@ -105,7 +106,7 @@ def import_(
             raise UserError(f"cannot read {file}: {error.strerror}") from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
-        raise UserError(f"preset '{wanted}' already exists", "choose another name with --name NAME")
+        raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")
     if run and not yes:
         _ask_to_run(script)
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)

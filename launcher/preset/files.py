@@ -41,6 +41,11 @@ class LoadedPreset:
     preset: Preset
     layer: Layer  # what was set, and by whom
 
+    @property
+    def hides_shipped(self) -> bool:
+        """Whether it is the user's, made by an older ppo-tui with the name of a shipped preset, which it hides."""
+        return self.origin == "user" and self.name in shipped()
+
     def snapshot(self) -> dict[str, Any]:
         """What was set, as the mapping a file would hold; `restore` reads it back."""
         return layers.nest(self.layer)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import SuspendNotSupported
 
 from launcher.errors import UserError
-from launcher.preset.draft import ChangedOnDisk, Draft, target
+from launcher.preset.draft import ChangedOnDisk, Draft, free_name, target
 from launcher.preset.field_values import Where
 from tui.actions.background import in_terminal
 from tui.dialogs.ask import ask_and_do
@@ -26,7 +26,7 @@ _EDITORS = ("nano", "vim", "vi")
 
 async def save(app: App[Any], draft: Draft) -> bool:
     """Writes the file, asks when it changed on the disk; whether it is saved."""
-    if draft.run is not None and draft.is_new:
+    if draft.needs_name:
         return await save_as(app, draft)
     try:
         draft.save()
@@ -61,7 +61,7 @@ async def save_as(app: App[Any], draft: Draft) -> bool:
         draft.save_as(name)
         return True
 
-    saved = await ask_and_do(app, "Save as preset", draft.name, write, taken)
+    saved = await ask_and_do(app, "Save as preset", free_name(draft.name), write, taken)
     if saved:
         app.notify(f"Saved: {draft.path}", markup=False)
     return bool(saved)
