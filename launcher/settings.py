@@ -39,6 +39,7 @@ from launcher.errors import UserError
 from launcher.files import write_atomic
 from launcher.paths import settings_file
 from launcher.text import clean, near_hint
+from launcher.yaml_bounds import mending
 
 CONSOLE_SIZE = 1 << 30  # bytes, where config.yaml names no other
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
@@ -180,10 +181,13 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        content = YAML().load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = YAML().load(text)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}") from None
+        raise UserError(
+            f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}", mending(text, error)
+        ) from None
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise UserError(f"cannot read {path}: {clean(str(error))}") from None
     if content is None:

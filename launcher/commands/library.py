@@ -89,6 +89,7 @@ def import_(
 
     The script is read as if it were run from the current folder.
     """
+    from launcher.preflight.checks import wrong_keys
     from launcher.preset import library
     from launcher.preset.draft import free_name, target
     from launcher.preset.importer import Lossy
@@ -121,6 +122,9 @@ def import_(
         return
     for note in found.notes:
         say(note)
+    for finding in wrong_keys(str(path)):
+        say(f"warning: {finding.message}")
+        say(f"hint: {finding.fix}")
     put(str(path))
     say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui edit {path.stem}'")
 

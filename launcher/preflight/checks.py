@@ -29,7 +29,8 @@ from launcher.preset.draft import Draft
 from launcher.preset.fields import Spec
 from launcher.preset.files import LoadedPreset, WrongValue, find, load
 from launcher.preset.layers import ROOTS
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import FIELDS, value_of
+from launcher.preset.translate import NEEDED
 from launcher.text import nearest
 
 Check = Callable[[Subject], Iterable[Finding]]
@@ -116,6 +117,16 @@ def report(
         key = _wrong_setting(preset, settings)
         return Report([refused(wrong, key, lambda spec, value: _works(preset, settings, spec, value))], {})
     return check(loaded, assume=assume, progress=progress)
+
+
+def wrong_keys(preset: str) -> list[Finding]:
+    """What is wrong with the keys of a preset, without the other checks; nothing for one that cannot be launched."""
+    try:
+        lacking = [name for name in NEEDED if not value_of(load(preset).preset, FIELDS[name])]
+        what = subject(load(preset, [f"{name}=later" for name in lacking]))  # a script may leave the data to its user
+    except UserError:
+        return []
+    return [found for rule in config.keys.RULES for found in rule(what) if found.level != "info"]
 
 
 def refused(

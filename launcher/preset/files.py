@@ -14,7 +14,7 @@ from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset, value_of
 from launcher.text import clean, near_hint
-from launcher.yaml_bounds import refusal
+from launcher.yaml_bounds import mending, refusal
 
 _ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, no settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
@@ -247,7 +247,8 @@ def _document(path: Path, text: str) -> Mapping[Any, Any]:
         document = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: not valid YAML: {_first_line(error.problem or error)}") from None
+        problem = _first_line(error.problem or error)
+        raise UserError(f"{path}{line}: not valid YAML: {problem}", mending(text, error)) from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
     if not isinstance(document, Mapping | None):

@@ -145,7 +145,7 @@ def test_a_shipped_preset_becomes_one_of_yours_when_it_is_saved(home: Path) -> N
     assert draft.is_new and not draft.changed and not draft.path.exists()
     draft.set(LR, 1e-4)
     for save in (draft.save, lambda: draft.save(over=True), lambda: draft.save_as("toy-cpu")):
-        with pytest.raises(UserError, match="'toy-cpu' is the name of a shipped preset; .*toy-cpu-copy"):
+        with pytest.raises(UserError, match=r"'toy-cpu' is the name of a shipped preset; .*toy-cpu-copy"):
             save()
     assert draft.needs_name and draft.path.name == "toy-cpu.yaml" and not (home / "presets").exists()
     draft.save_as(free_name("toy-cpu"))

@@ -95,7 +95,7 @@ def test_no_preset_gets_the_name_of_a_shipped_one(write, tmp_path):
         lambda: library.add_script(source, "toy-cpu"),
         lambda: library.add_script(source, file),
     ):
-        with pytest.raises(UserError, match="'toy-cpu' is the name of a shipped preset; .* such as toy-cpu-copy"):
+        with pytest.raises(UserError, match=r"'toy-cpu' is the name of a shipped preset; .* such as toy-cpu-copy"):
             change()
     assert set(users()) == {"mine"} and load("toy-cpu").origin == "shipped"
 
