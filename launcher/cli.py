@@ -49,9 +49,12 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
     """
     match words:
         case ["--host", host, *others]:
-            from launcher.hosts import open_on
+            from launcher.hosts import NotReached, run_on
 
-            open_on(host, others, terminal=on_terminal())
+            try:
+                return run_on(host, others, terminal=on_terminal())
+            except NotReached as error:
+                return _failed(str(error), 1, error.hint)
         case []:
             return screen.open()
         case ["attach" | "watch" as command, run] if not run.startswith("-") and on_terminal():
