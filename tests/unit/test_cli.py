@@ -127,6 +127,12 @@ def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
     assert done.returncode == 2 and "did you mean 'actor/entropy'" in done.stderr and done.stdout == ""
 
 
+def test_the_verdict_of_health_comes_first_and_a_finished_run_is_told_once(ppo_tui: Command) -> None:
+    first, *rows = ppo_tui("health", str(LOGS / "kl-blowup.log.gz")).stdout.splitlines()
+    assert first.startswith("CRITICAL") and rows[-1].startswith("step ")
+    assert ppo_tui("diagnose", str(LOGS / "cpu-toy.log.gz")).stdout.splitlines()[0] == "Finished"
+
+
 def test_every_command_has_a_help_that_fits_the_terminal(ppo_tui: Command) -> None:
     listed = ppo_tui("--help", COLUMNS="80").stdout
     for name in ("run", "attach", "watch", "runs", "status", "stop", "metrics", "command", "presets", "import", "data"):

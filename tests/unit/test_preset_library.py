@@ -120,6 +120,14 @@ def test_a_shadow_that_gets_another_name_uncovers_the_shipped_one(write):
     assert not summary("toy-cpu").shadows
 
 
+def test_an_import_warns_of_keys_that_verl_does_not_have(ppo_tui, tmp_path):
+    script = tmp_path / "typo.sh"
+    script.write_text("python3 -m verl.trainer.main_ppo trainer.totl_epochs=3 data.train_files=x.parquet\n")
+    done = ppo_tui("preset", "import", str(script))
+    assert done.returncode == 0 and "warning: veRL 0.9.1 has no key trainer.totl_epochs" in done.stderr
+    assert "hint: use trainer.total_epochs\n" in done.stderr
+
+
 def test_deleting_tells_what_shows_again(write):
     write("toy-cpu", "extends: toy-cpu\n")
     write("mine", "model: {path: a/b}\n")
@@ -221,7 +229,8 @@ def test_the_commands(ppo_tui, presets, tmp_path):
     assert json.loads(ppo_tui("preset", "show", "yours", "--json").stdout)["trainer"]["steps"] == 80
     assert ppo_tui("preset", "delete", "yours").returncode == 2  # nobody can be asked
     assert ppo_tui("preset", "delete", "yours", "--yes").returncode == 0
-    assert ppo_tui("preset", "delete", "toy-cpu", "--yes").returncode == 2
+    refused = ppo_tui("preset", "delete", "toy-cpu")
+    assert refused.returncode == 2 and "cannot be changed" in refused.stderr and "--yes" not in refused.stderr
     assert ppo_tui("preset", "import", "-").returncode == 2
     assert "'ppo-tui check run', edit it with 'ppo-tui edit run'" in done.stderr
     again = ppo_tui("preset", "import", "run.sh")
