@@ -9,6 +9,8 @@ import typer
 from launcher.commands.output import Json, Preset, put, put_json, put_table, say
 from launcher.commands.parsing import Commands
 from launcher.errors import UserError
+from launcher.files import beside
+from launcher.text import near_hint
 
 app = typer.Typer(
     cls=Commands, help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
@@ -104,7 +106,7 @@ def import_(
         try:
             text = file.read_text("utf-8", errors="replace")
         except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}") from None
+            raise UserError(f"cannot read {file}: {error.strerror}", near_hint(file.name, beside(file))) from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
         raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")

@@ -18,7 +18,7 @@ def split_file(folder: Path, split: str) -> Path:
     for name in (f"{split}.jsonl", f"{split}.jsonl.gz"):
         if (folder / name).is_file():
             return folder / name
-    raise UserError(f"{folder} has neither {split}.jsonl nor {split}.jsonl.gz")
+    raise UserError(f"{folder} has neither {split}.jsonl nor {split}.jsonl.gz", "use a folder with both splits")
 
 
 def json_lines(path: Path) -> Iterator[Item]:

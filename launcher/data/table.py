@@ -9,6 +9,7 @@ from typing import Any
 from launcher.data import gsm8k, math, schema, source
 from launcher.data.source import Item
 from launcher.errors import UserError
+from launcher.files import beside
 from launcher.text import near_hint
 
 REWARDS = ("gsm8k", "math")
@@ -77,7 +78,7 @@ def _text(place: str, item: dict[str, Any], column: str) -> str:
 def _items(path: Path) -> Iterator[Item]:
     name = path.name.removesuffix(".gz")
     if not path.is_file():
-        raise UserError(f"file not found: {path}")
+        raise UserError(f"file not found: {path}", near_hint(path.name, beside(path)))
     if name.endswith((".jsonl", ".json")):
         return source.json_lines(path)
     if name.endswith(".csv") and name == path.name:

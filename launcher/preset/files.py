@@ -10,6 +10,7 @@ from typing import Any, Literal
 import launcher
 from launcher import paths
 from launcher.errors import UserError
+from launcher.files import beside
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset, value_of
@@ -179,7 +180,7 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
         if not os.path.isfile(path):  # noqa: PTH113 (never raises)
-            raise UserError(f"preset file {str(path)!r} does not exist")
+            raise UserError(f"preset file {str(path)!r} does not exist", near_hint(path.name, beside(path)))
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:

@@ -11,8 +11,10 @@ from typing import IO
 from launcher import gap
 from launcher.console.recognize import is_script, is_verl_output
 from launcher.errors import UserError
+from launcher.files import beside
 from launcher.metrics.records import parse_record
 from launcher.record.layout import RunDir, find
+from launcher.text import near_hint
 
 _CHUNK = 1 << 18
 _EXPECTED = "use the console log of a run, or its metrics.jsonl"
@@ -34,7 +36,7 @@ def resolve(word: str) -> RunDir | LogFile:
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
-        raise UserError(f"no file named '{word}'", "use a console log, a metrics.jsonl or a run")
+        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), f"{_EXPECTED}, or a run"))
     return find(word)
 
 
@@ -42,7 +44,7 @@ def log_file(word: str) -> LogFile:
     """A file from elsewhere, as `import` and `replay` need it."""
     found = Path(word).expanduser()
     if not found.is_file():
-        raise UserError(f"no file named '{word}'", "use a console log or a metrics.jsonl, plain or .gz")
+        raise UserError(f"no file named '{word}'", near_hint(found.name, beside(found), f"{_EXPECTED}, plain or .gz"))
     return _of_verl(found)
 
 
