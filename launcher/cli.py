@@ -30,7 +30,7 @@ def main(
 
             code = command_line(screen)
     except UserError as error:
-        code = _failed(error.message, 2, error.hint)
+        code = _failed(error.message, error.exit_code, error.hint)
     except KeyboardInterrupt:
         code = _cancelled()
     except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no error
@@ -49,12 +49,9 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
     """
     match words:
         case ["--host", host, *others]:
-            from launcher.hosts import NotReached, run_on
+            from launcher.hosts import run_on
 
-            try:
-                return run_on(host, others, terminal=on_terminal())
-            except NotReached as error:
-                return _failed(str(error), 1, error.hint)
+            return run_on(host, others, terminal=on_terminal())
         case []:
             return screen.open()
         case ["attach" | "watch" as command, run] if not run.startswith("-") and on_terminal():

@@ -4,8 +4,10 @@
 class UserError(Exception):
     """Wrong use: `message` says what is wrong (value and place), `hint` gives one action, or is empty.
 
-    The command line prints both on stderr and exits with 2; a screen shows them in one notice.
+    The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice.
     """
+
+    exit_code = 2
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message, hint)

@@ -33,18 +33,16 @@ class HostRuns:
     away: str | None = None
 
 
-class NotReached(Exception):
-    """A machine that ssh does not reach, or that has no ppo-tui. `hint` is what to try."""
+class NotReached(UserError):
+    """A machine that ssh does not reach, or that has no ppo-tui."""
 
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
+    exit_code = 1
 
 
 def run_on(host: str, words: Sequence[str], *, terminal: bool) -> int:
     """Runs the ppo-tui of another machine; returns its exit code.
 
-    Raises UserError for what is no host, and without ssh; NotReached.
+    Raises UserError for what is no host, and without ssh, and NotReached.
     """
     try:
         ssh = subprocess.Popen(there(host, words, ["-t"] if terminal else []))

@@ -34,6 +34,8 @@ _ADDRESS = re.compile(r"(?:(https?)://)?([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5})
 class Unreachable(UserError):
     """The cluster does not answer now; it may later."""
 
+    exit_code = 1
+
 
 @dataclass(frozen=True)
 class Job:

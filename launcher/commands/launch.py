@@ -153,7 +153,8 @@ def refusals() -> Iterator[None]:
     except Refused as refused:
         for line in finding_lines(refused.findings, sys.stderr):
             say(line)
-        fail(verdict(refused.findings), FORCE)
+        say(verdict(refused.findings))
+        fail("the run was not started", FORCE)
         raise typer.Exit(1) from None
 
 

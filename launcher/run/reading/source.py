@@ -35,8 +35,12 @@ def resolve(word: str) -> RunDir | LogFile:
         return _of_verl(path)
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
+    if path.is_dir() and "/" in word:
+        raise UserError(f"'{word}' is a folder without a run", _EXPECTED)
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
-        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), f"{_EXPECTED}, or a run"))
+        raise UserError(
+            f"no file named '{word}'", near_hint(path.name, beside(path), "use a console log, a metrics.jsonl or a run")
+        )
     return find(word)
 
 
