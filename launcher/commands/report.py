@@ -181,7 +181,8 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
         seen = {name for _, record in rows for name in record.data}
         if unknown := next((name for name in key if name not in seen), None):
             name = found.id if isinstance(found, RunDir) else found.path.name
-            raise UserError(f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, seen))
+            listed = f"'ppo-tui metrics {source} --json' shows the keys"
+            raise UserError(f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, seen, listed))
     for attempt, record in read:
         data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
         if json:

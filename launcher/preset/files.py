@@ -180,10 +180,8 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
         if not os.path.isfile(path):  # noqa: PTH113 (never raises)
-            raise UserError(
-                f"preset file {str(path)!r} does not exist",
-                near_hint(path.name, beside(path), "'ppo-tui presets' lists those with a name"),
-            )
+            named = "'ppo-tui presets' lists those with a name"
+            raise UserError(f"preset file {str(path)!r} does not exist", near_hint(path.name, beside(path), named))
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:

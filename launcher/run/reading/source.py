@@ -38,9 +38,8 @@ def resolve(word: str) -> RunDir | LogFile:
     if path.is_dir() and "/" in word:
         raise UserError(f"'{word}' is a folder without a run", _EXPECTED)
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
-        raise UserError(
-            f"no file named '{word}'", near_hint(path.name, beside(path), "use a console log, a metrics.jsonl or a run")
-        )
+        sources = "use a console log, a metrics.jsonl or a run"
+        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), sources))
     return find(word)
 
 
