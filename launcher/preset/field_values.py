@@ -13,6 +13,7 @@ from launcher.text import did_you_mean, near_hint
 Where = tuple[str, ...]
 """Which value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
 
+_LISTED = "'ppo-tui edit PRESET' lists the fields"
 _NULLS = ("null", "~")
 
 
@@ -42,7 +43,7 @@ def field_named(key: str) -> str:
         return bare
     if (spec := BY_KEY.get(versions.newest(bare))) is not None:
         return spec.name
-    raise UserError(f"'{key}' is not a preset field", near_hint(bare, [*FIELDS, *BY_KEY]))
+    raise UserError(f"'{key}' is not a preset field", near_hint(bare, [*FIELDS, *BY_KEY], _LISTED))
 
 
 def typed(where: Where, text: str) -> Any:

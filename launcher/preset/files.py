@@ -14,7 +14,7 @@ from launcher.files import beside
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset, value_of
-from launcher.text import clean, near_hint
+from launcher.text import clean, hint_of, near_hint, nearest
 from launcher.yaml_bounds import mending, refusal
 
 _ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, no settings
@@ -309,8 +309,8 @@ def _refusal(layer: Layer, errors: Sequence[Any]) -> WrongValue:
     entry, name = layer[path], ".".join(path)
     spec = FIELDS.get(name)
     allowed = spec.allowed if spec else "text"  # of `env`
-    near = near_hint(entry.value, spec.choices) if spec and isinstance(entry.value, str) else ""
+    near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
     others = len({error["loc"][:2] for error in errors}) - 1
     more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
-    message = f"{entry.source}: {name} is {entry.value!r}, but must be {allowed}{more}"
-    return WrongValue(message, near, name, entry.value)
+    message = f"{entry.source}: {name} is {entry.value!r}, which is not allowed{more}"
+    return WrongValue(message, hint_of(near, f"use {allowed}"), name, entry.value)
