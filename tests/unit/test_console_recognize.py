@@ -1,7 +1,6 @@
 """What is taken for output of veRL: every log that we have, and no other text."""
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
@@ -52,11 +51,15 @@ def test_a_start_up_without_steps_is_veRLs(text: str) -> None:
         ("run.sh", b"python3 -m verl.trainer.main_ppo \\\n  actor_rollout_ref.actor.optim.lr=1\n", "preset import"),
         ("a.jsonl", b'{"step": 1, "loss": 2}\n{"a": 1}\n', "no output"),
     ],
+    ids=["empty", "letter", "binary", "packed", "traceback", "recipe", "source", "script", "json"],
 )
-def test_other_files_are_refused_with_what_to_use(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_other_files_are_refused_with_what_to_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, said: str
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UserError) as refused:
         import_logs([str(path)])
     assert said in str(refused.value) and str(path) in refused.value.message
-    assert not (Path(os.environ["PPO_TUI_HOME"]) / "runs").exists()
+    assert not (tmp_path / "home" / "runs").exists()
