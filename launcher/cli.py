@@ -8,18 +8,20 @@ from typing import TextIO, cast
 
 from launcher.errors import UserError
 from launcher.record.layout import find
-from launcher.screen import ListKeys, OpenScreen, Screen, on_terminal
+from launcher.screen import CheckTheme, ListKeys, OpenScreen, Screen, on_terminal
 from launcher.text import TWINS, Inert
 
 
-def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None) -> None:
+def main(
+    open_screen: OpenScreen | None = None, list_keys: ListKeys | None = None, check_theme: CheckTheme | None = None
+) -> None:
     """Does what the command line asks for and exits: 0, 1 for a failed check or run, 2 for wrong use."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=TWINS)  # text holds letters that the encoding of a C locale lacks
     # the one way to the terminal for what commands print; the screen paints on sys.__stderr__, through its own filter
     sys.stdout, sys.stderr = cast(TextIO, Inert(sys.stdout)), cast(TextIO, Inert(sys.stderr))
-    screen = Screen(open_screen, list_keys)
+    screen = Screen(open_screen, list_keys, check_theme)
     code: int | str | None
     try:
         code = _straight(sys.argv[1:], screen)
@@ -28,9 +30,9 @@ def main(open_screen: OpenScreen | None = None, list_keys: ListKeys | None = Non
 
             code = command_line(screen)
     except UserError as error:
-        code = _failed(str(error), 2)
+        code = _failed(error.message, error.exit_code, error.hint)
     except KeyboardInterrupt:
-        code = _failed("cancelled", 1)
+        code = _cancelled()
     except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         code = 0
@@ -47,9 +49,9 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
     """
     match words:
         case ["--host", host, *others]:
-            from launcher.hosts import open_on
+            from launcher.hosts import run_on
 
-            open_on(host, others, terminal=on_terminal())
+            return run_on(host, others, terminal=on_terminal())
         case []:
             return screen.open()
         case ["attach" | "watch" as command, run] if not run.startswith("-") and on_terminal():
@@ -62,11 +64,18 @@ def _straight(words: Sequence[str], screen: Screen) -> int | None:
     return None
 
 
-def _failed(sentence: str, code: int) -> int:
+def _failed(message: str, code: int, hint: str = "") -> int:
+    from launcher.commands.output import fail
+
+    fail(message, hint)
+    return code
+
+
+def _cancelled() -> int:
     from launcher.commands.output import say
 
-    say(f"ppo-tui: {sentence}")
-    return code
+    say("cancelled")
+    return 1
 
 
 if __name__ == "__main__":

@@ -2,7 +2,20 @@
 
 
 class UserError(Exception):
-    """Wrong use, told in one sentence: what is wrong where, what is allowed, the nearest valid name.
+    """Wrong use: `message` says what is wrong (value and place), `hint` gives one action, or is empty.
 
-    The command line prints it on stderr and exits with 2; a screen shows it as a notice.
+    The command line prints both on stderr and exits with `exit_code`; a screen shows them in one notice.
     """
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message, self.hint = message, hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+    def at(self, place: str) -> "UserError":
+        """The same error with the place that led to it."""
+        return UserError(f"{place}: {self.message}", self.hint)

@@ -9,16 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
 from launcher.errors import UserError
+from launcher.paths import settings_file
 from launcher.settings import read_hosts
 
 _HOST = re.compile(r"[A-Za-z0-9_\[][\w.@:%+\[\]-]*")  # ssh would take a leading "-" for an option
 _PATIENCE = 10  # seconds for a connection
 _ANSWER = 60  # seconds for the list of runs
+_SSH_FAILED, _NO_COMMAND = 255, 127  # exit codes of ssh itself, and of the shell there
 _LONGEST = 49  # bytes of the folder of a socket, whose path has 107 and ssh's part of it 58
 
 
@@ -31,12 +33,36 @@ class HostRuns:
     away: str | None = None
 
 
-def open_on(host: str, words: Sequence[str], *, terminal: bool) -> NoReturn:
-    """Becomes the ppo-tui of another machine. Raises UserError for what is no host, and without ssh."""
+class NotReached(UserError):
+    """A machine that ssh does not reach, or that has no ppo-tui."""
+
+    exit_code = 1
+
+
+def run_on(host: str, words: Sequence[str], *, terminal: bool) -> int:
+    """Runs the ppo-tui of another machine; returns its exit code.
+
+    Raises UserError for what is no host, and without ssh, and NotReached.
+    """
     try:
-        os.execvp("ssh", there(host, words, ["-t"] if terminal else []))
+        ssh = subprocess.Popen(there(host, words, ["-t"] if terminal else []))
     except OSError as error:
-        raise UserError(f"cannot start ssh: {error.strerror}") from None
+        raise UserError(f"cannot start ssh: {error.strerror}", "install the OpenSSH client") from None
+    code = _waited(ssh)
+    if code == _SSH_FAILED:
+        raise NotReached(f"ssh to '{host}' failed", f"try 'ssh {host}', and correct its name or ~/.ssh/config")
+    if code == _NO_COMMAND:
+        raise NotReached(f"no ppo-tui found on '{host}'", f"name its path under 'hosts:' in {settings_file()}")
+    return code if code >= 0 else 128 - code
+
+
+def _waited(ssh: "subprocess.Popen[bytes]") -> int:
+    """The exit code of ssh, which an interrupt reaches as well: it decides whether to end."""
+    while True:
+        try:
+            return ssh.wait()
+        except KeyboardInterrupt:
+            continue
 
 
 def runs_elsewhere() -> Iterator[HostRuns]:
@@ -68,7 +94,7 @@ def runs_of(host: str) -> HostRuns:
 def there(host: str, words: Sequence[str], options: Sequence[str] = ("-t",)) -> list[str]:
     """The ppo-tui of another machine as a command: ssh with one connection for all calls of the next minutes."""
     if not _HOST.fullmatch(host):
-        raise UserError(f"'{host}' is not a host of ssh: use NAME or USER@NAME")
+        raise UserError(f"'{host}' is not a host of ssh", "use NAME or USER@NAME")
     command = read_hosts().get(host) or "ppo-tui"
     return ["ssh", *_shared(), *options, "--", host, shlex.join([command, *words])]
 

@@ -34,6 +34,8 @@ _ADDRESS = re.compile(r"(?:(https?)://)?([\w.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5})
 class Unreachable(UserError):
     """The cluster does not answer now; it may later."""
 
+    exit_code = 1
+
 
 @dataclass(frozen=True)
 class Job:
@@ -78,12 +80,14 @@ def url_of(address: str | None) -> str:
         return f"http://127.0.0.1:{PORT}"
     if address.startswith("ray://"):
         raise UserError(
-            f"'{address}' is an address of Ray Client, with which veRL does not work; use the dashboard of the head: "
-            f"host:{PORT}"
+            f"'{address}' is an address of Ray Client, with which veRL does not work",
+            f"use the dashboard of the head: host:{PORT}",
         )
     found = _ADDRESS.fullmatch(address)
     if found is None:
-        raise UserError(f"'{address}' is not the address of a Ray dashboard: auto, host:{PORT}, http(s)://host:port")
+        raise UserError(
+            f"'{address}' is not the address of a Ray dashboard", f"use auto, host:{PORT}, or http(s)://host:port"
+        )
     scheme, host, port = found.groups()
     return f"{scheme or 'http'}://{host}" + (f":{port}" if port else "" if scheme else f":{PORT}")
 
@@ -248,11 +252,11 @@ class Cluster:
         match answer.status_code:
             case 401:
                 raise UserError(
-                    f"{self.url} requires a token: set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH, or write it to "
-                    "~/.ray/auth_token"
+                    f"{self.url} requires a token",
+                    "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH, or write it to ~/.ray/auth_token",
                 )
             case 403:
-                raise UserError(f"{self.url} does not accept this token (RAY_AUTH_TOKEN or ~/.ray/auth_token)")
+                raise UserError(f"{self.url} does not accept this token", "correct RAY_AUTH_TOKEN or ~/.ray/auth_token")
             case status:
                 said = answer.text.strip().rpartition("\n")[2][:300]
                 raise Unreachable(f"the Ray dashboard at {self.url} answered {status}: {said}")

@@ -12,6 +12,7 @@ from launcher.settings import Settings, read
 
 OpenScreen = Callable[[ScreenRequest], int]
 ListKeys = Callable[[Settings], tuple[list[dict[str, Any]], list[str]]]
+CheckTheme = Callable[[str], object]
 _NO_SCREEN = "this process cannot open the screen; use the command 'ppo-tui'"
 
 
@@ -23,9 +24,18 @@ def on_terminal() -> bool:
 class Screen:
     """Opens the screen as the options before the command, the environment and config.yaml ask for it."""
 
-    def __init__(self, open_screen: OpenScreen | None, list_keys: ListKeys | None) -> None:
-        self._open, self._list_keys = open_screen, list_keys
+    def __init__(
+        self, open_screen: OpenScreen | None, list_keys: ListKeys | None, check_theme: CheckTheme | None
+    ) -> None:
+        self._open, self._list_keys, self._check_theme = open_screen, list_keys, check_theme
         self.asked: dict[str, bool | str | None] = {}
+
+    def ask_for(self, asked: dict[str, bool | str | None]) -> None:
+        """Takes the options before the command. Raises UserError for a theme that there is not."""
+        theme = asked.get("theme")
+        if isinstance(theme, str) and self._check_theme is not None:
+            self._check_theme(theme)
+        self.asked = asked
 
     def open(
         self,

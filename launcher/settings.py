@@ -38,7 +38,8 @@ from typing import Any, Literal, get_args
 from launcher.errors import UserError
 from launcher.files import write_atomic
 from launcher.paths import settings_file
-from launcher.text import clean, did_you_mean
+from launcher.text import clean, near_hint
+from launcher.yaml_bounds import mending
 
 CONSOLE_SIZE = 1 << 30  # bytes, where config.yaml names no other
 OUR_THEMES = ("dark", "light", "colour-blind", "terminal")
@@ -114,7 +115,7 @@ def cpu_runs() -> int:
     """Runs without a GPU that the queue has at a time. Raises UserError as `read` does."""
     value, place = _file(settings_file()).get("cpu_runs", (1, ""))
     if type(value) is not int or not 1 <= value <= 64:
-        raise UserError(f"{place}: {clean(repr(value))} is not allowed; use a number from 1 to 64")
+        raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a number from 1 to 64")
     return value
 
 
@@ -124,7 +125,7 @@ def console_size() -> int:
     match = _SIZE.fullmatch(str(value).strip())
     size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
     if size < _UNITS["MiB"]:
-        raise UserError(f"{place}: {clean(repr(value))} is not allowed; use a size such as '500 MiB', at least 1 MiB")
+        raise UserError(f"{place}: {clean(repr(value))} is not allowed", "use a size such as '500 MiB', at least 1 MiB")
     return size
 
 
@@ -136,7 +137,7 @@ def read_keep() -> Keep | None:
     match = _KEEP.fullmatch(str(value).strip())
     if match is None or not match[0]:
         wrong = clean(repr(value))
-        raise UserError(f"{place}: {wrong} is not allowed; use a text such as '50 runs, 20 GiB of checkpoints'")
+        raise UserError(f"{place}: {wrong} is not allowed", "use a text such as '50 runs, 20 GiB of checkpoints'")
     size = int(float(match[2]) * _UNITS[match[3]]) if match[2] else None
     return Keep(int(match[1]) if match[1] else None, size)
 
@@ -180,27 +181,31 @@ def _file(path: Path) -> dict[str, tuple[Any, str]]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        content = YAML().load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = YAML().load(text)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UserError(f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}") from None
+        raise UserError(
+            f"{path}, line {line}: invalid YAML: {clean(str(error.problem))}", mending(text, error)
+        ) from None
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise UserError(f"cannot read {path}: {clean(str(error))}") from None
     if content is None:
         return {}
     if not isinstance(content, CommentedMap):
-        raise UserError(f"{path}: not a mapping of settings; the settings are {', '.join(_NAMES)}")
+        raise UserError(f"{path}: not a mapping of settings", f"the settings are {', '.join(_NAMES)}")
     found: dict[str, tuple[Any, str]] = {}
     for name, value in content.items():
         place = f"{path}, line {content.lc.key(name)[0] + 1}: {clean(str(name))}"
         if name not in _NAMES:
-            near = did_you_mean(str(name), _NAMES)
-            raise UserError(f"{place}: unknown setting{near}; use one of {', '.join(_NAMES)}")
+            raise UserError(
+                f"{place}: unknown setting", near_hint(str(name), _NAMES, f"use one of {', '.join(_NAMES)}")
+            )
         if name != "keys":
             found[name] = (value, place)
         elif value is not None:
             if not isinstance(value, CommentedMap):
-                raise UserError(f"{place}: not a mapping of ids to keys; `ppo-tui keys` prints the ids")
+                raise UserError(f"{place}: not a mapping of ids to keys", "`ppo-tui keys` prints the ids")
             lines = {each: f"{path}, line {value.lc.key(each)[0] + 1}: keys: {clean(str(each))}" for each in value}
             found[name] = ({str(each): Key(str(keys), lines[each]) for each, keys in value.items()}, place)
     return found
@@ -211,7 +216,7 @@ def _flag(found: Mapping[str, tuple[Any, str]], name: str, *, default: bool) -> 
     if isinstance(value, str):
         value = _WORDS.get(value.lower(), value)
     if not isinstance(value, bool):
-        raise UserError(f"{place}: {clean(str(value))!r} is not allowed; use true or false")
+        raise UserError(f"{place}: {clean(str(value))!r} is not allowed", "use true or false")
     return value
 
 
@@ -225,4 +230,4 @@ def _animations(found: Mapping[str, tuple[Any, str]]) -> Animations:
     for known in ANIMATIONS:
         if str(value).lower() == known:
             return known
-    raise UserError(f"{place}: {clean(str(value))!r} is not allowed; use one of {', '.join(ANIMATIONS)}")
+    raise UserError(f"{place}: {clean(str(value))!r} is not allowed", f"use one of {', '.join(ANIMATIONS)}")

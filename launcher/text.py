@@ -154,3 +154,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def perhaps(near: str | None) -> str:
     """The same for a name that was found in another way."""
     return f" (did you mean '{near}'?)" if near else ""
+
+
+def near_hint(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The hint for a mistyped name: the nearest known one, then `otherwise`: where all of them are."""
+    return hint_of(nearest(name, known), otherwise)
+
+
+def hint_of(near: str | None, otherwise: str = "") -> str:
+    """The same for a name that was found in another way."""
+    return " ".join(filter(None, (near and f"did you mean '{near}'?", otherwise)))

@@ -118,8 +118,8 @@ def probe(python: str) -> VerlEnv:
     except (OSError, subprocess.SubprocessError, orjson.JSONDecodeError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise UserError(
-            f"the interpreter '{python}' cannot be used ({reason}): set PPO_TUI_PYTHON or the preset's 'python' "
-            "to the Python that has veRL"
+            f"the interpreter '{python}' cannot be used ({reason})",
+            "set PPO_TUI_PYTHON or the preset's 'python' to the Python that has veRL",
         ) from None
     packages = {name: version for name, version in found["packages"].items() if version}
     verl, sglang = (Path(found[name]) if found[name] else None for name in ("verl", "sglang"))
@@ -142,8 +142,9 @@ def require(python: str | None, own: Path | None = None) -> VerlEnv:
     env = of(python, own)
     if env.verl is None:
         raise UserError(
-            f"veRL is not installed for {env.python}: run `{install_command(env.python, gpu=False)}` for the CPU or "
-            f"`{install_command(env.python, gpu=True)}` for a GPU, or set PPO_TUI_PYTHON to the Python that has it"
+            f"veRL is not installed for {env.python}",
+            f"run `{install_command(env.python, gpu=False)}` for the CPU or `{install_command(env.python, gpu=True)}` "
+            "for a GPU, or set PPO_TUI_PYTHON to the Python that has it",
         )
     return env
 

@@ -1,11 +1,16 @@
-"""How large, how deep and how far its aliases may expand: YAML of others is looked at before it is read.
+"""How large, how deep and how far its aliases may expand: YAML of others is looked at before it is read. And what
+mends a text that is no YAML.
 
 Text that can be neither deep nor expand is told in microseconds by its brackets, its indentation and its aliases.
 """
 
 import re
+from typing import TYPE_CHECKING, Any
 
 from launcher.format import number
+
+if TYPE_CHECKING:
+    from ruamel.yaml.error import MarkedYAMLError
 
 LARGEST = 1 << 17  # characters; the largest preset of ours has 6,000
 DEEPEST = 40  # mappings and lists in one another
@@ -25,6 +30,26 @@ def refusal(text: str) -> str | None:
     if brackets + max(len(head) for head in _HEAD.findall(text)) <= DEEPEST and "*" not in text:
         return None
     return _measured(text)
+
+
+def mending(text: str, error: "MarkedYAMLError") -> str:
+    """What mends a text that is no YAML, by what was open where its reader gave up."""
+    from ruamel.yaml.constructor import DuplicateKeyError
+
+    opened, at = _letter(text, error.context_mark), _letter(text, error.problem_mark)
+    line = error.problem_mark.line + 1 if error.problem_mark else 1
+    if opened and opened in "[{\"'":
+        sign = "quote" if opened in "\"'" else opened
+        return f"close the {sign} opened in line {error.context_mark.line + 1}"
+    if isinstance(error, DuplicateKeyError):
+        return f"remove line {line}, or the other one with this name"
+    if at == "\t":
+        return f"use spaces in place of the tab in line {line}"
+    return f"correct line {line}: its indentation, colons and quotes"
+
+
+def _letter(text: str, mark: Any) -> str:
+    return text[mark.index : mark.index + 1] if mark else ""
 
 
 def _measured(text: str) -> str | None:

@@ -19,7 +19,7 @@ def main() -> None:
     gc.set_threshold(_GARBAGE)  # before any other import
     from launcher.cli import main as command_line
 
-    command_line(open_screen, list_keys)
+    command_line(open_screen, list_keys, check_theme)
 
 
 def open_screen(request: ScreenRequest) -> int:
@@ -32,7 +32,7 @@ def open_screen(request: ScreenRequest) -> int:
     from launcher.settings import OUR_THEMES
 
     if not on_terminal() or os.environ.get("TERM", "dumb") == "dumb":
-        raise UserError("the screen needs a terminal; use `ppo-tui status RUN` or `ppo-tui runs` for plain text")
+        raise UserError("the screen needs a terminal", "use `ppo-tui status RUN` or `ppo-tui runs` for plain text")
     if request.settings.theme in (None, *OUR_THEMES) and os.environ.get("COLORTERM"):
         # our own colours are all among the 256, whose escapes are a third shorter over SSH
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "256")
@@ -43,6 +43,16 @@ def open_screen(request: ScreenRequest) -> int:
     with given_back(), title_kept():
         app.run(mouse=request.settings.mouse)
     return app.return_code or 0
+
+
+def check_theme(name: str) -> None:
+    """Raises UserError for a theme that there is not."""
+    from launcher.settings import OUR_THEMES
+
+    if name not in OUR_THEMES:
+        from tui.theme import theme_name
+
+        theme_name(name)
 
 
 def list_keys(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from textual.theme import BUILTIN_THEMES, Theme
 
 from launcher.errors import UserError
-from launcher.text import clean, did_you_mean
+from launcher.text import clean, near_hint
 
 DEFAULT, TERMINAL = "dark", "terminal"
 
@@ -134,6 +134,6 @@ def theme_name(asked: str | None, place: str = "--theme") -> str:
     known = [*(theme.name for theme in OWN), *BUILTIN_THEMES]
     if asked is not None and asked not in known:
         ours = ", ".join(theme.name for theme in OWN)
-        near = did_you_mean(asked, known)
-        raise UserError(f"{place}: unknown theme {clean(asked)!r}{near}; use {ours} or a Textual theme")
+        hint = near_hint(asked, known) or f"use {ours}, or a theme of Textual: {', '.join(BUILTIN_THEMES)}"
+        raise UserError(f"{place}: unknown theme {clean(asked)!r}", hint)
     return asked or DEFAULT

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from launcher.commands.launch import Force, Run, Step, refusals
-from launcher.commands.output import Detach, Json, Settings, put, put_json, put_table, say
+from launcher.commands.output import Detach, Json, Settings, fail, put, put_json, put_table, say
 from launcher.format import number
 from launcher.record.layout import find
 
@@ -33,7 +33,7 @@ def merge(
     try:
         folder = make(find(run), step, to, say)
     except MergeError as error:
-        say(f"ppo-tui: {error}")
+        fail(str(error))
         raise typer.Exit(1) from None
     if json:
         put_json({"dir": str(folder)})

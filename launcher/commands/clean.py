@@ -41,7 +41,10 @@ def clean(
         return
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError("cleaning without a terminal requires --yes; --dry-run shows what would be removed")
+            raise UserError(
+                "cleaning without a terminal requires a confirmation",
+                "add --yes, or --dry-run to see what would be removed",
+            )
         typer.confirm(f"Remove these {len(rows)}?", abort=True, err=True)
     retention.remove(surplus)
     stuck = leftovers.remove(left)

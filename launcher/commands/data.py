@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 
 from launcher.commands.output import Json, put, put_json, say
+from launcher.commands.parsing import Commands
 
-app = typer.Typer(help="Write training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Commands, help="Write training data in veRL's parquet schema.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command()

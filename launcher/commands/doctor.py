@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(json: Json = False) -> None:
-    """Check this machine and its packages."""
+    """Check this machine and its packages. Exits with 1 if something would stop every run."""
     from launcher import verl_env
     from launcher.commands.check import finding_lines, verdict
     from launcher.preflight import hardware, login, software
@@ -26,14 +26,16 @@ def doctor(json: Json = False) -> None:
     python, machine = verl_env.interpreter(None), here()
     packages = software.check_packages(python, software.usual(machine))
     found = in_order([*hardware.of_machine(machine, python), *login.of_login(os.environ), *packages])
+    ok = not any(finding.level == "error" for finding in found)
     if json:
-        ok = not any(finding.level == "error" for finding in found)
         put_json({"ok": ok, "findings": [each.as_json() for each in found], "packages": _packages(python)})
-        return
-    for line in finding_lines(found):
-        put(line)
-    put_table(_table(python, gpu=bool(machine.gpus)))
-    put(verdict(found))
+    else:
+        for line in finding_lines(found):
+            put(line)
+        put_table(_table(python, gpu=bool(machine.gpus)))
+        put(verdict(found))
+    if not ok:
+        raise typer.Exit(1)
 
 
 def _packages(python: str) -> dict[str, str]:

@@ -50,7 +50,7 @@ def compare(
     from launcher.run.reading.groups import groups
 
     if tag is not None and runs:
-        raise UserError("compare expects runs or --tag, not both")
+        raise UserError("compare expects runs or --tag, not both", "leave one of them out")
     found = core.tagged(tag) if tag is not None else core.find_runs(runs or [])
     if not (plain or json) and on_terminal() and len(found) <= core.MOST:
         raise typer.Exit(ctx.obj.open(compare=tuple(str(run.path) for run in found)))

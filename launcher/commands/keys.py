@@ -14,7 +14,7 @@ def keys(ctx: typer.Context, json: Json = False) -> None:
     """List the keys of the screen by id. Change them under `keys:` in config.yaml."""
     found, complaints = ctx.obj.keys()
     for complaint in complaints:
-        say(complaint)
+        say(f"warning: {complaint}")
     if json:
         for key in found:
             put_json(key)

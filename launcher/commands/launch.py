@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from launcher.commands.output import Detach, Json, Plain, Preset, Settings, put, put_json, put_table, say
+from launcher.commands.output import Detach, Json, Plain, Preset, Settings, fail, put, put_json, put_table, say
 from launcher.errors import UserError
 from launcher.record.layout import RunDir, find
 from launcher.record.process import run_processes
@@ -140,7 +140,7 @@ def delete(
     check(found)
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"deleting run {found.id} without a terminal requires --yes")
+            raise UserError(f"deleting run {found.id} without a terminal requires a confirmation", "add --yes")
         typer.confirm(f"Delete run {found.id} ({found.path}) and its checkpoints?", abort=True, err=True)
     remove(found)
     say(f"deleted run {found.id}")
@@ -157,7 +157,8 @@ def refusals() -> Iterator[None]:
     except Refused as refused:
         for line in finding_lines(refused.findings, sys.stderr):
             say(line)
-        say(f"{verdict(refused.findings)}; {FORCE}")
+        say(verdict(refused.findings))
+        fail("the run was not started", FORCE)
         raise typer.Exit(1) from None
 
 

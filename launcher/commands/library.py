@@ -7,9 +7,14 @@ from typing import Annotated
 import typer
 
 from launcher.commands.output import Json, Preset, put, put_json, put_table, say
+from launcher.commands.parsing import Commands
 from launcher.errors import UserError
+from launcher.files import beside
+from launcher.text import near_hint
 
-app = typer.Typer(help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=Commands, help="Copy, rename, delete, import and export presets.", no_args_is_help=True, rich_markup_mode=None
+)
 
 Own = Annotated[str, typer.Argument(metavar="PRESET", help="One of your own presets.")]
 New = Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
@@ -55,9 +60,10 @@ def delete(
     """Delete one of your presets. A shipped preset of the same name becomes visible again."""
     from launcher.preset import library
 
+    library.own(preset)
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"deleting preset {preset} without a terminal requires --yes")
+            raise UserError(f"deleting preset {preset} without a terminal requires a confirmation", "add --yes")
         typer.confirm(f"Delete your preset {preset}?", abort=True, err=True)
     uncovered = library.delete(preset)
     say(f"deleted preset {preset}" + ("; the shipped preset of that name is visible again" if uncovered else ""))
@@ -85,24 +91,25 @@ def import_(
 
     The script is read as if it were run from the current folder.
     """
+    from launcher.preflight.checks import wrong_keys
     from launcher.preset import library
-    from launcher.preset.draft import target
+    from launcher.preset.draft import free_name, target
     from launcher.preset.importer import Lossy
     from launcher.preset.script import Source
 
     if script == "-":
         if name is None:
-            raise UserError("importing from stdin requires --name NAME")
+            raise UserError("a preset from stdin requires a name", "add --name NAME")
         text, file = sys.stdin.read(), None
     else:
         file = Path(script).expanduser()
         try:
             text = file.read_text("utf-8", errors="replace")
         except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}") from None
+            raise UserError(f"cannot read {file}: {error.strerror}", near_hint(file.name, beside(file))) from None
     wanted = name or Path(script).stem
     if target(wanted).exists():
-        raise UserError(f"preset '{wanted}' already exists; choose another name with --name NAME")
+        raise UserError(f"preset '{wanted}' already exists", f"choose another name: --name {free_name(wanted)}")
     if run and not yes:
         _ask_to_run(script)
     source = Source(text, Path.cwd(), file, tuple(args or ()), execute=run)
@@ -117,6 +124,9 @@ def import_(
         return
     for note in found.notes:
         say(note)
+    for finding in wrong_keys(str(path)):
+        say(f"warning: {finding.message}")
+        say(f"hint: {finding.fix}")
     put(str(path))
     say(f"check it with 'ppo-tui check {path.stem}', edit it with 'ppo-tui edit {path.stem}'")
 
@@ -125,7 +135,7 @@ def _ask_to_run(script: str) -> None:
     from launcher.bash.recording import sandbox
 
     if not sys.stdin.isatty():
-        raise UserError("--exec without a terminal requires --yes")
+        raise UserError("--exec without a terminal requires a confirmation", "add --yes")
     kept = "Files are read-only for it, and it has no network." if sandbox() else "Nothing keeps it from your files."
     typer.confirm(f"Run {script} in an empty folder, with programs that only record? {kept}", abort=True, err=True)
 
@@ -147,7 +157,7 @@ def export(
     from launcher.preset import schedulers, shell
 
     if slurm + ray_job + sky > 1:
-        raise UserError("--slurm, --ray-job and --sky exclude each other")
+        raise UserError("--slurm, --ray-job and --sky exclude each other", "use one of them")
     write = schedulers.sky if sky else schedulers.slurm if slurm else schedulers.ray_job if ray_job else shell.script
     # nothing of this machine's folders is on those of a cloud
     below = (Path("/tmp") if sky else Path.cwd()) / "outputs" / Path(preset).name.removesuffix(".yaml")

@@ -41,5 +41,5 @@ def replay(
     from launcher.run.actions.replay import start
 
     if not 0 < speed < float("inf"):
-        raise UserError(f"--speed {speed} is not allowed; use a number above 0, such as 20")
+        raise UserError(f"--speed {speed} is not allowed", "use a number above 0, such as 20")
     follow(ctx, start(log, speed), detach, plain, json)

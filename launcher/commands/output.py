@@ -30,6 +30,13 @@ def say(text: str) -> None:
     print(clean(text), file=sys.stderr, flush=True)
 
 
+def fail(message: str, hint: str = "") -> None:
+    """What is wrong, and one action below it, as every command prints errors."""
+    say(f"error: {message}")
+    if hint:
+        say(f"hint: {hint}")
+
+
 def put(text: str) -> None:
     """One line of data. Text from logs and presets loses its terminal escapes."""
     print(clean(text), flush=True)

@@ -23,7 +23,7 @@ def presets(json: Json = False) -> None:
     from launcher.preset.recommend import recommend
 
     best, why = recommend([gpu.total for gpu in machine.here().gpus])
-    rows = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")]
+    rows, hiding = [("PRESET", "NEEDS", "FROM", "DESCRIPTION")], []
     for name in available():
         found = summary(name)
         if json:
@@ -40,10 +40,13 @@ def presets(json: Json = False) -> None:
                 }
             )
         else:
-            origin = "yours, replaces shipped" if found.shadows else "yours" if found.origin == "user" else "shipped"
+            origin = "yours, hides shipped" if found.shadows else "yours" if found.origin == "user" else "shipped"
+            hiding += [found.name] if found.shadows else []
             rows.append((found.name, found.needs, origin, found.error or found.description))
     if not json:
         put_table(rows)
+        for name in hiding:
+            say(f"{name} runs your preset; to use the shipped one, rename yours: 'ppo-tui preset rename {name} NEW'")
         say(f"recommended for this machine: {best} ({why})")
         say("for another algorithm add recipe=NAME to any of them; 'ppo-tui recipes' lists the names")
 
@@ -89,7 +92,7 @@ def edit(
     wanted = field_named(field) if field else None
     if not on_terminal():
         raise UserError(
-            "the editor requires a terminal; without one, edit the files that 'ppo-tui presets --json' lists, or "
-            "pass settings after the preset"
+            "the editor requires a terminal",
+            "edit the files that 'ppo-tui presets --json' lists, or pass settings after the preset",
         )
     raise typer.Exit(ctx.obj.open(preset=preset, field=wanted))

@@ -5,10 +5,12 @@ from typing import Annotated
 import typer
 
 from launcher.commands.output import Json, Preset, Settings, put, put_json, put_table, say
+from launcher.commands.parsing import Commands
 from launcher.errors import UserError
 from launcher.record import queue
 
 app = typer.Typer(
+    cls=Commands,
     help="Queue runs: each starts when the GPUs that it uses are free, also after you have logged out.",
     rich_markup_mode=None,
 )
@@ -106,7 +108,7 @@ def start(run: Queued) -> None:
     from launcher.run.actions.queue import begin_now
 
     if queue.paused():
-        raise UserError("the queue is paused; 'ppo-tui queue resume' resumes it")
+        raise UserError("the queue is paused", "'ppo-tui queue resume' resumes it")
     entry = queue.find(run)
     begin_now(entry)
     say(f"starting {entry.id}; if the preflight refuses it, 'ppo-tui queue' shows why")

@@ -8,6 +8,7 @@ import typer
 
 from launcher.commands.launch import Run
 from launcher.commands.output import Json, Keys, put, put_json, put_table, say
+from launcher.errors import UserError
 from launcher.format import duration, number, roughly
 from launcher.health.verdict import shown
 from launcher.record import layout as directory
@@ -18,6 +19,7 @@ from launcher.record.layout import RunDir
 from launcher.record.note import read_note
 from launcher.record.process import processes_of_runs
 from launcher.record.state import RunState, current
+from launcher.text import near_hint
 
 if TYPE_CHECKING:
     from launcher.run.reading.source import LogFile
@@ -173,21 +175,22 @@ def metrics(source: Source, key: Keys = None, json: Json = False) -> None:
     from launcher.run.reading.steps import steps
 
     found = _resolve(source)
-    seen: set[str] = set()
-    for attempt, record in steps(found):
+    read = steps(found)
+    if key and (rows := list(read)):
+        read = iter(rows)
+        seen = {name for _, record in rows for name in record.data}
+        if unknown := next((name for name in key if name not in seen), None):
+            name = found.id if isinstance(found, RunDir) else found.path.name
+            listed = f"'ppo-tui metrics {source} --json' shows the keys"
+            raise UserError(f"--key {unknown}: no step of '{name}' has this key", near_hint(unknown, seen, listed))
+    for attempt, record in read:
         data = record.data if not key else {name: record.data[name] for name in key if name in record.data}
-        seen.update(record.data)
         if json:
             put_json({"step": record.step, "attempt": attempt, **jsonable(data)})
         else:
             names = [name for name in key or _shown(data) if name in data]
             if names:
                 put(f"{record.step:>6}  " + "  ".join(f"{name} {number(data[name])}" for name in names))
-    unknown = [name for name in key or [] if name not in seen]
-    if unknown and seen:
-        from launcher.text import did_you_mean
-
-        say(f"ppo-tui: no step has the key '{unknown[0]}'{did_you_mean(unknown[0], seen)}")
 
 
 def _resolve(source: str) -> "RunDir | LogFile":
@@ -212,7 +215,7 @@ def _shown(data: Mapping[str, float]) -> list[str]:
 
 
 def health(source: Source, config: Config = None, json: Json = False) -> None:
-    """Check the health of a run or a log. Prints every change of a rule, then the verdict."""
+    """Check the health of a run or a log. Prints the verdict, the rules, then every change of a rule."""
     from launcher.run.reading.checklist import judged
 
     found = _resolve(source)
@@ -224,11 +227,11 @@ def health(source: Source, config: Config = None, json: Json = False) -> None:
         rules = {check.rule: str(check.level) for check in checks}
         put_json({"verdict": str(checklist.verdict), "rules": rules, "checks": [check.to_json() for check in checks]})
         return
-    for change in changes:
-        put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
-    put_table([row for check in checks for row in _check_rows(check)])
     state = current(found) if isinstance(found, RunDir) else None  # a stop that was asked for is no failure
     put(checklist.sentence(state.outcome or state.state if state else None))
+    put_table([row for check in checks for row in _check_rows(check)])
+    for change in changes:
+        put(f"step {change.step}: {change.rule} {change.before.words} -> {change.after.words}: {change.message}")
 
 
 def _check_rows(check: Check) -> list[tuple[str, str, str]]:
@@ -283,7 +286,7 @@ def diagnose(source: Source, json: Json = False) -> None:
     if json:
         put_json({**result.to_json(), "stall_report": str(stalled[0]) if stalled else None})
         return
-    put(f"{result.cause}: {result.title}")
+    put(f"{result.cause}: {result.title}" if result.failed else result.title)
     put(f"  {result.meaning}")
     for evidence in result.evidence:
         put(f"  line {evidence.line}: {evidence.text}")

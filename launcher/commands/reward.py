@@ -6,9 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from launcher.commands.output import Json, put, put_json, put_table, say
+from launcher.commands.parsing import Commands
 from launcher.errors import UserError
+from launcher.files import beside
+from launcher.text import near_hint
 
-app = typer.Typer(help="Try a reward function.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, help="Try a reward function.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
@@ -34,7 +37,7 @@ def test(
     if data is not None:
         path = data.expanduser().absolute()
         if not path.is_file():
-            raise UserError(f"--data: file not found: {path}")
+            raise UserError(f"--data: file not found: {path}", near_hint(path.name, beside(path)))
         request: dict[str, Any] = {"file": str(path), "prompt_key": "prompt", "template": {}}
         found = worker.ask(python, "read_rows.py", request, timeout=60)
         rows = found.get("examples", [])
@@ -67,6 +70,7 @@ def test(
                 + (f"; also returned: {', '.join(trial.extra)}" if trial.extra else "")
             )
         for finding in trial.findings:
-            say(f"{finding.level}: {finding.message}: {finding.fix}")
+            say(f"{finding.level}: {finding.message}")
+            say(f"hint: {finding.fix}")
     if not trial.ok:
         raise typer.Exit(1)

@@ -25,10 +25,12 @@ from launcher.commands import (
     trials,
 )
 from launcher.commands.output import say
+from launcher.commands.parsing import Commands, wrong_use
 from launcher.errors import UserError
 from launcher.screen import Screen
 
 app = typer.Typer(
+    cls=Commands,
     name="ppo-tui",
     help="Train language models with PPO on veRL over SSH: presets, launch, dashboard, health.",
     no_args_is_help=False,
@@ -63,8 +65,8 @@ def root(
 ) -> None:
     """Open the screen with the runs and presets of this machine."""
     if host is not None:
-        raise UserError("--host comes first: ppo-tui --host HOST ...")
-    ctx.obj.asked = {"mouse": mouse, "theme": theme, "ascii": ascii_only or None}
+        raise UserError("--host must be the first option", "use 'ppo-tui --host HOST ...'")
+    ctx.obj.ask_for({"mouse": mouse, "theme": theme, "ascii": ascii_only or None})
     if version:
         from importlib.metadata import version as installed
 
@@ -76,25 +78,18 @@ def root(
 
 
 def command_line(screen: Screen) -> int | str | None:
-    """Does what the words after `ppo-tui` ask for; returns the exit code, 2 for wrong use."""
+    """Does what the words after `ppo-tui` ask for; returns the exit code. Raises UserError for wrong use."""
     try:
         code: int | str | None = app(prog_name="ppo-tui", obj=screen, standalone_mode=False)
     except typer.TyperException as error:
-        say(_wrong_use(error))
-        return 2
+        if "\n" in (text := error.format_message()):  # the help of a group without a command
+            say(text)
+            return 2
+        raise wrong_use(error) from None
     except typer.Abort:
-        say("ppo-tui: cancelled")
+        say("cancelled")
         return 1
     except SystemExit as error:
         # Typer's way out when the reader of our output has gone (`| head`), which is no error
         return 0 if isinstance(error.__context__, BrokenPipeError) else error.code
     return code
-
-
-def _wrong_use(error: typer.TyperException) -> str:
-    """What Typer says about the words, and whose help tells more; the help itself for a group alone."""
-    said = error.format_message()
-    if "\n" in said:
-        return said
-    context = getattr(error, "ctx", None)
-    return f"ppo-tui: {said} (see '{context.command_path if context else 'ppo-tui'} --help')"

@@ -57,7 +57,7 @@ def try_(
     say(f"cost: {planned.cost}")
     if not yes:
         if not sys.stdin.isatty():
-            raise UserError(f"trials of run {parent.id} without a terminal require --yes")
+            raise UserError(f"trials of run {parent.id} without a terminal require a confirmation", "add --yes")
         typer.confirm("Start the trials?", abort=True, err=True)
     with refusals():
         carry_out(planned, say, force=force)

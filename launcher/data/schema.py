@@ -63,7 +63,9 @@ def write(path: Path, rows: Iterable[Row]) -> int:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise UserError("writing parquet requires pyarrow, which comes with veRL: run `pip install pyarrow`") from None
+        raise UserError(
+            "writing parquet requires pyarrow, which comes with veRL", "run `pip install pyarrow`"
+        ) from None
     table = pyarrow.Table.from_pylist(list(rows), schema=_arrow_schema(pyarrow))
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")

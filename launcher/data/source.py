@@ -18,7 +18,7 @@ def split_file(folder: Path, split: str) -> Path:
     for name in (f"{split}.jsonl", f"{split}.jsonl.gz"):
         if (folder / name).is_file():
             return folder / name
-    raise UserError(f"{folder} has neither {split}.jsonl nor {split}.jsonl.gz")
+    raise UserError(f"{folder} has neither {split}.jsonl nor {split}.jsonl.gz", "use a folder with both splits")
 
 
 def json_lines(path: Path) -> Iterator[Item]:
@@ -44,14 +44,14 @@ def from_hub(title: str, name: str, config: str | None, split: str, instead: str
         import datasets
     except ImportError:
         raise UserError(
-            f"downloading {title} requires the package datasets, which comes with veRL: run `pip install datasets`, "
-            f"or {instead}"
+            f"downloading {title} requires the package datasets, which comes with veRL",
+            f"run `pip install datasets`, or {instead}",
         ) from None
     try:
         items = datasets.load_dataset(name, config, split=split)
     except Exception as error:  # the hub's client has many ways to say that it cannot be reached
         raise UserError(
-            f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__}): {instead}"
+            f"{title} could not be downloaded from the Hugging Face hub as {name} ({type(error).__name__})", instead
         ) from None
     for index, item in enumerate(items):
         yield f"{name} {split}, row {index}", item

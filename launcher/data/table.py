@@ -9,7 +9,8 @@ from typing import Any
 from launcher.data import gsm8k, math, schema, source
 from launcher.data.source import Item
 from launcher.errors import UserError
-from launcher.text import did_you_mean
+from launcher.files import beside
+from launcher.text import near_hint
 
 REWARDS = ("gsm8k", "math")
 
@@ -36,9 +37,9 @@ def write(path: Path, target: Path, form: Form, test_share: float) -> dict[str, 
     empty question or answer, nothing left for one of the sets.
     """
     if form.reward not in (None, *REWARDS):
-        raise UserError(f"--reward {form.reward!r} is not one of veRL's own; use {' or '.join(REWARDS)}")
+        raise UserError(f"--reward {form.reward!r} is not one of veRL's own", f"use {' or '.join(REWARDS)}")
     if not 0 < test_share < 1:
-        raise UserError(f"--test-share is {test_share}; it must be above 0 and below 1")
+        raise UserError(f"--test-share {test_share} is not allowed", "use a number above 0 and below 1")
     parts = _divided([*rows(_items(path), form)], test_share)
     for split, found in parts.items():
         if not found:
@@ -65,7 +66,7 @@ def rows(items: Iterable[Item], form: Form) -> Iterator[schema.Row]:
 def _text(place: str, item: dict[str, Any], column: str) -> str:
     if column not in item:
         columns = ", ".join(map(str, item))
-        raise UserError(f"{place}: no column {column!r}{did_you_mean(column, item)}; its columns are {columns}")
+        raise UserError(f"{place}: no column {column!r}", near_hint(column, item, f"its columns are {columns}"))
     value = item[column]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise UserError(f"{place}: {column} is {type(value).__name__}, not text or a number")
@@ -77,12 +78,12 @@ def _text(place: str, item: dict[str, Any], column: str) -> str:
 def _items(path: Path) -> Iterator[Item]:
     name = path.name.removesuffix(".gz")
     if not path.is_file():
-        raise UserError(f"file not found: {path}")
+        raise UserError(f"file not found: {path}", near_hint(path.name, beside(path)))
     if name.endswith((".jsonl", ".json")):
         return source.json_lines(path)
     if name.endswith(".csv") and name == path.name:
         return _csv(path)
-    raise UserError(f"{path}: unsupported file type; use .jsonl, .jsonl.gz or .csv")
+    raise UserError(f"{path}: unsupported file type", "use .jsonl, .jsonl.gz or .csv")
 
 
 def _csv(path: Path) -> Iterator[Item]:

@@ -49,7 +49,7 @@ def parquet(table: Table) -> bytes:
         import pyarrow.parquet as pq
     except ImportError:
         raise UserError(
-            "Parquet requires the package pyarrow, which veRL installs: run `pip install pyarrow`, or export to .csv"
+            "Parquet requires the package pyarrow, which veRL installs", "run `pip install pyarrow`, or export to .csv"
         ) from None
     columns = {
         "step": pa.array([record.step for _, record in table.rows], pa.int64()),
@@ -71,8 +71,8 @@ def tensorboard(table: Table) -> bytes:
         from tensorboard.summary.writer.record_writer import RecordWriter
     except ImportError:
         raise UserError(
-            "TensorBoard events require the package tensorboard, which veRL installs: install it in this Python "
-            "with 'pip install tensorboard'"
+            "TensorBoard events require the package tensorboard, which veRL installs",
+            "install it in this Python with 'pip install tensorboard'",
         ) from None
     # A step stands once in an event file, so attempts are joined; TensorBoard draws repeats as a zigzag.
     store = table.joined()
@@ -103,9 +103,9 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
     """
     path, render = destination(to)
     if path.exists() and not force:
-        raise UserError(f"--to {to}: {path} already exists; replace it with --force")
+        raise UserError(f"--to {to}: {path} already exists", "replace it with --force")
     if isinstance(source, LogFile) and path.exists() and path.samefile(source.path):
-        raise UserError(f"--to {to} is the log itself; choose another file")
+        raise UserError(f"--to {to} is the log itself", "choose another file")
     content = render(collect(source, keys))
     try:
         if path.name == _IN_FOLDER:
@@ -126,8 +126,8 @@ def destination(to: str) -> tuple[Path, Render]:
     render = _RENDERS.get(path.suffix.lower())
     if render is None:
         raise UserError(
-            f"--to {to}: '{path.suffix}' is not a supported format; use {', '.join(_RENDERS)}, or {EVENTS} or a "
-            "folder for TensorBoard"
+            f"--to {to}: '{path.suffix}' is not a supported format",
+            f"use {', '.join(_RENDERS)}, or {EVENTS} or a folder for TensorBoard",
         )
     return path, render
 
@@ -135,5 +135,7 @@ def destination(to: str) -> tuple[Path, Render]:
 def _in_folder(folder: Path) -> Path:
     """The event file in a folder of its own: TensorBoard draws all event files of a folder as one run."""
     if folder.is_dir() and (others := {p.name for p in folder.glob("*tfevents*")} - {_IN_FOLDER}):
-        raise UserError(f"{folder} contains events of another run ({min(others)}); choose another folder for this run")
+        raise UserError(
+            f"{folder} contains events of another run ({min(others)})", "choose another folder for this run"
+        )
     return folder / _IN_FOLDER

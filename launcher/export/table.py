@@ -10,7 +10,7 @@ from launcher.record.layout import RunDir
 from launcher.run.reading.recorded import LogClock
 from launcher.run.reading.source import LogFile
 from launcher.run.reading.steps import steps
-from launcher.text import clean, did_you_mean
+from launcher.text import clean, near_hint
 
 _COLUMNS = ("step", "attempt")  # of every table, before the figures
 
@@ -49,7 +49,8 @@ def collect(source: RunDir | LogFile, keys: Sequence[str]) -> Table:
         raise UserError(f"'{name}' has no steps to export")
     logged = {key for _, record in rows for key in record.data}
     known = {key for key in logged if key == clean(key) and key not in _COLUMNS}
+    listed = "'ppo-tui metrics SOURCE --json' shows the keys"
     for key in keys:
         if key not in known:
-            raise UserError(f"--key {key}: no step of '{name}' has this key{did_you_mean(key, known)}")
+            raise UserError(f"--key {key}: no step of '{name}' has this key", near_hint(key, known, listed))
     return Table(name, list(dict.fromkeys(keys)) or sorted(known), bool(keys), rows)

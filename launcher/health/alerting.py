@@ -18,7 +18,7 @@ from typing import Any
 from launcher.errors import UserError
 from launcher.health import settings as limits
 from launcher.health.limits import TABLE
-from launcher.text import did_you_mean
+from launcher.text import near_hint
 
 STOPPERS = ("NUM-1", "ERR-1", "KL-1", "SIG-1", "REW-1")
 """What a run may be ended for: rules that are seldom wrong."""
@@ -70,8 +70,8 @@ def _listed(value: Any, name: str, known: Sequence[str]) -> list[str]:
         raise UserError(f"health.{name} is {value!r}, but must be a list of {', '.join(known)}")
     for each in value:
         if each not in known:
-            near = did_you_mean(str(each), known)
-            raise UserError(f"health.{name}: {each!r} is not allowed; use a list of {', '.join(known)}{near}")
+            hint = near_hint(str(each), known, f"use a list of {', '.join(known)}")
+            raise UserError(f"health.{name}: {each!r} is not allowed", hint)
     return value
 
 

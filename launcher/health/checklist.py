@@ -17,7 +17,7 @@ from launcher.health.state import Reading, State
 from launcher.record.check import Check
 from launcher.record.events import LevelChange
 from launcher.record.levels import Level
-from launcher.text import did_you_mean
+from launcher.text import near_hint
 
 
 class _Entry:
@@ -221,5 +221,5 @@ class Checklist:
 
     def _entry(self, rule: str) -> _Entry:
         if rule not in self._entries:
-            raise UserError(f"no health rule named {rule!r}{did_you_mean(rule.upper(), self._entries)}")
+            raise UserError(f"no health rule named {rule!r}", near_hint(rule.upper(), self._entries))
         return self._entries[rule]

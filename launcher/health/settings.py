@@ -8,7 +8,7 @@ from typing import Any
 from launcher.errors import UserError
 from launcher.health.limits import TABLE, RuleLimits
 from launcher.record.levels import FLAGS
-from launcher.text import did_you_mean
+from launcher.text import near_hint
 
 FACTORS = {"sensitive": 0.75, "default": 1.0, "relaxed": 1.5}
 _OPTIONS = (
@@ -63,8 +63,8 @@ def read(settings: Mapping[str, Any] | None) -> dict[str, Limits]:
         elif head.upper() in TABLE:
             _set(own[head.upper()], head.upper(), rest, value)
         elif head not in _OPTIONS:
-            near = did_you_mean(head.upper(), TABLE) or did_you_mean(head, _OPTIONS)
-            raise UserError(f"health.{head} is not a rule or an option{near}")
+            hint = near_hint(head.upper(), TABLE) or near_hint(head, _OPTIONS)
+            raise UserError(f"health.{head} is not a rule or an option", hint)
     return {rule: _effective(rule, own[rule], FACTORS[preset]) for rule in TABLE}
 
 
@@ -79,7 +79,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[st
 def _preset(value: Any) -> str:
     if value not in FACTORS:
         allowed = ", ".join(FACTORS)
-        raise UserError(f"health.preset is {value!r}, but must be one of {allowed}{did_you_mean(str(value), FACTORS)}")
+        raise UserError(f"health.preset is {value!r}, but must be one of {allowed}", near_hint(str(value), FACTORS))
     return str(value)
 
 
@@ -96,7 +96,7 @@ def _set(own: _Own, rule: str, name: str, value: Any) -> None:
     if full not in limits:
         known = (*limits, *_SWITCHES)
         raise UserError(
-            f"health.{rule} has no setting {name!r}{did_you_mean(name, known)}; use one of {', '.join(known)}"
+            f"health.{rule} has no setting {name!r}", near_hint(name, known, f"use one of {', '.join(known)}")
         )
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise UserError(f"health.{rule}.{name} is {value!r}, but must be a number")

@@ -29,7 +29,8 @@ from launcher.preset.draft import Draft
 from launcher.preset.fields import Spec
 from launcher.preset.files import LoadedPreset, WrongValue, find, load
 from launcher.preset.layers import ROOTS
-from launcher.preset.schema import FIELDS
+from launcher.preset.schema import FIELDS, value_of
+from launcher.preset.translate import NEEDED
 from launcher.text import nearest
 
 Check = Callable[[Subject], Iterable[Finding]]
@@ -118,19 +119,28 @@ def report(
     return check(loaded, assume=assume, progress=progress)
 
 
+def wrong_keys(preset: str) -> list[Finding]:
+    """What is wrong with the keys of a preset, without the other checks; nothing for one that cannot be launched."""
+    try:
+        lacking = [name for name in NEEDED if not value_of(load(preset).preset, FIELDS[name])]
+        what = subject(load(preset, [f"{name}=later" for name in lacking]))  # a script may leave the data to its user
+    except UserError:
+        return []
+    return [found for rule in config.keys.RULES for found in rule(what) if found.level != "info"]
+
+
 def refused(
     wrong: UserError, key: str | None = None, works: Callable[[Spec, Any], bool] = lambda _, __: True
 ) -> Finding:
     """A preset, or the setting of a key, that could not be read or launched at all; only what `works` is offered."""
-    reserved = "is set by ppo-tui" in str(wrong)
-    fix = "remove it" if reserved else "remove it, or set it to an allowed value"
+    fix = wrong.hint or "remove it, or set it to an allowed value"
     spec = FIELDS.get(wrong.name) if isinstance(wrong, WrongValue) else None
     if isinstance(wrong, WrongValue) and spec is not None:
         key = key or spec.key or spec.name
         value = suggested_value(spec, wrong.value, functools.partial(works, spec))
         if value is not None:
             fix = f"set {spec.name} to {hydra.quote(value)}, or remove it"
-    return of_config.error("PRESET", str(wrong), fix, (key,) if key else ())
+    return of_config.error("PRESET", wrong.message, fix, (key,) if key else ())
 
 
 def refusals(draft: Draft, error: UserError) -> list[Finding]:

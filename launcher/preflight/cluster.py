@@ -34,7 +34,7 @@ def checks(subject: Subject) -> Iterator[Finding]:
         with shown(paths.runs_dir()) as mark:
             view = ask(subject, [*_needed(subject), mark])
     except UserError as error:
-        yield of_hardware.error("CLUSTER-2", str(error), _way_in(subject, str(error)), _KEYS)
+        yield of_hardware.error("CLUSTER-2", error.message, error.hint or _way_in(subject, error.message), _KEYS)
         return
     yield of_hardware.info("CLUSTER-2", f"{view.where} answers: {_words(view)}", "nothing to do", _KEYS)
     holders, queue, gpus = _asked(view)

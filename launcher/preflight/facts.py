@@ -24,6 +24,7 @@ _CHECKED = (*_CLASSES, "utils/profiler/config.py", "utils/skip/config.py")
 _NAMES = {
     "loggers": ("utils/tracking.py", r"supported_backend = \[([^\]]*)\]"),
     "losses": ("trainer/ppo/core_algos.py", r'@register_policy_loss\(("\w+")\)'),
+    "estimators": ("trainer/ppo/core_algos.py", r'(?:\n    [A-Z_]+ = |@register_adv_est\()("\w+")'),
     "engines": ("workers/rollout/base.py", r'\(("\w+"), "async"\)'),
     "managers": ("experimental/reward_loop/reward_manager/*.py", r'@register\(("\w+")\)'),
     "agent_loops": ("experimental/agent_loop/*.py", r'@register\(("\w+")\)'),
@@ -41,7 +42,7 @@ class Facts:
     """Empty where veRL reads differently than here: then nothing is checked against it.
 
     `classes`: configuration class -> field -> annotation. `names`: kind -> the names that veRL registers
-    (`loggers`, `losses`, `engines`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
+    (`loggers`, `losses`, `estimators`, `engines`, `managers`, `agent_loops`, `tool_types`, `tool_formats`). `checked`:
     configuration class -> the fields that it looks at when it is made.
     """
 

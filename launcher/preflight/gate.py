@@ -18,7 +18,7 @@ class Refused(UserError):
     def __init__(self, name: str, findings: Sequence[Finding]) -> None:
         errors = [finding for finding in findings if finding.level == "error"]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        super().__init__(f"{name} would fail: {errors[0].message}{more}; {errors[0].fix}; {FORCE}")
+        super().__init__(f"{name} would fail: {errors[0].message}{more}", f"{errors[0].fix}; {FORCE}")
         self.findings = list(findings)
 
 

@@ -132,7 +132,7 @@ def check_packages(python: str, use: Use, own: Path | None = None) -> Iterator[F
     try:
         env = verl_env.of(python, own)
     except UserError as error:
-        yield of_software.error("SW-1", str(error), "set PPO_TUI_PYTHON to the Python that has veRL")
+        yield of_software.error("SW-1", error.message, error.hint or "set PPO_TUI_PYTHON to the Python that has veRL")
         return
     if env.verl is None:
         install = verl_env.install_command(env.python, gpu=use.gpu)

@@ -5,6 +5,8 @@ text before, comments stay, and what cannot be read is still there to be mended.
 """
 
 import functools
+import itertools
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ from launcher.errors import UserError
 from launcher.files import write_atomic
 from launcher.preset import layers, yaml_text
 from launcher.preset.field_values import Where, check, raw_places, typed, where_of
-from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer
+from launcher.preset.files import LoadedPreset, extended_layer, load_text, parse, recipe_layer, shipped, users
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset
 
@@ -219,8 +221,17 @@ class Draft:
         self._on_disk = _content(self.path)
         self.replace(self._before)
 
+    @property
+    def needs_name(self) -> bool:
+        """Whether it must be saved under another name: a new preset from a run, or from a shipped one."""
+        return self.is_new and (self.run is not None or _is_shipped(self.path))
+
     def save(self, *, over: bool = False) -> None:
-        """Writes the file. Raises ChangedOnDisk unless it may go `over` what another program wrote."""
+        """Writes the file. Raises ChangedOnDisk unless it may go `over` what another program wrote, and UserError for
+        a new file with the name of a shipped preset.
+        """
+        if self.is_new:
+            _refuse_shipped(self.path)
         if not over and (what := self.stale()):
             raise ChangedOnDisk(f"{self.path} was {what} by another program after it was opened")
         try:
@@ -234,7 +245,7 @@ class Draft:
         """Writes another file and goes on with it; relative paths keep their meaning. Raises UserError."""
         path = target(name)
         if path.exists():
-            raise UserError(f"{path} already exists; choose another name")
+            raise UserError(f"{path} already exists", "choose another name")
         text, found = self.text, self.reading
         if path.parent != self.path.parent:
             for where, entry in found.own.items():
@@ -257,13 +268,35 @@ class Draft:
 
 
 def target(name: str) -> Path:
-    """The file that is meant by a name of a preset of yours, or by a path. Raises UserError."""
+    """The file of a new preset that is meant by a name, or by a path. Raises UserError, also for a shipped name."""
     name = name.strip()
     if "/" in name or name.endswith((".yaml", ".yml")):
-        return layers.home(name, "preset").absolute()
+        path = layers.home(name, "preset").absolute()
+        _refuse_shipped(path)
+        return path
     if not name or name.startswith(".") or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
-        raise UserError(f"{name!r} is not a valid preset name; use letters, digits, '-', '.' and '_'")
-    return paths.presets_dir() / f"{name}.yaml"
+        raise UserError(f"{name!r} is not a valid preset name", "use letters, digits, '-', '.' and '_'")
+    path = paths.presets_dir() / f"{name}.yaml"
+    _refuse_shipped(path)
+    return path
+
+
+def free_name(name: str) -> str:
+    """`name` as long as a new preset can have it, else one like it: NAME-copy, NAME-copy-2."""
+    taken = {*shipped(), *users()}
+    later = (f"{name}-copy-{number}" for number in itertools.count(2))
+    return next(each for each in itertools.chain((name, f"{name}-copy"), later) if each not in taken)
+
+
+def _is_shipped(path: Path) -> bool:
+    """Whether a file of the user's would hide a shipped preset."""
+    return os.path.normpath(path.parent) == str(paths.presets_dir()) and path.stem in shipped()
+
+
+def _refuse_shipped(path: Path) -> None:
+    if _is_shipped(path):
+        near = free_name(path.stem)
+        raise UserError(f"'{path.stem}' is the name of a shipped preset", f"choose another name, such as {near}")
 
 
 def values(reading: Reading) -> dict[Where, Any]:

@@ -21,17 +21,17 @@ from launcher.record.info import RunInfo
 from launcher.text import clean
 
 _MARK = re.compile(r"-[0-9a-f]{4}$")  # of the run that a name is from already
-_SHADOW = "# Your preset; it overrides the shipped preset of the same name.\nextends: {}\n"
+_CHILD = "# Your preset, made from the shipped preset that it extends.\nextends: {}\n"
 
 
 def open_draft(name_or_path: str) -> Draft:
-    """The draft of a preset; of a shipped one it is a new preset of yours that extends it.
+    """The draft of a preset; of a shipped one it is a new preset of yours that extends it, still without a name.
 
     A file that cannot be read as a preset is opened, too. Raises UserError when there is none.
     """
     path, origin = find(name_or_path)
     if origin == "shipped":
-        return Draft(paths.presets_dir() / f"{path.stem}.yaml", _SHADOW.format(path.stem), on_disk=None)
+        return Draft(paths.presets_dir() / f"{path.stem}.yaml", _CHILD.format(path.stem), on_disk=None)
     text = read_text(path)
     return Draft(path, text, on_disk=text)
 

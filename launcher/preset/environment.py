@@ -16,7 +16,7 @@ from launcher.secrets import in_setting, is_secret, looks_secret
 
 PLUGIN = "launcher.verl_plugin"  # SDPA where flash-attn is missing, and the CPU platform
 
-_OURS = {"VERL_FILE_LOGGER_PATH": "", "RAY_ADDRESS": "; use cluster.address"}
+_OURS = {"VERL_FILE_LOGGER_PATH": "remove it", "RAY_ADDRESS": "use cluster.address"}  # and what to do instead
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -67,11 +67,11 @@ def check(name: str, value: str, source: str) -> None:
     if not _NAME.fullmatch(name) or "\0" in value:
         raise UserError(f"{source}: {name!r} is not a valid environment variable")
     if name in _OURS:
-        raise UserError(f"{source}: {name} is set by ppo-tui{_OURS[name]}")
+        raise UserError(f"{source}: {name} is set by ppo-tui", _OURS[name])
     if is_secret(name) or looks_secret(value):
         raise UserError(
-            f"{source}: {name} looks like a secret, and presets are stored with every run; "
-            f"export {name} in the shell instead; veRL inherits it"
+            f"{source}: {name} looks like a secret, and presets are stored with every run",
+            f"export {name} in the shell instead, from which veRL inherits it",
         )
 
 
@@ -79,6 +79,6 @@ def check_setting(key: str, value: Any, source: str) -> None:
     """Raises UserError, which starts with `source` and leaves out the value, where a setting would store a secret."""
     if in_setting(key, value):
         raise UserError(
-            f"{source}: {key} looks like a secret, and settings are stored with every run; export it as a variable in "
-            f"the shell, which veRL inherits; a veRL key can read it: {key}='${{oc.env:NAME}}'"
+            f"{source}: {key} looks like a secret, and settings are stored with every run",
+            f"export it in the shell as a variable, and let the veRL key read that: {key}='${{oc.env:NAME}}'",
         )

@@ -8,11 +8,12 @@ from launcher.errors import UserError
 from launcher.preset import hydra, layers, versions, yaml_text
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import BY_KEY, FIELDS, Preset
-from launcher.text import did_you_mean
+from launcher.text import did_you_mean, near_hint
 
 Where = tuple[str, ...]
 """Which value: ("actor", "lr"), ("env", "NAME"), ("overrides", key), ("health", "rules", ...)."""
 
+_LISTED = "'ppo-tui edit PRESET' lists the fields"
 _NULLS = ("null", "~")
 
 
@@ -31,7 +32,7 @@ def where_of(name: str) -> Where:
     if newest in BY_KEY:
         return BY_KEY[newest].path
     if key.partition(".")[0] not in layers.ROOTS:
-        raise UserError(f"'{name}' is not a preset field or a veRL key{did_you_mean(name, [*FIELDS, *BY_KEY])}")
+        raise UserError(f"'{name}' is not a preset field or a veRL key", near_hint(name, [*FIELDS, *BY_KEY]))
     return "overrides", newest
 
 
@@ -42,7 +43,7 @@ def field_named(key: str) -> str:
         return bare
     if (spec := BY_KEY.get(versions.newest(bare))) is not None:
         return spec.name
-    raise UserError(f"'{key}' is not a preset field{did_you_mean(bare, [*FIELDS, *BY_KEY])}")
+    raise UserError(f"'{key}' is not a preset field", near_hint(bare, [*FIELDS, *BY_KEY], _LISTED))
 
 
 def typed(where: Where, text: str) -> Any:

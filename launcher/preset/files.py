@@ -10,13 +10,13 @@ from typing import Any, Literal
 import launcher
 from launcher import paths
 from launcher.errors import UserError
+from launcher.files import beside
 from launcher.preset import layers
 from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset, value_of
-from launcher.text import clean, did_you_mean
-from launcher.yaml_bounds import refusal
+from launcher.text import clean, hint_of, near_hint, nearest
+from launcher.yaml_bounds import mending, refusal
 
-_FEW = 16  # presets that an error may list
 _ABOUT = {("extends",), ("recipe",), ("description",), ("needs",)}  # of a recipe's file, no settings
 # beside us, in a checkout as in site-packages: another folder of that name may be first on PYTHONPATH
 _SHIPPED = Path(launcher.__path__[0]).parent / "presets"
@@ -26,8 +26,8 @@ Origin = Literal["shipped", "user", "file", "snapshot"]
 class WrongValue(UserError):
     """A value that a field does not take."""
 
-    def __init__(self, text: str, name: str, value: Any) -> None:
-        super().__init__(text)
+    def __init__(self, message: str, hint: str, name: str, value: Any) -> None:
+        super().__init__(message, hint)
         self.name = name
         self.value = value
 
@@ -41,6 +41,11 @@ class LoadedPreset:
     origin: Origin
     preset: Preset
     layer: Layer  # what was set, and by whom
+
+    @property
+    def hides_shipped(self) -> bool:
+        """Whether it is the user's, made by an older ppo-tui with the name of a shipped preset, which it hides."""
+        return self.origin == "user" and self.name in shipped()
 
     def snapshot(self) -> dict[str, Any]:
         """What was set, as the mapping a file would hold; `restore` reads it back."""
@@ -134,7 +139,7 @@ def recipe_layer(name: Any, source: str) -> Layer:
         return {}
     known = recipes()
     if not isinstance(name, str) or name not in known:
-        raise UserError(f"{source}: no recipe named {name!r}{did_you_mean(str(name), known)}; use {', '.join(known)}")
+        raise UserError(f"{source}: no recipe named {name!r}", near_hint(str(name), known, f"use {', '.join(known)}"))
     return {path: entry for path, entry in _read(known[name], ()).items() if path not in _ABOUT}
 
 
@@ -175,15 +180,16 @@ def _find(name: str, folder: Path, asking: Path | None = None) -> tuple[Path, Or
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = (folder / layers.home(name, "preset")).absolute()
         if not os.path.isfile(path):  # noqa: PTH113 (never raises)
-            raise UserError(f"preset file {str(path)!r} does not exist")
+            named = "'ppo-tui presets' lists those with a name"
+            raise UserError(f"preset file {str(path)!r} does not exist", near_hint(path.name, beside(path), named))
         return path, "file"
     places: tuple[tuple[dict[str, Path], Origin], ...] = ((users(), "user"), (shipped(), "shipped"))
     for presets, origin in places:
         if name in presets and presets[name].resolve() != asking:
             return presets[name], origin
     known = available()
-    listed = f"available: {', '.join(known)}" if len(known) <= _FEW else "list presets with 'ppo-tui presets'"
-    raise UserError(f"no preset named {name!r}{did_you_mean(name, known)}; {listed}; to use a file, enter its path")
+    listed = "'ppo-tui presets' lists them; a file needs its path, such as ./my.yaml"
+    raise UserError(f"no preset named {name!r}", near_hint(name, known, listed))
 
 
 def _read(path: Path, below: tuple[Path, ...]) -> Layer:
@@ -213,7 +219,7 @@ def extended_layer(path: Path, data: Mapping[Any, Any], place: Place, below: tup
     try:
         base, _ = _find(parent, path.parent, asking=real)
     except UserError as error:
-        raise UserError(f"{source}: {error}") from None
+        raise error.at(source) from None
     return _read(base, (*below, real))
 
 
@@ -243,7 +249,8 @@ def _document(path: Path, text: str) -> Mapping[Any, Any]:
         document = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: not valid YAML: {_first_line(error.problem or error)}") from None
+        problem = _first_line(error.problem or error)
+        raise UserError(f"{path}{line}: not valid YAML: {problem}", mending(text, error)) from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid YAML: {_first_line(error)}") from None
     if not isinstance(document, Mapping | None):
@@ -302,8 +309,8 @@ def _refusal(layer: Layer, errors: Sequence[Any]) -> WrongValue:
     entry, name = layer[path], ".".join(path)
     spec = FIELDS.get(name)
     allowed = spec.allowed if spec else "text"  # of `env`
-    near = did_you_mean(entry.value, spec.choices) if spec and isinstance(entry.value, str) else ""
+    near = nearest(entry.value, spec.choices) if spec and isinstance(entry.value, str) else None
     others = len({error["loc"][:2] for error in errors}) - 1
     more = f" (and {others} more error{'s' * (others > 1)})" if others else ""
-    text = f"{entry.source}: {name} is {entry.value!r}, but must be {allowed}{near}{more}"
-    return WrongValue(text, name, entry.value)
+    message = f"{entry.source}: {name} is {entry.value!r}, which is not allowed{more}"
+    return WrongValue(message, hint_of(near, f"use {allowed}"), name, entry.value)

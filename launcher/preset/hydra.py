@@ -49,9 +49,9 @@ def split(text: str) -> tuple[str, str, str]:
     """`++a.b=1` as ("++", "a.b", "1"). Raises UserError for anything that is not KEY=VALUE."""
     key, equals, value = text.partition("=")
     if key.startswith("~"):
-        raise UserError(f"{text!r}: removing a veRL key with '~' is not supported; set another value")
+        raise UserError(f"{text!r}: removing a veRL key with '~' is not supported", "set another value")
     if not equals:
-        raise UserError(f"{text!r} is not a setting; use KEY=VALUE, such as actor.lr=1e-6")
+        raise UserError(f"{text!r} is not a setting", "use KEY=VALUE, such as actor.lr=1e-6")
     return *split_key(key.strip(), f"setting {key!r}"), value.strip()
 
 
@@ -59,7 +59,7 @@ def split_key(key: str, source: str) -> tuple[str, str]:
     """`+a.b` as ("+", "a.b"). Raises UserError, which starts with `source`."""
     match = _KEY.fullmatch(key)
     if match is None:
-        raise UserError(f"{source}: {key!r} is not a valid key; use names joined by dots, such as actor.lr")
+        raise UserError(f"{source}: {key!r} is not a valid key", "use names joined by dots, such as actor.lr")
     return match[1], match[2]
 
 

@@ -97,7 +97,9 @@ def from_script(source: Source, name: str, *, lossy: bool = False) -> Imported:
         _add(word, draft)
     if not draft.layer:
         another = next((f" ({note})" for note in reversed(draft.notes) if " -m " in note), "")
-        raise UserError(f"no veRL overrides found{another}; expected 'python -m verl.trainer.main_ppo KEY=VALUE ...'")
+        raise UserError(
+            f"no veRL overrides found{another}", "a script must contain 'python -m verl.trainer.main_ppo KEY=VALUE ...'"
+        )
     if found.entry != MAIN:
         entry = re.sub(r"\A(?:\./)?verl/trainer/main_ppo\.py\Z", MAIN, found.entry)
         if entry != MAIN:

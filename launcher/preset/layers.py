@@ -16,7 +16,7 @@ from launcher.errors import UserError
 from launcher.preset import environment, hydra, versions
 from launcher.preset.fields import Spec
 from launcher.preset.schema import BY_KEY, FIELDS, GROUPS, Preset
-from launcher.text import did_you_mean
+from launcher.text import near_hint
 
 FREE = ("health", "env", "sweep")  # mappings without fields of their own
 MAPPINGS = (*GROUPS, *FREE, "overrides")
@@ -71,7 +71,7 @@ def from_mapping(data: Mapping[str, Any], place: Place, folder: Path) -> Layer:
     for name, value in data.items():
         source = place((name,))
         if name not in Preset.model_fields:
-            raise UserError(f"{source}: unknown name {str(name)!r}{_hint(str(name))}")
+            raise UserError(f"{source}: unknown name {str(name)!r}", _hint(str(name)))
         if name not in MAPPINGS:
             _put_field(layer, name, value, source, folder)
         elif value is None:
@@ -98,7 +98,7 @@ def from_setting(text: str, folder: Path) -> Layer:
     source = f"setting {key}"  # not the value: it may be a secret that does not belong here
     group, _, rest = key.partition(".")
     if key == "extends":
-        raise UserError(f"{source}: extends can only be set in a preset file; use the other preset instead")
+        raise UserError(f"{source}: extends can only be set in a preset file", "use the other preset instead")
     if prefix == "" and group in FREE and rest:
         path = (group, rest) if group == "env" else tuple(key.split("."))
         value = raw if group == "env" else hydra.parse(raw)
@@ -113,9 +113,9 @@ def from_setting(text: str, folder: Path) -> Layer:
         known = BY_KEY.get(versions.newest(key))
         _put_key(layer, prefix, key, _typed(known.name, raw) if known else hydra.parse(raw), source, folder)
     elif key in MAPPINGS:
-        raise UserError(f"'{key}' is a group; set a value in it, such as actor.lr=1e-6")
+        raise UserError(f"'{key}' is a group", "set a value in it, such as actor.lr=1e-6")
     else:
-        raise UserError(f"unknown key {key!r}{_hint(key)}")
+        raise UserError(f"unknown key {key!r}", _hint(key))
     return layer
 
 
@@ -161,7 +161,7 @@ def nest(layer: Layer) -> dict[str, Any]:
 def _put_field(layer: Layer, name: str, value: Any, source: str, folder: Path) -> None:
     spec = FIELDS.get(name)
     if spec is None:
-        raise UserError(f"{source}: unknown field {name!r}{_hint(name)}")
+        raise UserError(f"{source}: unknown field {name!r}", _hint(name))
     if isinstance(value, str) and str not in spec.types and any(get_origin(kind) is list for kind in spec.types):
         value = [value]  # `loggers: wandb`
     if isinstance(value, float) and value.is_integer() and int in spec.types and float not in spec.types:
@@ -263,5 +263,4 @@ def home(text: str, source: str) -> Path:
 
 def _hint(name: str) -> str:
     """The nearest name of a field, a group or a veRL key, else where the names are."""
-    near = did_you_mean(name, [*FIELDS, *GROUPS, *BY_KEY])
-    return near or "; use one of " + ", ".join(MAPPINGS)
+    return near_hint(name, [*FIELDS, *GROUPS, *BY_KEY]) or f"use one of {', '.join(MAPPINGS)}"

@@ -18,7 +18,7 @@ def copy(name_or_path: str, new: str) -> Path:
     Raises UserError for an unknown preset, a name that is none or taken, a file that cannot be read.
     """
     if "/" in new or new.endswith((".yaml", ".yml")):
-        raise UserError(f"{new!r} is not a valid preset name; use letters, digits, '-', '.' and '_'")
+        raise UserError(f"{new!r} is not a valid preset name", "use letters, digits, '-', '.' and '_'")
     path, _ = find(name_or_path)
     text = read_text(path)
     draft = Draft(path, text, on_disk=text)
@@ -48,8 +48,8 @@ def delete(name: str) -> Path | None:
     children = _children(name)
     if children:
         raise UserError(
-            f"preset {name} is extended by {', '.join(child.stem for child in children)}; "
-            "delete those first or change what they extend"
+            f"preset {name} is extended by {', '.join(child.stem for child in children)}",
+            "delete those first or change what they extend",
         )
     path.unlink()
     return shipped().get(name)
@@ -63,7 +63,7 @@ def add_script(source: Source, name: str, *, lossy: bool = False) -> tuple[Path,
     """
     path = target(name)
     if path.exists():
-        raise UserError(f"{path} already exists; choose another name")
+        raise UserError(f"{path} already exists", "choose another name")
     found = from_script(source, path.stem, lossy=lossy)
     load_text(path, found.text)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,10 +78,10 @@ def own(name: str) -> Path:
         return known[name]
     if name in shipped():
         raise UserError(
-            f"{name} is a shipped preset and cannot be changed; copy it with 'ppo-tui preset copy {name} NEW'"
+            f"{name} is a shipped preset and cannot be changed", f"copy it with 'ppo-tui preset copy {name} NEW'"
         )
     load(name)  # raises for an unknown preset, and the nearest name
-    raise UserError(f"{name!r} is a file; use the name of a preset in {paths.presets_dir()}")
+    raise UserError(f"{name!r} is a file", f"use the name of a preset in {paths.presets_dir()}")
 
 
 def _children(name: str) -> list[Path]:

@@ -121,7 +121,7 @@ def settings(
     missing = [name for name in NEEDED if not value_of(preset, FIELDS[name])]
     if missing and preset.program.config is not None:
         raise UserError(
-            f"preset {loaded.name} does not set {' or '.join(missing)}; set it in the preset or as KEY=VALUE"
+            f"preset {loaded.name} does not set {' or '.join(missing)}", "set it in the preset or as KEY=VALUE"
         )
     ours = _folders(folders, resume_from)
     values = loaded.values()
@@ -129,8 +129,8 @@ def settings(
     for key in overrides:
         if key in ours or key == "trainer.resume_from_path":
             raise UserError(
-                f"{key} is set by ppo-tui to the folder of the run; "
-                "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME"
+                f"{key} is set by ppo-tui to the folder of the run",
+                "continue a run with 'ppo-tui resume', move all runs with PPO_TUI_HOME",
             )
     derived = _derived(preset, version, experiment or loaded.name)
     fields = of_fields(values, foreign=preset.is_foreign)

@@ -77,7 +77,7 @@ def check(version: str) -> None:
     """Raises UserError for a veRL that is too old to be launched."""
     if number(version) < number(OLDEST):
         raise UserError(
-            f"veRL {version or '(unknown version)'} is not supported; use {OLDEST} or newer, preferably 0.9.1"
+            f"veRL {version or '(unknown version)'} is not supported", f"use {OLDEST} or newer, preferably 0.9.1"
         )
 
 

@@ -29,7 +29,7 @@ class Request(Record):
 def refuse_later(run: RunDir) -> None:
     """Raises UserError for a run of a later ppo-tui: what this one would write, that one could not read."""
     if (found := schema(run)) > SCHEMA:
-        raise UserError(f"cannot change run {run.id}: {later(found)}; update ppo-tui")
+        raise UserError(f"cannot change run {run.id}: {later(found)}", "update ppo-tui")
 
 
 def request(run: RunDir, verb: str, *, by: str = "user", rule: str | None = None) -> None:

@@ -29,7 +29,7 @@ from launcher.files import read_json
 from launcher.record.attempt import Exit, LaunchRecord
 from launcher.record.info import Head, RunInfo, read_name
 from launcher.record.lock import locked
-from launcher.text import nearest, perhaps
+from launcher.text import hint_of, nearest
 
 _HIDDEN = ".new-"
 _CREATED = re.compile(rb'\{(?:"(?:schema|state|outcome|attempt)":[^,{}\[\]]*,)*"created":(\d+\.?\d*)[,}]')
@@ -250,7 +250,8 @@ def find(word: str) -> RunDir:
     runs = all_runs()
     if not runs:
         require_readable()
-        raise UserError(f"no runs in {paths.runs_dir()} yet; start one with 'ppo-tui run toy-cpu'")
+        _refuse_file(word)
+        raise UserError(f"no runs in {paths.runs_dir()} yet", "start one with 'ppo-tui run toy-cpu'")
     if word == "last":
         return runs[0]
     for run in runs:
@@ -265,7 +266,13 @@ def find(word: str) -> RunDir:
             return run
     if prefixed:
         some = ", ".join(run.id for run in prefixed[:4])
-        raise UserError(f"'{word}' matches {len(prefixed)} runs ({some}); use more of the id")
+        raise UserError(f"'{word}' matches {len(prefixed)} runs ({some})", "use more of the id")
     begun = next((name for name in names.values() if word and name.startswith(word)), None)
-    hint = perhaps(begun or nearest(word, [*names, *names.values(), "last"]))
-    raise UserError(f"no run named '{word}'{hint}; 'ppo-tui runs' lists the runs, 'last' is the newest")
+    near = begun or nearest(word, [*names, *names.values(), "last"])
+    _refuse_file(word)
+    raise UserError(f"no run named '{word}'", hint_of(near, "'ppo-tui runs' lists the runs, 'last' is the newest"))
+
+
+def _refuse_file(word: str) -> None:
+    if os.path.isfile(word):  # noqa: PTH113 (never raises)
+        raise UserError(f"'{word}' is a file, not a run", f"'ppo-tui import {word}' makes a run of a log")

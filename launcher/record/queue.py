@@ -19,7 +19,7 @@ from launcher.record.json import RARE, Record
 from launcher.record.layout import RunDir
 from launcher.record.lock import locked
 from launcher.record.process import ProcessId
-from launcher.text import did_you_mean
+from launcher.text import near_hint
 
 _PAUSED = ".paused"  # stands in the folder while nothing of it is to be started
 
@@ -109,9 +109,9 @@ def find(word: str) -> Queued:
         if len(found) == 1:
             return found[0]
         if found:
-            raise UserError(f"'{word}' matches {len(found)} runs of the queue; use more of the id")
-    near = did_you_mean(word, [each.id for each in known])
-    raise UserError(f"no run '{word}' in the queue{near}; 'ppo-tui queue' lists them")
+            raise UserError(f"'{word}' matches {len(found)} runs of the queue", "use more of the id")
+    listed = "'ppo-tui queue' lists its runs"
+    raise UserError(f"no run '{word}' in the queue", near_hint(word, [each.id for each in known], listed))
 
 
 def move(entry: Queued, distance: int) -> None:

@@ -83,8 +83,10 @@ async def test_a_shipped_preset_is_saved_as_one_of_yours(home: Path) -> None:
     async with editor("toy-cpu", "actor.lr").run_test(size=HOME) as pilot:
         assert "shipped" in head(pilot)
         await pilot.press("right", "w")
-        await until(pilot, lambda: (home / "presets" / "toy-cpu.yaml").exists())
-        assert load("toy-cpu").preset.actor.lr == 5e-4
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
+        await pilot.press("enter")
+        await until(pilot, lambda: (home / "presets" / "toy-cpu-copy.yaml").exists())
+        assert load("toy-cpu-copy").preset.actor.lr == 5e-4 and load("toy-cpu").origin == "shipped"
         await pilot.press("A")
         await until(pilot, lambda: isinstance(pilot.app.screen, AskScreen))
         await pilot.press(*"other", "enter")

@@ -95,7 +95,7 @@ async def test_a_path_that_leads_nowhere_is_named(make: SimpleNamespace, home: P
         await asked(pilot, f"{tmp_path}/mime.sh")
         await pilot.press("f2")
         said = pilot.app.screen.query_one("#wrong", Static)
-        await until(pilot, lambda: "mime.sh (did you mean 'mine.sh'?)" in str(said.content))
+        await until(pilot, lambda: "mime.sh; did you mean 'mine.sh'?" in str(said.content))
 
 
 async def test_a_refusal_stays_until_the_text_is_another(make: SimpleNamespace, home: Path) -> None:

@@ -155,14 +155,14 @@ def test_nothing_moves_and_nothing_is_written_while_nothing_changes(
     assert len(terminal.raw) == before
 
 
-def test_a_wrong_setting_is_one_sentence(env: dict[str, str], home: Path) -> None:
+def test_a_wrong_setting_is_an_error_and_a_hint(env: dict[str, str], home: Path) -> None:
     (home / "config.yaml").write_text("theme: dark\nmouse: perhaps\n")
     terminal = Terminal([*PPO_TUI], env)
     terminal.process.wait(PATIENCE)
     terminal.pump(0.5)
     assert terminal.process.returncode == 2
     told = "".join(terminal.text().splitlines())
-    assert told.endswith("config.yaml, line 2: mouse: 'perhaps' is not allowed; use true or false")
+    assert told.endswith("config.yaml, line 2: mouse: 'perhaps' is not allowedhint: use true or false")
 
 
 def test_a_reader_that_stops_for_seconds_costs_the_run_nothing(

@@ -228,7 +228,7 @@ async def test_delete_asks_refuses_what_goes_and_takes_the_mark_away(make: Simpl
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("D")
-        await until(pilot, lambda: "is still running (state: running); stop it first" in message(app))
+        await until(pilot, lambda: "is still running (state: running); stop it with" in message(app))
         await pilot.press("home", "space", "D")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("n")

@@ -128,7 +128,7 @@ def test_no_theme_lacks_a_colour_of_ours(theme: Theme) -> None:
 
 
 def test_an_unknown_theme_is_told_with_its_place() -> None:
-    with pytest.raises(UserError, match=r"^config\.yaml, line 1: theme: unknown theme 'drak' .*did you mean 'dark'"):
+    with pytest.raises(UserError, match=r"^config\.yaml, line 1: theme: unknown theme 'drak'; did you mean 'dark'"):
         theme_name("drak", "config.yaml, line 1: theme")
 
 

@@ -1,4 +1,4 @@
-"""The command line as scripts see it: exit codes, one line of error, JSON on stdout."""
+"""The command line as scripts see it: exit codes, an error and a hint on lines of their own, JSON on stdout."""
 
 import json
 import os
@@ -12,6 +12,15 @@ import pytest
 from launcher.record.layout import RunDir
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
+FOREIGN = (
+    "import letter.sh",
+    "health letter.sh",
+    "metrics letter.sh",
+    "diagnose ./letter.sh",
+    "replay letter.sh",
+    "selftest letter.sh",
+    "export letter.sh --to x.csv",
+)
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -28,25 +37,37 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["status", "last"], "no runs in "),
         (["attach", "7f3a"], "no runs in "),
         (["import", "nowhere.log"], "no file named 'nowhere.log'"),
+        *((command.split(), "letter.sh has no output of veRL") for command in FOREIGN),
+        (["compare", "letter.sh", "last"], "'ppo-tui import letter.sh'"),
         (["metrics", "nowhere.jsonl"], "no file named 'nowhere.jsonl'"),
         (["replay", str(LOGS / "nan.log.gz"), "--speed", "0"], "--speed"),
         (["health", str(LOGS / "nan.log.gz"), "--config", "gpu_total_gb=-1"], "gpu_total_gb"),
         (["data", "gsm8k", "--from", "nowhere"], "nowhere"),
-        (["statsu"], "(see 'ppo-tui --help')"),
-        (["status"], "Missing argument 'RUN'. (see 'ppo-tui status --help')"),
-        (["reward", "test"], "(see 'ppo-tui reward test --help')"),
+        (["statsu"], "did you mean 'status'?"),
+        (["queue", "ad"], "no command 'ad' of 'ppo-tui queue'"),
+        (["status"], "use 'ppo-tui status RUN'"),
+        (["status", "a", "b"], "use 'ppo-tui status RUN'"),
+        (["reward", "test"], "missing FILE"),
+        (["data", "jsonl", "table.csv"], "missing --prompt and --answer"),
+        (["run", "toy-cpu", "--forse"], "did you mean '--force'?"),
+        (["export", "last", "--to"], "'ppo-tui export --help'"),
+        (["try", "last", "--steps", "0"], "--steps: "),
+        (["--theme", "drak", "runs"], "did you mean 'dark'?"),
+        (["--theme", "foo", "runs"], "use dark, light, colour-blind, terminal"),
         ([], "terminal"),
     ],
 )
-def test_wrong_use_is_one_line_on_stderr_and_exit_2(
+def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
     ppo_tui: Command, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
+    (tmp_path / "letter.sh").write_text("#!/bin/sh\necho hello world\n")
     (tmp_path / "broken.yaml").write_text("actor: {lr: 1e-6\nmodel: [")
     done = ppo_tui(*words)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("ppo-tui: ") and sentence in line
+    error, *hints = done.stderr.splitlines()
+    assert error.startswith("error: ") and not error.endswith(".") and sentence in done.stderr
+    assert len(hints) <= 1 and all(hint.startswith("hint: ") for hint in hints)
     assert not (tmp_path / "home" / "runs").exists() or not any((tmp_path / "home" / "runs").iterdir())
 
 
@@ -103,7 +124,13 @@ def test_a_group_of_commands_alone_tells_its_help(ppo_tui: Command) -> None:
 
 def test_an_unknown_key_is_named_with_the_nearest(ppo_tui: Command) -> None:
     done = ppo_tui("metrics", str(LOGS / "nan.log.gz"), "--key", "actor/entropi")
-    assert done.returncode == 0 and "did you mean 'actor/entropy'" in done.stderr
+    assert done.returncode == 2 and "did you mean 'actor/entropy'" in done.stderr and done.stdout == ""
+
+
+def test_the_verdict_of_health_comes_first_and_a_finished_run_is_told_once(ppo_tui: Command) -> None:
+    first, *rows = ppo_tui("health", str(LOGS / "kl-blowup.log.gz")).stdout.splitlines()
+    assert first.startswith("CRITICAL") and rows[-1].startswith("step ")
+    assert ppo_tui("diagnose", str(LOGS / "cpu-toy.log.gz")).stdout.splitlines()[0] == "Finished"
 
 
 def test_every_command_has_a_help_that_fits_the_terminal(ppo_tui: Command) -> None:
@@ -138,7 +165,7 @@ def test_escapes_in_a_log_do_not_reach_the_terminal(ppo_tui: Command, tmp_path: 
 def test_what_the_machine_refuses_is_one_line_and_exit_1(ppo_tui: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     done = ppo_tui("import", str(LOGS / "nan.log.gz"), PPO_TUI_HOME=str(tmp_path / "file"))
-    assert done.returncode == 1 and done.stderr == f"ppo-tui: {tmp_path}/file/runs: Not a directory\n"
+    assert done.returncode == 1 and done.stderr == f"error: {tmp_path}/file/runs: Not a directory\n"
 
 
 @pytest.mark.parametrize("size", [12, 3000])
@@ -149,12 +176,12 @@ def test_a_broken_gzip_file_is_named(ppo_tui: Command, tmp_path: Path, size: int
     log.write_bytes(packed)
     for command in ("metrics", "health", "diagnose", "import"):
         done = ppo_tui(command, str(log))
-        assert done.returncode == 2 and done.stderr.startswith(f"ppo-tui: cannot read {log}: "), done.stderr
+        assert done.returncode == 2 and done.stderr.startswith(f"error: cannot read {log}: "), done.stderr
 
 
 def test_letters_that_the_terminal_lacks_are_replaced(ppo_tui: Command, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
-    log.write_text("Traceback (most recent call last):\nValueError: größer\n", "utf-8")
+    log.write_text("Error executing job\nTraceback (most recent call last):\nValueError: größer\n", "utf-8")
     done = ppo_tui("diagnose", str(log), PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and "ValueError: gr??er" in done.stdout, done.stderr
     assert "No entry of the catalogue matches." in done.stdout
@@ -191,7 +218,7 @@ def test_a_no_deletes_nothing(ppo_tui: Command, tmp_path: Path) -> None:
         check=False,
     )
     os.close(screen), os.close(terminal)
-    assert done.returncode == 1 and done.stderr.endswith("ppo-tui: cancelled\n"), done.stderr
+    assert done.returncode == 1 and done.stderr.endswith("cancelled\n"), done.stderr
     assert any((tmp_path / "home" / "runs").iterdir())
 
 

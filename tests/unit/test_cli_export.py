@@ -32,15 +32,14 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["compare", "a", "--tag", "b"], "not both"),
     ],
 )
-def test_wrong_use_is_one_line_on_stderr_and_exit_2(
+def test_wrong_use_is_an_error_and_a_hint_on_stderr_and_exit_2(
     ppo_tui: Command, tmp_path: Path, words: list[str], sentence: str
 ) -> None:
     (tmp_path / "there.csv").write_text("mine")
     done = ppo_tui(*words)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("ppo-tui: ") and sentence in line
+    assert done.stderr.startswith("error: ") and sentence in done.stderr
     assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["there.csv"]
     assert (tmp_path / "there.csv").read_text() == "mine"
 

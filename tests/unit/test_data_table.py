@@ -56,7 +56,7 @@ def test_what_is_wrong_with_a_row(item, complaint):
 
 
 def test_a_mistyped_column_gets_the_nearest_one():
-    with pytest.raises(UserError, match=r"no column 'anwser' \(did you mean 'answer'\?\)"):
+    with pytest.raises(UserError, match=r"no column 'anwser'; did you mean 'answer'\?"):
         list(rows([("here", {"q": "x", "answer": "1"})], Form("q", "anwser", "mine")))
 
 
@@ -87,7 +87,7 @@ def test_the_test_set_is_spread_over_the_table(tmp_path, kind, share, test):
         ("t.jsonl", "", OWN, 0.5, "no rows left for the train set"),
         ("t.jsonl", "{", OWN, 0.1, "not a valid JSON lines file .line 1"),
         ("t.csv", "q,a\n1\n", OWN, 0.1, "line 2: no column 'a'"),
-        ("t.csv", "q,a\n1,2\n", OWN, 1.0, "--test-share is 1.0"),
+        ("t.csv", "q,a\n1,2\n", OWN, 1.0, "--test-share 1.0 is not"),
         ("t.csv", "q,a\n1,2\n", Form("q", "a", "mine", "code"), 0.1, "--reward 'code'"),
     ],
 )

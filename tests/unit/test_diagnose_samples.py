@@ -16,6 +16,7 @@ from console_logs import SYNC, diagnosis_of
 from pydantic import TypeAdapter
 
 from launcher.console.causes import Cause, Level, Sample, catalogue, read_causes
+from launcher.console.recognize import is_verl_output
 
 PACKAGES = "/opt/venv/lib/python3.12/site-packages"
 OVERRIDES = "Error executing job with overrides: ['trainer.logger=[console,wandb]', 'data.train_batch_size=64']"
@@ -212,6 +213,12 @@ def test_the_entry_wins_and_shows_its_line(cause: Cause, sample: Sample, exit_co
 def test_consoles_from_threads_that_the_catalogue_was_not_made_from(held: HeldOut) -> None:
     found = diagnosis_of("\n".join(log(held.sample)), exit_code=1)
     assert found.cause == held.cause and found.evidence
+
+
+def test_every_sample_is_taken_for_output_of_veRL() -> None:
+    samples = [*(sample for cause in catalogue() for sample in cause.samples), *(held.sample for held in HELD_OUT)]
+    written = {"\n".join(log(sample)).encode() for sample in samples}
+    assert [text for text in written if not is_verl_output(lambda text=text: [text])] == []
 
 
 def test_the_page_of_the_causes() -> None:

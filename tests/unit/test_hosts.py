@@ -52,6 +52,14 @@ def test_runs_of_other_machines_are_listed_and_a_machine_that_is_away_is_told(
     assert not (box / "runs").exists()
 
 
+def test_a_machine_that_is_not_reached_exits_with_1_and_says_what_to_try(ppo_tui: Command, box: Path) -> None:
+    done = ppo_tui("--host", "away", "runs")
+    assert done.returncode == 1 and "error: ssh to 'away' failed\nhint: try 'ssh away'" in done.stderr
+    done = ppo_tui("--host", "no-ppo-tui-here", "runs", PATH=f"{box.parent / 'bin'}:/usr/bin:/bin")
+    assert done.returncode == 1 and "error: no ppo-tui found on 'no-ppo-tui-here'\nhint: name its path" in done.stderr
+    assert ppo_tui("--host", "me@box", "status", "nothing").returncode == 2, "that of the ppo-tui there"
+
+
 @pytest.mark.parametrize("host", ["-oProxyCommand=x", "a b", "$(x)", "a;b", ""])
 def test_what_is_no_host_never_reaches_ssh(ppo_tui: Command, box: Path, host: str) -> None:
     done = ppo_tui("--host", host, "runs")

@@ -65,7 +65,7 @@ def test_a_value_that_is_not_allowed_is_a_finding(ppo_tui, words: list[str], key
     report = json.loads(done.stdout)
     assert done.returncode == 1 and report["ok"] is False
     (found,) = report["findings"]
-    assert found["level"] == "error" and found["keys"] == [key] and "but must be" in found["message"]
+    assert found["level"] == "error" and found["keys"] == [key] and "which is not allowed" in found["message"]
 
 
 def test_a_preset_that_cannot_be_read_is_a_finding_with_its_line(ppo_tui, tmp_path: Path):

@@ -317,7 +317,7 @@ def test_doctor(ppo_tui: Callable[..., object]) -> None:
     told = json.loads(done.stdout)  # type: ignore[attr-defined]
     assert told["findings"] and {"id", "group", "level", "message", "fix"} <= told["findings"][0].keys()
     nothing = ppo_tui("doctor", PPO_TUI_PYTHON="/nowhere/python")
-    assert nothing.returncode == 0  # type: ignore[attr-defined]
+    assert nothing.returncode == 1  # type: ignore[attr-defined]
     assert "/nowhere/python" in nothing.stdout  # type: ignore[attr-defined]
 
 
@@ -326,4 +326,4 @@ def test_doctor_where_veRL_is_missing(ppo_tui: Callable[..., object], tmp_path: 
 
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     done = ppo_tui("doctor", PPO_TUI_PYTHON=str(tmp_path / "bare/bin/python"))
-    assert "veRL is not installed" in done.stdout  # type: ignore[attr-defined]
+    assert "veRL is not installed" in done.stdout and done.returncode == 1  # type: ignore[attr-defined]

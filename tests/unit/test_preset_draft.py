@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from launcher.errors import UserError
-from launcher.preset.draft import ChangedOnDisk, Draft
+from launcher.preset.draft import ChangedOnDisk, Draft, free_name
 from launcher.preset.drafts import draft_of_run, keep_unsaved, open_draft, restore_unsaved
 from launcher.preset.field_values import typed, where_of
 from launcher.preset.files import load, shipped
@@ -144,9 +144,14 @@ def test_a_shipped_preset_becomes_one_of_yours_when_it_is_saved(home: Path) -> N
     draft = open_draft("toy-cpu")
     assert draft.is_new and not draft.changed and not draft.path.exists()
     draft.set(LR, 1e-4)
-    draft.save()
-    assert load("toy-cpu").origin == "user" and load("toy-cpu").preset.actor.lr == 1e-4
-    assert shipped()["toy-cpu"].read_bytes() == before
+    for save in (draft.save, lambda: draft.save(over=True), lambda: draft.save_as("toy-cpu")):
+        with pytest.raises(UserError, match=r"'toy-cpu' is the name of a shipped preset; .*toy-cpu-copy"):
+            save()
+    assert draft.needs_name and draft.path.name == "toy-cpu.yaml" and not (home / "presets").exists()
+    draft.save_as(free_name("toy-cpu"))
+    assert load("toy-cpu-copy").origin == "user" and load("toy-cpu-copy").preset.actor.lr == 1e-4
+    assert load("toy-cpu").origin == "shipped" and shipped()["toy-cpu"].read_bytes() == before
+    assert free_name("toy-cpu") == "toy-cpu-copy-2" and free_name("other") == "other"
 
 
 def test_a_draft_of_a_run_says_exactly_what_the_run_was_started_with(home: Path) -> None:
@@ -184,7 +189,7 @@ def test_a_file_that_is_gone_is_said_to_be(mine: Path) -> None:
 
 
 def test_a_file_made_meanwhile_is_not_overwritten(home: Path) -> None:
-    draft = open_draft("toy-cpu")
+    draft = draft_of_run(RunInfo("7f3a-toy", "toy-cpu", preset=load("toy-cpu").snapshot()))
     draft.path.parent.mkdir()
     draft.path.write_text("description: somebody was faster\n")
     with pytest.raises(ChangedOnDisk):

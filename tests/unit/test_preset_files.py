@@ -242,11 +242,16 @@ def test_every_value_knows_where_it_comes_from(write):
         ("overrides: {actor_rollout_ref.actor.optim.lr: x}", ["line 1", "actor.lr is 'x'"]),
         ("data: {train: $NOPE/x}", ["data.train", "$NOPE is not set"]),
         ("data: {train: ~nobody-here/x}", ["data.train", "no home folder"]),
-        ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "gsm8k-0.5b-24gb"]),
+        ("extends: toy-cpx", ["line 1", "'toy-cpx'", "did you mean 'toy-cpu'", "ppo-tui presets"]),
         ("extends: ./none.yaml", ["line 1", "does not exist", "none.yaml"]),
         ("extends: [a]", ["extends must be a preset name"]),
         ("extends: mine.yaml", ["circular extends", "mine.yaml extends mine.yaml"]),
-        ("a: [1", ["line 1", "not valid YAML"]),
+        ("a: [1", ["line 1", "not valid YAML", "; close the [ opened in line 1"]),
+        ("a: 1\nactor: {lr: 1\n", ["line 3", "; close the { opened in line 2"]),
+        ('a: "1\nb: 2\n', ["; close the quote opened in line 1"]),
+        ("a:\n\tb: 1\n", ["; use spaces in place of the tab in line 2"]),
+        ("seed: 1\nseed: 2\n", ["; remove line 2, or the other one with this name"]),
+        ("a: b: c\n", ["; correct line 1: its indentation, colons and quotes"]),
         ("actor: {}\nactor: {}", ["line 2", "duplicate"]),
         ("\0", ["not valid YAML"]),
         ("- a", ["a preset must be a mapping"]),
@@ -291,10 +296,10 @@ def test_a_circle_of_several_files_is_named(write):
     assert "one.yaml extends two.yaml extends one.yaml" in refused(write("extends: ../b/two.yaml\n", "a/one.yaml"))
 
 
-def test_an_unknown_preset_names_the_nearest_and_all(home):
+def test_an_unknown_preset_names_the_nearest_and_where_all_are(home):
     answer = refused("gsm8k-0.5b-24g")
     assert "did you mean 'gsm8k-0.5b-24gb'" in answer
-    assert "toy-cpu" in answer
+    assert "'ppo-tui presets'" in answer and "toy-cpu" not in answer
 
 
 def test_a_file_that_is_no_text(tmp_path):
@@ -330,13 +335,3 @@ def test_any_file_is_taken_or_refused(tmp_path, text):
         load("any.yaml")
     except UserError as error:
         assert "any.yaml" in str(error)
-
-
-def test_many_presets_are_not_listed_in_an_error(home):
-    with pytest.raises(UserError, match=r"'toy-cpy' \(did you mean 'toy-cpu'\?\); available: gsm8k-0.5b-24gb"):
-        load("toy-cpy")
-    for number in range(20):
-        (home / "presets" / f"mine-{number}.yaml").write_text("extends: toy-cpu\n")
-    with pytest.raises(UserError, match=r"'toy-cpu'\?\); list presets with 'ppo-tui presets'") as raised:
-        load("toy-cpy")
-    assert "mine-1" not in str(raised.value)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from launcher import paths
 from launcher.errors import UserError
 from launcher.preset import library
+from launcher.preset.drafts import open_draft
 from launcher.preset.files import load, shipped, summary, users
 from launcher.preset.recommend import needs_of, recommend
 from launcher.preset.script import Source
@@ -82,6 +84,33 @@ def test_a_new_name_is_known_to_those_that_extend_the_old_one(write, presets):
     assert (presets / "child.yaml").read_text().splitlines()[0] == "# mine"
 
 
+def test_no_preset_gets_the_name_of_a_shipped_one(write, tmp_path):
+    write("mine", "extends: toy-cpu\n")
+    source = Source("python -m verl.trainer.main_ppo trainer.nnodes=2", tmp_path)
+    file = str(paths.presets_dir() / "toy-cpu.yaml")
+    for change in (
+        lambda: library.copy("gsm8k-0.5b-24gb", "toy-cpu"),
+        lambda: library.copy("toy-cpu", "toy-cpu"),
+        lambda: library.rename("mine", "toy-cpu"),
+        lambda: library.add_script(source, "toy-cpu"),
+        lambda: library.add_script(source, file),
+    ):
+        with pytest.raises(UserError, match=r"'toy-cpu' is the name of a shipped preset; .* such as toy-cpu-copy"):
+            change()
+    assert set(users()) == {"mine"} and load("toy-cpu").origin == "shipped"
+
+
+def test_one_that_hides_a_shipped_preset_is_shown_as_such_and_can_be_used(write, ppo_tui):
+    path = write("toy-cpu", "extends: toy-cpu\ntrainer: {steps: 3}\n")
+    assert load("toy-cpu").hides_shipped and not load("gsm8k-0.5b-24gb").hides_shipped
+    done = ppo_tui("presets")
+    assert "yours, hides shipped" in done.stdout and "'ppo-tui preset rename toy-cpu NEW'" in done.stderr
+    draft = open_draft("toy-cpu")
+    draft.set(("trainer", "steps"), 4)
+    draft.save()
+    assert load("toy-cpu").preset.trainer.steps == 4 and draft.path == path
+
+
 def test_a_shadow_that_gets_another_name_uncovers_the_shipped_one(write):
     write("toy-cpu", "extends: toy-cpu\ntrainer: {steps: 3}\n")
     assert summary("toy-cpu").shadows
@@ -89,6 +118,14 @@ def test_a_shadow_that_gets_another_name_uncovers_the_shipped_one(write):
     assert load("short-toy").preset.trainer.steps == 3
     assert load("toy-cpu").preset.trainer.steps == 80
     assert not summary("toy-cpu").shadows
+
+
+def test_an_import_warns_of_keys_that_verl_does_not_have(ppo_tui, tmp_path):
+    script = tmp_path / "typo.sh"
+    script.write_text("python3 -m verl.trainer.main_ppo trainer.totl_epochs=3 data.train_files=x.parquet\n")
+    done = ppo_tui("preset", "import", str(script))
+    assert done.returncode == 0 and "warning: veRL 0.9.1 has no key trainer.totl_epochs" in done.stderr
+    assert "hint: use trainer.total_epochs\n" in done.stderr
 
 
 def test_deleting_tells_what_shows_again(write):
@@ -192,11 +229,15 @@ def test_the_commands(ppo_tui, presets, tmp_path):
     assert json.loads(ppo_tui("preset", "show", "yours", "--json").stdout)["trainer"]["steps"] == 80
     assert ppo_tui("preset", "delete", "yours").returncode == 2  # nobody can be asked
     assert ppo_tui("preset", "delete", "yours", "--yes").returncode == 0
-    assert ppo_tui("preset", "delete", "toy-cpu", "--yes").returncode == 2
+    refused = ppo_tui("preset", "delete", "toy-cpu")
+    assert refused.returncode == 2 and "cannot be changed" in refused.stderr and "--yes" not in refused.stderr
     assert ppo_tui("preset", "import", "-").returncode == 2
     assert "'ppo-tui check run', edit it with 'ppo-tui edit run'" in done.stderr
     again = ppo_tui("preset", "import", "run.sh")
-    assert again.returncode == 2 and "preset 'run' already exists; choose another name with --name NAME" in again.stderr
+    assert (
+        again.returncode == 2
+        and "preset 'run' already exists\nhint: choose another name: --name run-copy" in again.stderr
+    )
 
 
 def test_an_exported_script_runs_and_takes_more_settings(ppo_tui, tmp_path):

@@ -133,7 +133,7 @@ def test_values_of_the_file_and_later_settings_win(tmp_path: Path) -> None:
 def test_an_unknown_one_is_named_with_the_nearest(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("extends: toy-cpu\nrecipe: dap\n")
-    with pytest.raises(UserError, match=r"mine.yaml, line 2: no recipe named 'dap' .did you mean 'dapo'"):
+    with pytest.raises(UserError, match=r"mine.yaml, line 2: no recipe named 'dap'; did you mean 'dapo'"):
         load(str(path))
     with pytest.raises(UserError, match="setting recipe: no recipe named 'x'"):
         load("toy-cpu", ["recipe=x"])

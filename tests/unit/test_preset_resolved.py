@@ -104,7 +104,7 @@ def test_keys_that_no_veRL_has_are_added(home: Path) -> None:
 
 def test_a_log_without_a_configuration_leaves_a_run_without_a_preset(home: Path, tmp_path: Path) -> None:
     log = tmp_path / "short.log"
-    log.write_text("nothing of veRL\n")
+    log.write_text("step:1 - actor/entropy:0.5\n")
     (run,) = import_logs([str(log)])
     assert run.read_info().preset is None
     assert from_config({"a.b": 1}, home).preset is None

@@ -56,7 +56,7 @@ def test_keys_know_their_place() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("theme: dark\nmosue: no\n", 2, "mosue: unknown setting (did you mean 'mouse'?)"),
+        ("theme: dark\nmosue: no\n", 2, "mosue: unknown setting; did you mean 'mouse'?"),
         ("\nmouse: maybe\n", 2, "mouse: 'maybe' is not allowed; use true or false"),
         ("ascii: 3\n", 1, "ascii: '3' is not allowed; use true or false"),
         ("animations: some\n", 1, "animations: 'some' is not allowed; use one of none, basic, full"),

@@ -104,7 +104,7 @@ def test_a_preset_names_its_values_and_the_command_wins(tmp_path: Path) -> None:
     for wrong, words in (
         ("actor.lr: [1e-6, 1e-6]", "twice"),
         ("actor.lr: []", "empty"),
-        ("actor.lrr: [1]", "the 'sweep:' block of preset .*mine.yaml: unknown key 'actor.lrr' .*actor.lr"),
+        ("actor.lrr: [1]", "the 'sweep:' block of preset .*mine.yaml: unknown key 'actor.lrr'; .*actor.lr"),
     ):
         preset.write_text(f"extends: toy-cpu\nsweep: {{{wrong}}}\n")
         with pytest.raises(UserError, match=words):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import SuspendNotSupported
 
 from launcher.errors import UserError
-from launcher.preset.draft import ChangedOnDisk, Draft, target
+from launcher.preset.draft import ChangedOnDisk, Draft, free_name, target
 from launcher.preset.field_values import Where
 from tui.actions.background import in_terminal
 from tui.dialogs.ask import ask_and_do
@@ -26,7 +26,7 @@ _EDITORS = ("nano", "vim", "vi")
 
 async def save(app: App[Any], draft: Draft) -> bool:
     """Writes the file, asks when it changed on the disk; whether it is saved."""
-    if draft.run is not None and draft.is_new:
+    if draft.needs_name:
         return await save_as(app, draft)
     try:
         draft.save()
@@ -61,7 +61,7 @@ async def save_as(app: App[Any], draft: Draft) -> bool:
         draft.save_as(name)
         return True
 
-    saved = await ask_and_do(app, "Save as preset", draft.name, write, taken)
+    saved = await ask_and_do(app, "Save as preset", free_name(draft.name), write, taken)
     if saved:
         app.notify(f"Saved: {draft.path}", markup=False)
     return bool(saved)
@@ -102,7 +102,7 @@ def _run_suspended(app: App[Any], command: list[str]) -> None:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(f"cannot start {command[0]}: {reason}; set EDITOR to an installed editor") from None
+        raise UserError(f"cannot start {command[0]}: {reason}", "set EDITOR to an installed editor") from None
     if code:
         raise UserError(f"{command[0]} failed with exit code {code}; the text is unchanged")
 
@@ -128,5 +128,5 @@ def editor_command() -> list[str]:
             return words
     found = next((name for name in _EDITORS if shutil.which(name)), None)
     if found is None:
-        raise UserError("no editor found; set EDITOR to one")
+        raise UserError("no editor found", "set EDITOR to one")
     return [found]

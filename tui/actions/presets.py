@@ -11,7 +11,7 @@ from textual.app import App
 from launcher import paths
 from launcher.errors import UserError
 from launcher.files import beside
-from launcher.text import clean, did_you_mean
+from launcher.text import clean, near_hint
 from tui.actions.editing import edit_preset
 from tui.actions.preset_saving import taken
 from tui.dialogs.ask import ask_and_do
@@ -26,9 +26,10 @@ _PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single w
 
 async def copy_preset(app: App[Any], name: str) -> None:
     """Asks for the name of the copy."""
+    from launcher.preset.draft import free_name
     from launcher.preset.library import copy
 
-    _say_where(app, "Copied to", await ask_and_do(app, f"Copy {name} as", f"{name}-copy", partial(copy, name), taken))
+    _say_where(app, "Copied to", await ask_and_do(app, f"Copy {name} as", free_name(name), partial(copy, name), taken))
 
 
 async def rename_preset(app: App[Any], name: str) -> None:
@@ -63,6 +64,7 @@ async def delete_preset(app: App[Any], name: str) -> None:
 
 async def import_preset(app: App[Any]) -> None:
     """Asks for a veRL command or a script, makes a preset of it and opens that one."""
+    from launcher.preset.draft import free_name
     from launcher.preset.importer import Lossy, from_script
     from launcher.preset.library import add_script
 
@@ -80,7 +82,9 @@ async def import_preset(app: App[Any]) -> None:
         if not await app.push_screen_wait(question):
             return
         lossy = True
-    made = await ask_and_do(app, "Import as preset", name, lambda new: add_script(source, new, lossy=lossy), taken)
+    made = await ask_and_do(
+        app, "Import as preset", free_name(name), lambda new: add_script(source, new, lossy=lossy), taken
+    )
     if made is None:
         return
     path, found = made
@@ -105,7 +109,7 @@ def _script(text: str) -> tuple["Source", str]:
             raise UserError(f"cannot read {named}: {error}") from None
     if _PATH.fullmatch(line):
         named = Path(line).expanduser()
-        raise UserError(f"no such file: {named}{did_you_mean(named.name, beside(named))}")
+        raise UserError(f"no such file: {named}", near_hint(named.name, beside(named)))
     return Source(text, Path.cwd()), "imported"
 
 

@@ -77,9 +77,15 @@ def preset_row(preset: Summary) -> Row:
     row: Row = [(f"   {preset.name}", "text")]
     if preset.error is not None:
         return put(row, _NEEDS, [(preset.error, "critical")])
-    needs = " · ".join(each for each in ("yours" if preset.origin == "user" else "", preset.needs) if each)
+    needs = " · ".join(each for each in (_whose(preset), preset.needs) if each)
     row = put(row, _NEEDS, crop([(needs, "dim")], _DESCRIPTION - _NEEDS - 2))
     return put(row, _DESCRIPTION, [(preset.description, "text")])
+
+
+def _whose(preset: Summary) -> str:
+    if preset.shadows:
+        return "yours, hides shipped"
+    return "yours" if preset.origin == "user" else ""
 
 
 def about_run(run: RunSummary) -> list[Span]:
@@ -99,7 +105,10 @@ def about_preset(preset: Summary) -> list[Span]:
         return [(preset.error, "critical")]
     rows = [(preset.description, "text")] if preset.description else []
     if preset.origin == "user":
-        return [*rows, (f"yours{', replaces the shipped preset' if preset.shadows else ''}: {preset.path}", "dim")]
+        return [
+            *rows,
+            (f"yours{', runs in place of the shipped preset' if preset.shadows else ''}: {preset.path}", "dim"),
+        ]
     return [*rows, (f"needs {preset.needs or 'not stated'}", "dim")]
 
 

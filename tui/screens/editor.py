@@ -122,7 +122,7 @@ class EditorScreen(Screen[None]):
             new = f"new preset from run {draft.run}, " if draft.run else "new, "
             state = [(f"   {NOTICE} {new if draft.is_new else ''}not saved", "notice")]
         elif draft.is_new:
-            state = [("   shipped; changes are saved as your own preset", "dim")]
+            state = [("   shipped; changes are saved under a new name", "dim")]
         if self._stale:
             state.append((f"   {WARN} {self._stale} on disk", "warn"))
         if reading.errors or reading.problem:

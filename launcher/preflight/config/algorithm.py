@@ -25,6 +25,7 @@ POSITIVE = {
 BYPASS = "algorithm.rollout_correction.bypass_mode"
 BUILT_IN_METRICS = ("reward", "acc", "score", "pred")
 """What groups can be filtered by without a reward function of one's own: veRL's return numbers or these."""
+_EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
 _LEGACY = {"trainer.use_v1": False}
 _MODULES = (
     f"{MODEL}.external_lib",
@@ -49,23 +50,38 @@ def loss_mode(subject: Subject) -> Findings:
     """P19: the policy loss is one of this version's, or the user's own."""
     known = subject.facts.names.get("losses", [])
     if "vanilla" in known:  # older versions do not register it
-        yield from _registered(subject, "P19", LOSS_MODE, losses(), known, "policy loss")
+        yield from _registered(subject, "P19", LOSS_MODE, losses(), known, "policy loss", ppo="vanilla")
 
 
 def estimator(subject: Subject) -> Findings:
     """ALG-4: the advantage estimator is one of this version's, or the user's own."""
     known = [each.name for each in estimators().values() if subject.at_least(each.since)]
-    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known, "advantage estimator")
+    known += subject.facts.names.get("estimators", [])  # of an installed fork
+    yield from _registered(subject, "ALG-4", ESTIMATOR, estimators(), known, "advantage estimator", ppo="gae")
 
 
 def _registered(
-    subject: Subject, id: str, key: str, catalogue: Mapping[str, Algorithm], known: Collection[str], what: str
+    subject: Subject,
+    id: str,
+    key: str,
+    catalogue: Mapping[str, Algorithm],
+    known: Collection[str],
+    what: str,
+    *,
+    ppo: str,
 ) -> Findings:
-    """An error for a name of another version and for a typo; a note for what a module of the user's may register."""
+    """An error for a name of another version and for one that nobody registers; a note for what a module of the
+    user's may register. `ppo` is how veRL calls that of PPO.
+    """
     name = subject.text(key)
     if name is None or name in known:
         return
-    near, places = nearest(name, known), [place for place in _MODULES if subject.get(place)]
+    near = nearest(name, [*known, "ppo"])
+    near = ppo if near == "ppo" else near
+    places = [place for place in _MODULES if subject.get(place)]
+    preset = subject.loaded.preset
+    places += ["program"] if preset.is_foreign or preset.program.imports_from else []
+    places += [f"env.{_EXTERNAL}"] if preset.env.get(_EXTERNAL) else []
     if name in catalogue:
         message = f"the {what} '{name}' requires veRL {catalogue[name].since}; this is veRL {subject.version}"
         yield error(id, message, f"update veRL, or set {key} to one of {', '.join(sorted(known))}", [key])
@@ -74,9 +90,9 @@ def _registered(
         yield error(id, message, f"set {key} to {near}", [key])
     elif not places:
         message = f"veRL {subject.version} has no {what} '{name}', and no module is set that could register it"
-        yield warning(
-            id, message, f"set model.external_lib to the module that registers it, or {key} to another", [key]
-        )
+        names = ", ".join(sorted(set(known)))
+        fix = f"set {key} to one of {names}, or model.external_lib to the module that registers it"
+        yield error(id, message, fix, [key])
     else:
         message = f"the {what} '{name}' is not veRL's own: {', '.join(places)} must register it"
         yield info(id, message, "register it when that module is imported", [key, *places])

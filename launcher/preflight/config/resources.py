@@ -131,7 +131,8 @@ def addresses(subject: Subject) -> Findings:
         try:
             jobs.url_of(address)
         except UserError as problem:
-            yield error("CLUSTER-1", str(problem), "set cluster.address to host:8265", ["cluster.address"])
+            fix = problem.hint or "set cluster.address to host:8265"
+            yield error("CLUSTER-1", problem.message, fix, ["cluster.address"])
 
 
 def _room(units: int, need: int, have: int) -> str:

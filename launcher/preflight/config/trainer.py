@@ -60,7 +60,7 @@ def thresholds(subject: Subject) -> Findings:
     try:
         check_health(subject.loaded.preset.health)
     except UserError as wrong:
-        yield error("HEALTH-1", str(wrong), "correct it, or remove it", ["health"])
+        yield error("HEALTH-1", wrong.message, wrong.hint or "correct it, or remove it", ["health"])
 
 
 RULES = (loggers, warmup, enough_samples, thresholds)

@@ -14,7 +14,7 @@ from launcher.record.info import RunInfo
 from launcher.record.layout import RunDir, all_runs, appearing
 from launcher.run.supervisor.job import METADATA
 from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
-from launcher.text import did_you_mean
+from launcher.text import near_hint
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -29,7 +29,9 @@ def attach_job(address: str, id: str) -> RunDir:
         return run
     job = cluster.job(id)
     if job is None:
-        raise UserError(f"no job '{id}' at {cluster.url}{did_you_mean(id, [each.id for each in cluster.jobs()])}")
+        known = [each.id for each in cluster.jobs()]
+        listed = f"'ppo-tui attach {address}' lists the jobs"
+        raise UserError(f"no job '{id}' at {cluster.url}", near_hint(id, known, listed))
     try:
         return _follow(cluster, job, _folder(id))
     except FileExistsError:  # another command was faster, or another cluster has a job of this name

@@ -18,7 +18,9 @@ def check(run: RunDir) -> None:
     """Raises UserError for a run that has not ended."""
     state = ended(run)
     if state.going:
-        raise UserError(f"run {run.id} is still running (state: {state.state}); stop it first")
+        raise UserError(
+            f"run {run.id} is still running (state: {state.state})", f"stop it with 'ppo-tui stop {run.id}'"
+        )
 
 
 def delete(run: RunDir) -> None:

@@ -121,8 +121,8 @@ def fork_step(run: RunDir, onset: Onset | None = None) -> int:
         return before[-1]
     later = f", or --at {' or '.join(map(str, kept))} for a later one" if kept else ""
     raise UserError(
-        f"run {run.id} has no checkpoint from before the trouble: {onset.told}; "
-        f"use --at 0 for the start of the run{later}"
+        f"run {run.id} has no checkpoint from before the trouble: {onset.told}",
+        f"use --at 0 for the start of the run{later}",
     )
 
 
@@ -134,10 +134,11 @@ def refuse_fixed(parent: Mapping[str, Any], loaded: LoadedPreset) -> None:
         there = not key.startswith(f"{CRITIC}.") or (before.has_critic and now.has_critic)
         if there and old != new:
             raise UserError(
-                f"{key} cannot change from {text_of(old)} to {text_of(new)} in a fork: {why}; use --at 0 to begin anew"
+                f"{key} cannot change from {text_of(old)} to {text_of(new)} in a fork: {why}",
+                "use --at 0 to begin anew",
             )
     if now.has_critic and not before.has_critic:
         raise UserError(
-            f"{ESTIMATOR} cannot become {text_of(now.get(ESTIMATOR))} in a fork: the checkpoint has no critic; "
-            "use --at 0 to begin anew"
+            f"{ESTIMATOR} cannot become {text_of(now.get(ESTIMATOR))} in a fork: the checkpoint has no critic",
+            "use --at 0 to begin anew",
         )

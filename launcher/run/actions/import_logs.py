@@ -58,7 +58,7 @@ def _pair(files: list[LogFile]) -> list[_Attempt]:
         name = str(file.path.parent / stem(file.path))
         attempt = attempts.setdefault(name, _Attempt(None, None))
         if (attempt.metrics if file.file_logger else attempt.console) is not None:
-            raise UserError(f"'{file.path}' is listed twice")
+            raise UserError(f"'{file.path}' is listed twice", "name each file once")
         if file.file_logger:
             attempt.metrics = file.path
         else:

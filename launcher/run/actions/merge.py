@@ -33,11 +33,11 @@ def merge(run: RunDir, step: int | None, to: Path | None, narrate: Narrate) -> P
     step, folder = checkpoint(run, step)
     target = (to or run.path / "merged" / folder.name).expanduser().absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError(f"{target} already exists; remove it, or choose another folder with --to")
+        raise UserError(f"{target} already exists", "remove it, or choose another folder with --to")
     env = verl_env.require(_python(run))
     assert env.verl is not None
     if versions.number(env.verl) < _FIRST:
-        raise UserError(f"veRL {env.verl} has no model merger; install veRL 0.4.1 or later")
+        raise UserError(f"veRL {env.verl} has no model merger", "install veRL 0.4.1 or later")
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

@@ -47,7 +47,7 @@ def add(
     needs = 0 if trainer.device == "cpu" else trainer.gpus
     if gpus is not None and (len(set(named)) != needs or len(named) != needs):
         uses = f"uses {needs} GPU{'s' * (needs != 1)} (trainer.gpus)" if needs else "uses no GPU"
-        raise UserError(f"--gpus {gpus}: {loaded.name} {uses}; name as many, or leave --gpus out")
+        raise UserError(f"--gpus {gpus}: {loaded.name} {uses}", "name as many GPUs, or leave --gpus out")
     entry = Queued(
         id=new_id(loaded.name),
         name=loaded.name,
@@ -86,7 +86,7 @@ def resume(entry: Queued | None) -> None:
 def remove(entry: Queued) -> None:
     """Takes an entry out of the queue. Raises UserError for one that is being started."""
     if entry.starting:
-        raise UserError(f"run {entry.id} is being started; stop it with 'ppo-tui stop {entry.id}'")
+        raise UserError(f"run {entry.id} is being started", f"stop it with 'ppo-tui stop {entry.id}'")
     entry.remove()
 
 

@@ -39,7 +39,9 @@ def _resume(run: RunDir, settings: Sequence[str], narrate: Narrate, step: int | 
 
     state = ended(run)
     if state.going:
-        raise UserError(f"run {run.id} is still running (state: {state.state}); stop it first")
+        raise UserError(
+            f"run {run.id} is still running (state: {state.state})", f"stop it with 'ppo-tui stop {run.id}'"
+        )
     if state.state == "imported":
         raise UserError(f"run {run.id} was imported and has no checkpoint to resume from")
     step, folder = checkpoint(run, step)
@@ -71,6 +73,6 @@ def _refuse_complete(run: RunDir, step: int, planned: int | None, state: RunStat
     total = planned or (None if settings else state.total)  # settings may make the run longer
     if total is not None and step >= total:
         raise UserError(
-            f"run {run.id} is complete: its checkpoint is at step {step} of {total}; to continue training, resume "
-            f"it with trainer.steps={2 * total} or more trainer.epochs"
+            f"run {run.id} is complete: its checkpoint is at step {step} of {total}",
+            f"to continue training, add trainer.steps={2 * total} or more trainer.epochs",
         )

@@ -47,6 +47,8 @@ def start(
     from launcher.preflight.gate import admit
 
     loaded = with_settings(preset, settings)
+    if loaded.hides_shipped:
+        narrate(f"{loaded.name} is your preset {loaded.path}, which hides the shipped one")
     env = verl_env.require(loaded.preset.python, loaded.preset.own_verl)
     check_health(loaded.preset.health)
 

@@ -32,14 +32,14 @@ def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1, *, behind: st
         try:
             load(preset, values[:1])
         except UserError as wrong:
-            raise UserError(f"the 'sweep:' block of preset {preset}: {wrong}") from None
+            raise wrong.at(f"the 'sweep:' block of preset {preset}") from None
     choices = named | {change.partition("=")[0].strip(): _choices(change) for change in changes}
     if not choices:
-        raise UserError(f"preset {preset} has no 'sweep:' block; give KEY=VALUE,VALUE")
+        raise UserError(f"preset {preset} has no 'sweep:' block", "give KEY=VALUE,VALUE")
     seeded = [[f"data.seed={number}"] for number in range(1, seeds + 1)] if seeds > 1 else [[]]
     count = math.prod(map(len, choices.values())) * len(seeded)
     if count > MOST:
-        raise UserError(f"the sweep has {count} runs, but {MOST} are allowed; give fewer values or seeds")
+        raise UserError(f"the sweep has {count} runs, but {MOST} are allowed", "give fewer values or seeds")
     found = [[*stops, *chosen, *seed] for chosen in product(*choices.values()) for seed in seeded]
     for settings in found:
         check_health(load(preset, settings).preset.health)
@@ -49,7 +49,7 @@ def arms(preset: str, changes: Sequence[str] = (), seeds: int = 1, *, behind: st
 def sweep(preset: str, runs: Sequence[Sequence[str]], tag: str, *, force: bool = False) -> list[Queued]:
     """Adds the runs to the queue, each with this tag in its note. Raises UserError."""
     if not is_tag(tag):
-        raise UserError(f"--tag {tag!r} is not a tag; use letters, digits, '_', '-' and '.'")
+        raise UserError(f"--tag {tag!r} is not a tag", "use letters, digits, '_', '-' and '.'")
     return [add(preset, settings, force=force, note=f"#{tag}") for settings in runs]
 
 
@@ -64,7 +64,7 @@ def _block(values: Mapping[str, Any], above: str = "") -> dict[str, list[str]]:
         choices = [f"{key}={hydra.quote(each)}" for each in (value if isinstance(value, list) else [value])]
         if len(set(choices)) < max(len(choices), 1):
             fault = "has a value twice" if choices else "is an empty list"
-            raise UserError(f"sweep: {key} {fault}; list each value once")
+            raise UserError(f"sweep: {key} {fault}", "list each value once")
         found[key] = choices
     return found
 
@@ -73,7 +73,7 @@ def _choices(change: str) -> list[str]:
     """`KEY=a`, `KEY=b` of `KEY=a,b`; commas within brackets and quotes belong to a value. Raises UserError."""
     key, equals, text = change.partition("=")
     if not equals:
-        raise UserError(f"'{change}' is not a setting; sweep expects KEY=VALUE or KEY=VALUE,VALUE")
+        raise UserError(f"'{change}' is not a setting", "use KEY=VALUE or KEY=VALUE,VALUE")
     values, depth, quote = [""], 0, ""
     for letter in text:
         if letter == "," and not depth and not quote:
@@ -85,8 +85,8 @@ def _choices(change: str) -> list[str]:
             depth += (letter in _OPEN) - (letter in _CLOSE)
         values[-1] += letter
     if len(values) > 1 and "" in (stripped := [value.strip() for value in values]):
-        raise UserError(f"'{change}' has an empty value at place {stripped.index('') + 1}; remove the comma")
+        raise UserError(f"'{change}' has an empty value at place {stripped.index('') + 1}", "remove the comma")
     repeated = next((value for place, value in enumerate(values) if value in values[:place]), None)
     if repeated is not None:
-        raise UserError(f"'{change}' has {repeated} twice; --seeds repeats runs with other seeds")
+        raise UserError(f"'{change}' has {repeated} twice", "to repeat runs with other seeds, use --seeds")
     return [f"{key}={value.strip()}" for value in values]

@@ -115,10 +115,11 @@ def plan(
     onset = first_onset(run, rule)
     if onset is None:
         named = f"{rule} never rose" if rule else "no check ever rose"
-        raise UserError(f"{named} to WARN or CRITICAL in run {run.id}; 'ppo-tui health {run.id}' shows its checks")
+        raise UserError(f"{named} to WARN or CRITICAL in run {run.id}", f"'ppo-tui health {run.id}' shows its checks")
     step = fork_step(run, onset) if at is None else at
     if at and at not in fork_steps(run):
-        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step")
+        kept = ", ".join(map(str, [0, *fork_steps(run)]))
+        raise UserError(f"--at {at}: run {run.id} has no checkpoint of this step", f"use one of {kept}")
     config, change = configuration(info.preset or {}), None
     reasons: dict[tuple[str, ...], str] = {}
     for arm in changes:  # a mistyped key is told before any trial begins
@@ -127,7 +128,10 @@ def plan(
         reasons, change = _to_try(run, onset, step, config)
         changes = [*reasons][:most]
         if not changes:
-            raise UserError(f"no fix of {onset.rule} is a setting that could be tried; name one, as KEY=VALUE")
+            raise UserError(
+                f"no fix of {onset.rule} is a setting that could be tried",
+                f"name a setting: ppo-tui try {run.id} KEY=VALUE",
+            )
     until = step + (count or max(onset.rose - step, 1) + _MORE)
     gpus = 0 if info.on_cpu else int(config.get(GPUS) or 1) * int(config.get(NODES) or 1)
     side = len(free_gpus(visible(os.environ))) // gpus if gpus else settings.cpu_runs()
@@ -219,7 +223,7 @@ def _over(run: RunDir, changes: Sequence[str], narrate: Narrate) -> bool:
     state, facts = current(run, checks=False), facts_of(run)
     if not state.going:
         if not changes and state.failed and facts is not None and not facts.scores.steps:
-            raise UserError(f"the untouched twin {run.id} did not start: {state.error or state.state}; try again")
+            raise UserError(f"the untouched twin {run.id} did not start: {state.error or state.state}", "try again")
         return True
     if facts is None or not settled(facts):
         return False

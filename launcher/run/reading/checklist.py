@@ -149,5 +149,5 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _size(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise UserError(f"--config {name}={value} is not allowed; use a number of GiB above 0")
+        raise UserError(f"--config {name}={value} is not allowed", "use a number of GiB above 0")
     return float(value)

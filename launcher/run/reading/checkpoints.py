@@ -34,14 +34,15 @@ def checkpoint(run: RunDir, step: int | None, option: str = "--step") -> tuple[i
     newest = latest_checkpoint(run)
     if newest is None:
         raise UserError(
-            f"run {run.id} has no complete checkpoint in {run.checkpoints}; set trainer.save_every to save checkpoints"
+            f"run {run.id} has no complete checkpoint in {run.checkpoints}",
+            "set trainer.save_every to save checkpoints",
         )
     if step is None or step == newest[0]:
         return newest
     kept = checkpoint_steps(run)
     if step not in kept:
         there = ", ".join(str(each) for each in kept)
-        raise UserError(f"{option} {step}: run {run.id} has no checkpoint of this step; use one of {there}")
+        raise UserError(f"{option} {step}: run {run.id} has no checkpoint of this step", f"use one of {there}")
     return step, next(path for path in _places(run, step) if (path / "actor").is_dir())
 
 

@@ -77,12 +77,12 @@ class Difference:
 def find_runs(words: Sequence[str]) -> list[RunDir]:
     """The runs that are compared: two to eight, each once. Raises UserError."""
     if not FEWEST <= len(words) <= MOST:
-        raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}; 'ppo-tui runs' lists them")
+        raise UserError(f"compare expects {FEWEST} to {MOST} runs, not {len(words)}", "'ppo-tui runs' lists the runs")
     runs = [find(word) for word in words]
     ids = [run.id for run in runs]
     for index, word in enumerate(words):
         if ids[index] in ids[:index]:
-            raise UserError(f"'{word}' is run {ids[index]}, which is listed twice")
+            raise UserError(f"'{word}' is run {ids[index]}, which is listed twice", "name each run once")
     return runs
 
 
@@ -91,7 +91,8 @@ def tagged(tag: str) -> list[RunDir]:
     found = [run for run in reversed(all_runs()) if tag.removeprefix("#") in read_note(run.note).tags]
     if not FEWEST <= len(found) <= MOST_TAGGED:
         raise UserError(
-            f"{len(found)} runs have the tag #{tag.removeprefix('#')}; compare expects {FEWEST} to {MOST_TAGGED}"
+            f"{len(found)} runs have the tag #{tag.removeprefix('#')}, but compare expects {FEWEST} to {MOST_TAGGED}",
+            "'ppo-tui runs --json' shows the tags",
         )
     return found
 

@@ -68,7 +68,7 @@ def _place(steps: Sequence[int], at: int | None) -> int:
         return min(_USUAL, len(steps) // 2)
     first, last = steps[_WARM_UP - 1], steps[-_SHOWN - 1]
     if not first <= at <= last:
-        raise UserError(f"--at {at} is not allowed; use a step from {first} to {last} of this run")
+        raise UserError(f"--at {at} is not allowed", f"use a step from {first} to {last} of this run")
     return sum(step <= at for step in steps)
 
 

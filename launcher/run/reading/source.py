@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import IO
 
 from launcher import gap
+from launcher.console.recognize import is_script, is_verl_output
 from launcher.errors import UserError
+from launcher.files import beside
+from launcher.metrics.records import parse_record
 from launcher.record.layout import RunDir, find
+from launcher.text import near_hint
 
 _CHUNK = 1 << 18
+_EXPECTED = "use the console log of a run, or its metrics.jsonl"
 
 
 @dataclass(frozen=True)
@@ -27,11 +32,14 @@ def resolve(word: str) -> RunDir | LogFile:
     """What a SOURCE means: an existing file, or else a run."""
     path = Path(word).expanduser()
     if path.is_file():
-        return LogFile(path, _is_file_logger(path))
+        return _of_verl(path)
     if path.is_dir() and (path / "run.yaml").exists():
         return RunDir(path.absolute())
+    if path.is_dir() and "/" in word:
+        raise UserError(f"'{word}' is a folder without a run", _EXPECTED)
     if "/" in word or path.suffix in (".log", ".jsonl", ".gz", ".txt"):
-        raise UserError(f"no file named '{word}'; use a console log, a metrics.jsonl or a run")
+        sources = "use a console log, a metrics.jsonl or a run"
+        raise UserError(f"no file named '{word}'", near_hint(path.name, beside(path), sources))
     return find(word)
 
 
@@ -39,8 +47,21 @@ def log_file(word: str) -> LogFile:
     """A file from elsewhere, as `import` and `replay` need it."""
     found = Path(word).expanduser()
     if not found.is_file():
-        raise UserError(f"no file named '{word}'; use a console log or a metrics.jsonl, plain or .gz")
-    return LogFile(found, _is_file_logger(found))
+        raise UserError(f"no file named '{word}'", near_hint(found.name, beside(found), f"{_EXPECTED}, plain or .gz"))
+    return _of_verl(found)
+
+
+def _of_verl(path: Path) -> LogFile:
+    """The file as a log. Raises UserError for one that veRL has not written."""
+    start = next(chunks(path), b"")
+    if not start:
+        raise UserError(f"{path} is empty", _EXPECTED)
+    if start.lstrip().startswith(b'{"') and any(map(parse_record, records(path))):
+        return LogFile(path, file_logger=True)
+    if not is_verl_output(lambda: chunks(path)):
+        script = f"'ppo-tui preset import {path}' makes a preset of a script" if is_script(start) else ""
+        raise UserError(f"{path} has no output of veRL", script or _EXPECTED)
+    return LogFile(path, file_logger=False)
 
 
 def open_log(path: Path) -> "IO[bytes] | gzip.GzipFile":
@@ -98,7 +119,3 @@ def records(path: Path) -> Iterator[bytes]:
         yield from whole
     if rest:
         yield rest
-
-
-def _is_file_logger(path: Path) -> bool:
-    return next(chunks(path), b"").lstrip().startswith(b'{"step"')

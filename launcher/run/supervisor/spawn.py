@@ -68,7 +68,7 @@ def spawn_supervisor(run: RunDir) -> None:
     deadline = time.monotonic() + PATIENCE
     while current(run, checks=False).supervisor is None:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise UserError(f"the supervisor of run {run.id} did not start; see {run.supervisor_log}")
+            raise UserError(f"the supervisor of run {run.id} did not start", f"see {run.supervisor_log}")
         time.sleep(0.02)
 
 

@@ -1,0 +1,65 @@
+"""What is taken for output of veRL: every log that we have, and no other text."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from launcher.console.recognize import is_verl_output
+from launcher.errors import UserError
+from launcher.run.actions.import_logs import import_logs
+from launcher.run.reading.source import log_file
+
+DATA = Path(__file__).parents[1] / "data"
+LOGS = [*(DATA / "logs").glob("*.gz"), *(DATA / "failures").glob("*.gz")]
+TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module>\nValueError: boo\n'
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+def test_every_recorded_log_is_veRLs(path: Path) -> None:
+    assert log_file(str(path)).file_logger == path.name.endswith(".jsonl.gz")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step:1 - actor/entropy:0.5\n",
+        "+ python3 -m verl.trainer.main_ppo data.train_batch_size=8\n",
+        "python: No module named verl\n",
+        "(TaskRunner pid=12) hello\n",
+        "{'actor_rollout_ref': {'actor': {}}}\n",
+        "usage: main_ppo.py [--help]\nmain_ppo.py: error: unrecognized arguments: --foo\n",
+        TRACEBACK.format("/opt/verl/trainer/main_ppo.py"),
+        "Error executing job with overrides: ['a=b']\n",
+        "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***\n",
+    ],
+)
+def test_a_start_up_without_steps_is_veRLs(text: str) -> None:
+    assert is_verl_output(lambda: [text.encode()])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.log", b"", "a.log is empty; use the console log"),
+        ("a.log", b"hello world\n", "a.log has no output of veRL; use the console log"),
+        ("a.log", bytes(range(256)) * 2000, "no output"),
+        ("a.log.gz", gzip.compress(b"hello world\n" * 1000), "no output"),
+        ("a.log", TRACEBACK.format("x.py").encode(), "no output"),
+        ("a.log", b"step: 5 of the recipe\n'quoted'\n", "no output"),
+        ("a.py", b"import ray\nfrom verl.trainer.main_ppo import run_ppo\n", "no output"),
+        ("run.sh", b"python3 -m verl.trainer.main_ppo \\\n  actor_rollout_ref.actor.optim.lr=1\n", "preset import"),
+        ("a.jsonl", b'{"step": 1, "loss": 2}\n{"a": 1}\n', "no output"),
+    ],
+    ids=["empty", "letter", "binary", "packed", "traceback", "recipe", "source", "script", "json"],
+)
+def test_other_files_are_refused_with_what_to_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, said: str
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path / "home"))
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        import_logs([str(path)])
+    assert said in str(refused.value) and str(path) in refused.value.message
+    assert not (tmp_path / "home" / "runs").exists()
