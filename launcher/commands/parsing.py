@@ -38,8 +38,10 @@ def wrong_use(error: typer.TyperException) -> UserError:
     path, params = context.command_path, context.command.params
     parameter: Any = getattr(error, "param", None)
     if hasattr(error, "possibilities"):  # an unknown option
-        known = [name for each in params for name in each.opts]
+        known, root = _options(context), context.find_root()
         option = str(getattr(error, "option_name", ""))
+        if context is not root and option in _options(root):
+            return UserError(f"{option} must precede the command", f"use 'ppo-tui {option} ... {context.info_name}'")
         return UserError(f"no option '{option}' of '{path}'", near_hint(option, known, f"'{path} --help' lists all"))
     if hasattr(error, "param_type"):  # a missing one; what was given is read first
         missing = [_name(each) for each in params if each.required and each.name not in context.params]
@@ -48,6 +50,10 @@ def wrong_use(error: typer.TyperException) -> UserError:
     if parameter is not None:
         return UserError(f"{_name(parameter)}: {_lower(error.message)}", f"'{path} --help' explains {_name(parameter)}")
     return _shown(error, _use(path, params))
+
+
+def _options(context: Any) -> list[str]:
+    return [name for each in context.command.params for name in each.opts]
 
 
 def _shown(error: typer.TyperException, hint: str) -> UserError:

@@ -50,6 +50,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
         (["reward", "test"], "missing FILE"),
         (["data", "jsonl", "table.csv"], "missing --prompt and --answer"),
         (["run", "toy-cpu", "--forse"], "did you mean '--force'?"),
+        (["runs", "--host", "x"], "use 'ppo-tui --host ... runs'"),
         (["export", "last", "--to"], "'ppo-tui export --help'"),
         (["try", "last", "--steps", "0"], "--steps: "),
         (["--theme", "drak", "runs"], "did you mean 'dark'?"),

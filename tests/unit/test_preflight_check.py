@@ -83,7 +83,7 @@ def test_a_preset_that_cannot_be_read_is_a_finding_with_its_line(ppo_tui, tmp_pa
 )
 def test_wrong_use(ppo_tui, words: list[str]):
     done = ppo_tui("check", *words)
-    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
+    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 2
 
 
 def test_a_run_that_would_fail_is_refused_with_sentences_and_leaves_nothing(ppo_tui, tmp_path: Path):
