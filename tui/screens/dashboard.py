@@ -30,16 +30,29 @@ from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
 from tui.widgets.painted import HIDDEN
 from tui.widgets.progress_line import ProgressLine
+from tui.widgets.startup_list import StartupList
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
 AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
+STARTING = 2.0  # the same before the first step: the times of its stages move on
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
 HEAD = (HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine)
-SHOWN = (*HEAD, Figures, PinnedCharts, DiagnosisPanel, Checklist, MemoryChart, TimingSplit, Memory, LogTail)
+SHOWN = (
+    *HEAD,
+    Figures,
+    PinnedCharts,
+    StartupList,
+    DiagnosisPanel,
+    Checklist,
+    MemoryChart,
+    TimingSplit,
+    Memory,
+    LogTail,
+)
 WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
 
@@ -74,6 +87,7 @@ class DashboardScreen(RunPages):
         yield ViewLine(classes=HIDDEN)
         yield Figures(id="charts")
         yield PinnedCharts(classes=HIDDEN)
+        yield StartupList()
         yield DiagnosisPanel(classes=HIDDEN)
         with Horizontal(id="beside"):
             yield Checklist()
@@ -121,7 +135,8 @@ class DashboardScreen(RunPages):
         # Below a page that covers it, each change would make Textual paint that page's cells again.
         if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
             now = time.monotonic()
-            calm = "steps" not in self._unshown and now - self._machine_shown < CALM
+            pause = STARTING if self.has_class("-starting") else CALM
+            calm = "steps" not in self._unshown and now - self._machine_shown < pause
             later = self._unshown & {"machine"} if calm else set()
             if "steps" not in self._unshown or not self.live or now - self._steps_shown >= PACE:
                 self._show(self._unshown - later)
@@ -198,7 +213,11 @@ class DashboardScreen(RunPages):
         self.set_class(reader.series.last_step is None, "-stepless")
         now = _latest(reader)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
-        self.query_one(ProgressLine).show(state, now, on_cpu=self.on_cpu)
+        startup = reader.startup(now)
+        # of a resumed attempt that failed, the charts of the earlier ones tell more
+        self.set_class(startup is not None and (state.live or reader.series.last_step is None), "-starting")
+        self.query_one(ProgressLine).show(state, startup)
+        self.query_one(StartupList).show(startup, state.rollout, on_cpu=self.on_cpu)
         charted = _charted(state)
         charts = bool(changed & {"steps", "events"}) or charted != self._charted
         if charts:
