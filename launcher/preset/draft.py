@@ -192,14 +192,24 @@ class Draft:
             self._texts[self._at + 1 :] = [text]
             self._at += 1
 
+    @property
+    def undoable(self) -> bool:
+        """Whether there is a change to undo."""
+        return self._at > 0
+
+    @property
+    def redoable(self) -> bool:
+        """Whether something was undone."""
+        return self._at + 1 < len(self._texts)
+
     def undo(self) -> bool:
         """Back to the text before; whether there was one."""
-        self._at -= (possible := self._at > 0)
+        self._at -= (possible := self.undoable)
         return possible
 
     def redo(self) -> bool:
         """Forward again; whether there was something undone."""
-        self._at += (possible := self._at + 1 < len(self._texts))
+        self._at += (possible := self.redoable)
         return possible
 
     def loaded(self) -> LoadedPreset:

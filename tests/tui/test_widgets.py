@@ -9,7 +9,7 @@ from launcher.record.check import Check
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.state import Rollout, RunState
-from launcher.run.reading.startup import STAGES, Progress, Stage, Startup
+from launcher.run.reading.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
 from tui.drawing.glyphs import to_ascii
 from tui.drawing.rows import Row
 from tui.widgets.checklist import Checklist, summary
@@ -58,14 +58,21 @@ def startup(at: str, now: float, state: str = "starting", usual: float = 0.0, st
     stages, begun = [], 0.0
     for stage in STAGES:
         where = STAGES.index(stage) - STAGES.index(at)
-        word = Progress.DONE if where < 0 else Progress.WAITING
+        word = DONE if where < 0 else WAITING
         if not where:
-            word = Progress.RUNNING if state == "starting" else Progress.ENDED
-        known = word != Progress.WAITING
+            word = RUNNING if state == "starting" else ENDED
+        known = word != WAITING
         span = (usual, usual) if usual else None
         seconds = 10.0 if where < 0 else now
         stages.append(
-            Stage(stage, word, begun if known else None, seconds if known else None, span, 0 < usual * 2 < seconds)
+            Stage(
+                stage,
+                word,
+                begun if known else None,
+                seconds if known else None,
+                span,
+                known and 0 < usual * 2 < seconds,
+            )
         )
         begun += 10.0
     return Startup(tuple(stages), 10.0 * STAGES.index(at) + now, starts if usual else 0)
@@ -88,10 +95,10 @@ def test_the_stages_of_a_start_have_their_times_and_places() -> None:
         " ✔ Ray               done                     10s             9s     ━━",
         " ✔ data              done                     10s             9s       ━━━",
         " ◆ models            longer than usual        25s             9s          ━━━━━━",
-        " ◆ engine            longer than usual                        9s                ──",
-        " ◆ checkpoint        longer than usual                        9s                  ──",
-        " ◆ first validation  longer than usual                        9s                    ───",
-        " ◆ first step        longer than usual                        9s                       ──",
+        " · engine            waiting                                  9s                ──",
+        " · checkpoint        waiting                                  9s                  ──",
+        " · first validation  waiting                                  9s                    ───",
+        " · first step        waiting                                  9s                       ──",
         "",
         "   usual times: median of the last 3 starts of this preset",
     ]

@@ -14,7 +14,7 @@ from launcher.record.info import Head, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import RunState
 from launcher.run.reading.reader import RunReader
-from launcher.run.reading.startup import Progress, Startup, Usual, stage_lines, startup, startup_of, usual_start
+from launcher.run.reading.startup import ENDED, Startup, Usual, stage_lines, startup, startup_of, usual_start
 
 T = 1_795_000_000.0
 TAKEN = {"config": 14.0, "ray": 20.0, "data": 26.0, "model": 28.0, "engine": 88.0}
@@ -92,7 +92,7 @@ def test_the_newest_attempt_counts() -> None:
 def test_a_run_that_fails_shows_the_stage_at_which_it_ended() -> None:
     state = RunState("failed", phase="model", exit=Exit(1, t=T + 65))
     found = startup(started("config", "ray", "data", "model"), state, Usual({}), T + 900)
-    assert words(found)[3] == f"model {Progress.ENDED}"
+    assert words(found)[3] == f"model {ENDED}"
     assert found is not None and found.stages[3].seconds == 5.0
 
 

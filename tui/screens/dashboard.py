@@ -61,6 +61,7 @@ class DashboardScreen(RunPages):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
+    LEGENDS = ("Stages", "Checks", "Charts")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["dashboard"]]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
@@ -68,7 +69,7 @@ class DashboardScreen(RunPages):
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
         self._was_roomy = False
-        self._works: tuple[bool, ...] = ()  # which keys do
+        self._refused: object = None  # which keys do not work
         self._adopting = False
         self._charted: object = None
         self._unshown: set[str] = set()
@@ -166,9 +167,9 @@ class DashboardScreen(RunPages):
         found = reader.explanation if reader.state.failed else None
         self.set_class(found is not None, "-diagnosed")
         self.query_one(DiagnosisPanel).show(found, reader.state.error)
-        works = self.live, self._resumable, reader.trouble is not None
-        if works != self._works:  # the footer paints itself whole
-            self._works = works
+        refused = reader.refusals, reader.trouble is not None
+        if refused != self._refused:  # the footer paints itself whole
+            self._refused = refused
             self.refresh_bindings()
 
     def on_resize(self) -> None:
@@ -249,26 +250,11 @@ class DashboardScreen(RunPages):
         """The run that goes on when the screen closes; empty when none does."""
         return self.directory.name if self.live else ""
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Two bindings share a key; the one that fits the run is shown and works."""
-        if action == "stop":
-            return self.live and not self.read_only
-        if action == "refuse":
-            return self.live and self.read_only
-        if action == "resume":
-            return not self.live and not self.read_only and self._resumable
-        if action == "diagnosis":
-            return self.reader is not None and self.reader.trouble is not None
+    def refusal(self, action: str) -> str | None:
         if action == "page":
-            return bool(self._pins) and not self.has_class("-tall")
-        return True
-
-    @property
-    def _resumable(self) -> bool:
-        return self.reader is not None and self.reader.head.resumable
-
-    def action_refuse(self) -> None:
-        self.notify("Read-only: use `ppo-tui attach` to stop the run", severity="warning")
+            below = "the pinned charts stand below the others" if self.has_class("-tall") else None
+            return below if self._pins else "no metric is pinned; press p in the metrics (m)"
+        return super().refusal(action)
 
     def action_resume(self) -> None:
         from tui.actions.checkpoints import resume_run

@@ -20,6 +20,7 @@ from tui.content.preset_form import Form, best
 from tui.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.drawing.rows import Row
 from tui.keys import KEYS
+from tui.offers import READ_ONLY, Offers
 from tui.widgets.editor_side import PAGES, EditorSide
 from tui.widgets.fields import open_field
 from tui.widgets.findings import Findings
@@ -35,7 +36,7 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall
 ABOUT = {"-low": 0, "-home": 4, "-tall": 6}  # rows about the chosen field
 
 
-class EditorScreen(Screen[None]):
+class EditorScreen(Offers, Screen[None]):
     """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
 
     AUTO_FOCUS = "FormLines"
@@ -165,9 +166,16 @@ class EditorScreen(Screen[None]):
         self._show_page()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "to_field":
-            return self.page == "findings"
-        return action != "find" or not isinstance(self.focused, Input)  # in a field a slash is a letter
+        if action == "find" and isinstance(self.focused, Input):  # in a field a slash is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if self.read_only and action in ("undo", "redo", "recipe", "outside", "save", "save_as", "launch"):
+            return READ_ONLY
+        if action in ("undo", "redo") and not (self.draft.undoable if action == "undo" else self.draft.redoable):
+            return f"nothing to {action}"
+        return "on the findings page (tab)" if action == "to_field" and self.page != "findings" else None
 
     # ---- finding a field
 
@@ -228,18 +236,17 @@ class EditorScreen(Screen[None]):
     # ---- the draft
 
     def action_undo(self) -> None:
-        if self.draft.undo():
-            self.on_form_area_edited()
+        self.draft.undo()
+        self.on_form_area_edited()
 
     def action_redo(self) -> None:
-        if self.draft.redo():
-            self.on_form_area_edited()
+        self.draft.redo()
+        self.on_form_area_edited()
 
     def action_outside(self) -> None:
-        if not self.read_only:
-            name = self._area.lines.cursor
-            edit_outside(self.app, self.draft, self._area.form.where(name) if name else ())
-            self.on_form_area_edited()
+        name = self._area.lines.cursor
+        edit_outside(self.app, self.draft, self._area.form.where(name) if name else ())
+        self.on_form_area_edited()
 
     def action_save(self) -> None:
         self._work(save)
@@ -260,8 +267,7 @@ class EditorScreen(Screen[None]):
             self._check_file()
             self._show()
 
-        if not self.read_only:
-            self.run_worker(worked(), exclusive=True, group="save")
+        self.run_worker(worked(), exclusive=True, group="save")
 
     def _check_file(self) -> None:
         """Whether another program wrote or removed the file."""

@@ -6,15 +6,15 @@ from itertools import takewhile
 from launcher.console.phases import PHASES
 from launcher.format import duration
 from launcher.record.state import Rollout
-from launcher.run.reading.startup import NAMES, Progress, Stage, Startup, origin_words, usual_words
+from launcher.run.reading.startup import DONE, ENDED, NAMES, RUNNING, WAITING, Stage, Startup, origin_words, usual_words
 from tui.drawing import glyphs
 from tui.drawing.rows import Row, Span, crop, put
 
 SIGNS = {  # sign, role
-    Progress.DONE: (glyphs.FINISHED, "ok"),
-    Progress.RUNNING: (glyphs.WAITING, "live"),
-    Progress.WAITING: (glyphs.NONE, "dim"),
-    Progress.ENDED: (glyphs.FAILED, "critical"),
+    DONE: (glyphs.FINISHED, "ok"),
+    RUNNING: (glyphs.WAITING, "live"),
+    WAITING: (glyphs.NONE, "dim"),
+    ENDED: (glyphs.FAILED, "critical"),
 }
 _SLOW = "longer than usual"
 _NAME, _STATE, _TIME, _USUAL = 21, 40, 49, 64  # columns before which the parts of a row end
@@ -36,7 +36,7 @@ def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: in
     for stage in found.stages[len(folded) :]:
         listed.append(_stage(stage, found, columns))
         if airy:
-            listed.append([(f"   {_doing(stage, rollout)}", "dim")] if stage.state != Progress.WAITING else [])
+            listed.append([(f"   {_doing(stage, rollout)}", "dim")] if stage.state != WAITING else [])
     if len(listed) > rows:
         later = found.stages[len(folded) + rows - 1 - bool(folded) :]
         listed[rows - 1 :] = [_together(later, glyphs.NONE, "dim", columns)]
@@ -46,7 +46,7 @@ def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: in
 
 
 def _done(stages: Sequence[Stage]) -> list[Stage]:
-    return list(takewhile(lambda stage: stage.state == Progress.DONE, stages))
+    return list(takewhile(lambda stage: stage.state == DONE, stages))
 
 
 def _together(stages: Sequence[Stage], sign: str, role: str, columns: int) -> Row:
@@ -55,17 +55,17 @@ def _together(stages: Sequence[Stage], sign: str, role: str, columns: int) -> Ro
 
 
 def _doing(stage: Stage, rollout: Rollout | None) -> str:
-    if stage.state == Progress.DONE:
+    if stage.state == DONE:
         return ""
     counted = f", {rollout.finished}/{rollout.total} responses" if rollout is not None and rollout.total else ""
     return f"{PHASES[stage.stage].label}{counted}"
 
 
 def _stage(stage: Stage, found: Startup, columns: int) -> Row:
-    sign, role = (glyphs.NOTICE, "notice") if stage.slow else SIGNS[Progress(stage.state)]
+    sign, role = (glyphs.NOTICE, "notice") if stage.slow else SIGNS[stage.state]
     word = _SLOW if stage.slow else stage.state
     seconds = duration(stage.seconds) if stage.seconds is not None else ""
-    plain = "dim" if stage.state == Progress.WAITING else "text"
+    plain = "dim" if stage.state == WAITING else "text"
     row = _row(NAMES[stage.stage], word, seconds, usual_words(stage.usual), columns, plain, (f" {sign} ", role))
     if columns >= _BARS + _LEAST_BARS:
         row = put(row, _BARS, _bar(stage, found, columns - _BARS - 1))
@@ -88,23 +88,23 @@ def _bar(stage: Stage, found: Startup, columns: int) -> Row:
         usual = sum(each.usual) / 2 if each.usual else 0.0
         if each.begun is not None:
             places[each.stage] = each.begun, each.begun + (each.seconds or 0.0)
-            at = max(at, each.begun + usual) if each.state == Progress.RUNNING else at
+            at = max(at, each.begun + usual) if each.state == RUNNING else at
         else:
             places[each.stage] = at, at + usual
             at += usual
     begun, end = (round(each / (at or 1.0) * columns) for each in places[stage.stage])
-    if stage.state == Progress.WAITING:
+    if stage.state == WAITING:
         return [(" " * begun, "text"), (glyphs.BAR_REST * (end - begun), "bar-rest")]
     return [(" " * min(begun, columns - 1), "text"), (glyphs.BAR * max(end - begun, 1), "bar")]
 
 
 def startup_sentence(found: Startup) -> Row:
     """`starting: models, 1m 05s of usually 1m 50s`, or at which stage it ended."""
-    at = next((stage for stage in found.stages if stage.state in (Progress.RUNNING, Progress.ENDED)), None)
+    at = next((stage for stage in found.stages if stage.state in (RUNNING, ENDED)), None)
     if at is None:
         return [(" starting", "text")]
     taken = f" after {duration(found.seconds)}" if found.seconds is not None else ""
-    if at.state == Progress.ENDED:
+    if at.state == ENDED:
         return [(f" ended while {PHASES[at.stage].label}{taken}, before the first step", "dim")]
     usual = f" of usually {duration(found.usual)}" if found.usual is not None else ""
     row: Row = [(f" starting: {PHASES[at.stage].label}", "text")]

@@ -5,7 +5,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import islice, pairwise
 
 from launcher.console.phases import PHASES
@@ -35,17 +34,11 @@ _LOOKED_AT = 40  # runs among which these are looked for
 _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
 _LONGER, _AT_LEAST = 2.0, 10.0  # times and seconds beyond the usual that are worth a word
 
+DONE, RUNNING, WAITING, ENDED = "done", "running", "waiting", "ended here"
+"""How far a stage is."""
+
 Span = tuple[float, float]
 """Seconds, from the least to the most."""
-
-
-class Progress(StrEnum):
-    """How far a stage is."""
-
-    DONE = "done"
-    RUNNING = "running"
-    WAITING = "waiting"
-    ENDED = "ended here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +111,13 @@ def startup(
         if stage in known:
             begun, end = known[stage], ends[list(known).index(stage)]
             seconds = None if end is None else max(0.0, end - begun)
-            running = Progress.RUNNING if state.live else Progress.ENDED
-            progress = running if stage == at else Progress.DONE
+            running = RUNNING if state.live else ENDED
+            progress = running if stage == at else DONE
             span = usual.spans.get(stage)
-            slow = progress == Progress.RUNNING and _slow(seconds, span)
+            slow = progress == RUNNING and _slow(seconds, span)
             stages.append(Stage(stage, progress, max(0.0, begun - start.begun), seconds, span, slow))
         elif STAGES.index(stage) > STAGES.index(at) and (not usual.starts or stage in usual.spans):
-            stages.append(Stage(stage, Progress.WAITING, usual=usual.spans.get(stage)))
+            stages.append(Stage(stage, WAITING, usual=usual.spans.get(stage)))
     return Startup(tuple(stages), None if now is None else max(0.0, now - start.begun), usual.starts)
 
 
