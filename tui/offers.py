@@ -9,7 +9,7 @@ from launcher.run.reading.possible import Verb
 if TYPE_CHECKING:
     from launcher.run.reading.reader import RunReader
 
-READ_ONLY = "read-only; `ppo-tui` without `watch` can change it"
+READ_ONLY = "Read-only: use `ppo-tui` or `ppo-tui attach` to change it"
 _VERBS = {  # action -> what it does to a run
     "stop": Verb.STOP,
     "resume": Verb.RESUME,

@@ -21,6 +21,7 @@ from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset
 
 ORDER = tuple(Preset.model_fields)
+_IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
 
 
 class ChangedOnDisk(UserError):
@@ -252,7 +253,7 @@ class Draft:
                 if (moved := _moved(where, at(found.raw, place), entry.value, self.path.parent)) is not None:
                     text = yaml_text.put(text, place, moved)
         self.path, self._on_disk = path, None
-        self.replace(text)
+        self.replace(_IMPORTED.sub("", text))
         self.save(over=True)
 
     def _wrong(self, where: Where, value: Any) -> str | None:

@@ -73,10 +73,10 @@ def fit(row: Row, limit: int) -> Row:
 
 
 def spread(left: Row, right: Row, limit: int) -> Row:
-    """`left` and `right` at the two ends of `limit` cells; what does not fit is cut from `left`."""
+    """`left` and `right` at both ends of `limit` cells, a blank between; what does not fit is cut from `left`."""
     right = crop(right, limit)
     room = limit - width(right)
-    return [*fit(left, room), *right]
+    return [*fit(crop(left, room - 1) if right else left, room), *right]
 
 
 def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:

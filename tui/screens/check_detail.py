@@ -92,7 +92,7 @@ class CheckDetailScreen(Offers, Screen[None]):
         levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
         changes = [change for change in levels if change.rule == self.rule]
         self.query_one("#head", Lines).show(head(check, place, columns))
-        editable = field_of(check.fixes)[0] if reader.info.preset and not self.read_only else None
+        editable = field_of(check.fixes)[0] if check.on and reader.info.preset and not self.read_only else None
         rows = page(check, changes, editable, columns - 1)
         if self.rule == ERRORS and (found := reader.explanation) is not None:
             rows = [*explained(found, columns - 1), [], *rows]
@@ -131,7 +131,7 @@ class CheckDetailScreen(Offers, Screen[None]):
 
             edit_entry(self, self.reader, "", read_only=False)
         else:
-            edit_run(self.app, self.reader.info, field_of(self.check.fixes)[1])
+            edit_run(self.app, self.reader.info, field_of(self.check.fixes if self.check.on else ())[1])
 
     def action_mute(self) -> None:
         from launcher.record.control import request

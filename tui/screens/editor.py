@@ -14,6 +14,7 @@ from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
+from launcher.text import clean
 from tui.actions.launching import apply, launch_draft
 from tui.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.content.preset_form import Form, best
@@ -33,7 +34,7 @@ POLL = 2.0  # seconds between looks at the file
 FORM = "form"
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall")]
-ABOUT = {"-low": 0, "-home": 4, "-tall": 6}  # rows about the chosen field
+ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 
 
 class EditorScreen(Offers, Screen[None]):
@@ -124,6 +125,8 @@ class EditorScreen(Offers, Screen[None]):
             state = [(f"   {NOTICE} {new if draft.is_new else ''}not saved", "notice")]
         elif draft.is_new:
             state = [("   shipped; changes are saved as your own preset", "dim")]
+        if self._area.query_text:
+            state.append((f"   fields with /{clean(self._area.query_text)}; esc shows all", "live"))
         if self._stale:
             state.append((f"   {WARN} {self._stale} on disk", "warn"))
         if reading.errors or reading.problem:
@@ -185,10 +188,15 @@ class EditorScreen(Offers, Screen[None]):
         open_field(self.query_one("#editor-find", Input))
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        chosen = self._area.lines.cursor
         self._area.query_text = event.value
-        self._area.show()
-        if (name := best(self._area.lines.keys, event.value)) is not None:
-            self._area.lines.move_to(name)
+        if not event.value and chosen is not None:
+            self._area.go_to(chosen)
+        else:
+            self._area.show()
+            if (name := best(self._area.lines.keys, event.value)) is not None:
+                self._area.lines.move_to(name)
+        self._head()
 
     def on_input_submitted(self) -> None:
         self.query_one("#editor-find").add_class(HIDDEN)

@@ -15,7 +15,7 @@ from launcher.run.reading.reader import RunReader
 from launcher.run.reading.source import chunks
 from launcher.run.reading.steps import place_of_step
 from launcher.text import clean
-from tui.drawing.rows import Row, spread
+from tui.drawing.rows import Row, spread, width
 from tui.keys import KEYS
 from tui.navigation import is_open
 from tui.offers import Offers
@@ -348,13 +348,16 @@ class LogScreen(Offers, Screen[None]):
         elif self._matches is not None:
             count, what = self._matches
             left.append((f" {count:,} line{'s' * (count != 1)} with {clean(what)}", "notice"))
-        right: Row = [(f"{self._place()} ", "dim")]
-        self.query_one("#log-state", Lines).show([spread(left, right, self.size.width)])
+        place, columns = self._place(), self.size.width
+        while len(place) > 1 and width(left) + len(" · ".join(place)) + 3 > columns:
+            place = place[1:]
+        self.query_one("#log-state", Lines).show([spread(left, [(f"{' · '.join(place)} ", "dim")], columns)])
 
-    def _place(self) -> str:
+    def _place(self) -> list[str]:
+        """Attempt, line, and how far that is: what matters most comes last."""
         view = self.view
         if view.pager is None or view.chosen is None:
-            return ""
+            return []
         words = []
         if len(self.reader.dir.attempt_numbers()) > 1:
             words.append(f"attempt {self.attempt}")
@@ -362,4 +365,4 @@ class LogScreen(Offers, Screen[None]):
         if number is not None:
             words.append(f"line {number:,}")
         words.append("following" if view.following else f"{view.chosen.end / max(view.pager.size, 1):.0%}")
-        return " · ".join(words)
+        return words
