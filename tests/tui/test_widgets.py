@@ -116,6 +116,14 @@ def test_little_room_puts_stages_that_are_done_or_wait_together() -> None:
     assert narrow == [" ✔ configuration, R…", " ○ models", " · engine, checkpoi…"]
 
 
+def test_the_counts_of_checks_are_not_cut_for_a_hint() -> None:
+    levels = [Level.OK] * 3 + [Level.OK] * 24 + [Level.WARM] * 4 + [Level.N_A] * 9
+    widget = Checklist()
+    widget.show([Check(f"R-{number}", name="name", level=level) for number, level in enumerate(levels)])
+    for columns in (70, 76, 80):
+        assert lines(widget.draw(columns, 4))[-1].startswith("   24 more OK · 4 warming up · 9 not judged")
+
+
 @pytest.mark.parametrize("columns", range(1, 170, 13))
 @pytest.mark.parametrize("rows", [1, 2, 7, 12, 40])
 def test_stages_keep_to_their_room(columns: int, rows: int) -> None:

@@ -61,7 +61,7 @@ class DashboardScreen(RunPages):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    LEGENDS = ("Stages", "Checks", "Charts")
+    LEGENDS = ("Checks", "Charts")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["dashboard"]]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:

@@ -18,7 +18,6 @@ from tui.keys import KEYS
 from tui.offers import Offers
 from tui.widgets.painted import Painted
 from tui.words.run import LEVELS, STATES
-from tui.words.startup import SIGNS
 
 _LEVELS = {
     "not judged": "not applicable, or its metrics are not logged",
@@ -37,7 +36,6 @@ _CHARTS = (
 Entry = tuple[str, str, str]
 """A sign or word, its role, what it means."""
 LEGENDS: Mapping[str, Sequence[Entry]] = {
-    "Stages": [(f"{sign} {state}", role, "") for state, (sign, role) in SIGNS.items()],
     "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEVELS.items()],
     "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
     "Charts": _CHARTS,

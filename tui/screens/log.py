@@ -145,8 +145,6 @@ class LogScreen(Offers, Screen[None]):
     def refusal(self, action: str) -> str | None:
         if action in ("again", "only") and self._wanted is None:
             return "search first (/)"
-        if action == "cause" and self.reader.trouble is None:
-            return "the run has not failed, and printed no errors"
         if action == "attempt" and len(self.reader.dir.attempt_numbers()) < 2:
             return "the run has one attempt"
         return None
