@@ -82,7 +82,7 @@ def test_a_start_says_its_stage_and_its_time(make: SimpleNamespace) -> None:
     widget = ProgressLine()
     widget.state = make.running(state="starting", step=None)
     widget.startup = startup("model", 12.0, usual=9.0)
-    assert lines(widget.draw(80, 1)) == [" starting: loading the models  42s of usually 1m 12s"]
+    assert lines(widget.draw(80, 1)) == [" loading the models  42s of about 1m 10s"]
     widget.startup = startup("model", 12.0, state="failed")
     assert lines(widget.draw(80, 1)) == [" ended while loading the models after 42s, before the first step"]
 

@@ -125,8 +125,6 @@ class EditorScreen(Offers, Screen[None]):
             state = [(f"   {NOTICE} {new if draft.is_new else ''}not saved", "notice")]
         elif draft.is_new:
             state = [("   shipped; changes are saved as your own preset", "dim")]
-        if self._area.query_text:
-            state.append((f"   fields with /{clean(self._area.query_text)}; esc shows all", "live"))
         if self._stale:
             state.append((f"   {WARN} {self._stale} on disk", "warn"))
         if reading.errors or reading.problem:
@@ -141,6 +139,8 @@ class EditorScreen(Offers, Screen[None]):
             role = "critical" if page == "findings" and stops else "dim"
             here = page == self.page
             pages += [(f" {CURSOR if here else ' '}{page}{count}", "title" if here else role)]
+        if self._area.query_text:
+            pages.append((f"   /{clean(self._area.query_text)}; esc shows all", "live"))
         self.query_one("#editor-head", Lines).show([[(f" {draft.name}", "title"), *state], pages])
 
     def _pages(self) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from launcher.console.phases import PHASES
-from launcher.format import duration
+from launcher.format import duration, roughly
 from launcher.record.state import Rollout
 from launcher.run.reading.startup import DONE, ENDED, NAMES, RUNNING, WAITING, Stage, Startup, origin_words, usual_words
 from tui.drawing import glyphs
@@ -99,14 +99,14 @@ def _bar(stage: Stage, found: Startup, columns: int) -> Row:
 
 
 def startup_sentence(found: Startup) -> Row:
-    """`starting: models, 1m 05s of usually 1m 50s`, or at which stage it ended."""
+    """`loading the models  1m 05s of about 1m 50s`, or at which stage it ended."""
     at = next((stage for stage in found.stages if stage.state in (RUNNING, ENDED)), None)
     if at is None:
         return [(" starting", "text")]
     taken = f" after {duration(found.seconds)}" if found.seconds is not None else ""
     if at.state == ENDED:
         return [(f" ended while {PHASES[at.stage].label}{taken}, before the first step", "dim")]
-    usual = f" of usually {duration(found.usual)}" if found.usual is not None else ""
-    row: Row = [(f" starting: {PHASES[at.stage].label}", "text")]
+    usual = f" of about {roughly(found.usual)}" if found.usual is not None else ""
+    row: Row = [(f" {PHASES[at.stage].label}", "text")]
     row += [(f"  {duration(found.seconds)}", "title")] if found.seconds is not None else []
     return [*row, (usual, "dim")]
