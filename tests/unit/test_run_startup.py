@@ -93,6 +93,7 @@ def test_a_run_that_fails_shows_the_stage_at_which_it_ended() -> None:
     state = RunState("failed", phase="model", exit=Exit(1, t=T + 65))
     found = startup(started("config", "ray", "data", "model"), state, Usual({}), T + 900)
     assert words(found)[3] == f"model {ENDED}"
+    assert words(found)[4] == "engine not reached"
     assert found is not None and found.stages[3].seconds == 5.0
 
 

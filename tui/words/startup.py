@@ -6,7 +6,18 @@ from itertools import takewhile
 from launcher.console.phases import PHASES
 from launcher.format import duration, roughly
 from launcher.record.state import Rollout
-from launcher.run.reading.startup import DONE, ENDED, NAMES, RUNNING, WAITING, Stage, Startup, origin_words, usual_words
+from launcher.run.reading.startup import (
+    DONE,
+    ENDED,
+    NAMES,
+    RUNNING,
+    UNREACHED,
+    WAITING,
+    Stage,
+    Startup,
+    origin_words,
+    usual_words,
+)
 from tui.drawing import glyphs
 from tui.drawing.rows import Row, Span, crop, put
 
@@ -15,6 +26,7 @@ SIGNS = {  # sign, role
     RUNNING: (glyphs.WAITING, "live"),
     WAITING: (glyphs.NONE, "dim"),
     ENDED: (glyphs.FAILED, "critical"),
+    UNREACHED: (glyphs.NONE, "dim"),
 }
 _SLOW = "longer than usual"
 _NAME, _STATE, _TIME, _USUAL = 21, 40, 49, 64  # columns before which the parts of a row end
@@ -36,7 +48,7 @@ def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: in
     for stage in found.stages[len(folded) :]:
         listed.append(_stage(stage, found, columns))
         if airy:
-            listed.append([(f"   {_doing(stage, rollout)}", "dim")] if stage.state != WAITING else [])
+            listed.append([(f"   {_doing(stage, rollout)}", "dim")] if stage.begun is not None else [])
     if len(listed) > rows:
         later = found.stages[len(folded) + rows - 1 - bool(folded) :]
         listed[rows - 1 :] = [_together(later, glyphs.NONE, "dim", columns)]
@@ -65,7 +77,7 @@ def _stage(stage: Stage, found: Startup, columns: int) -> Row:
     sign, role = (glyphs.NOTICE, "notice") if stage.slow else SIGNS[stage.state]
     word = _SLOW if stage.slow else stage.state
     seconds = duration(stage.seconds) if stage.seconds is not None else ""
-    plain = "dim" if stage.state == WAITING else "text"
+    plain = "dim" if stage.begun is None else "text"
     row = _row(NAMES[stage.stage], word, seconds, usual_words(stage.usual), columns, plain, (f" {sign} ", role))
     if columns >= _BARS + _LEAST_BARS:
         row = put(row, _BARS, _bar(stage, found, columns - _BARS - 1))
@@ -93,7 +105,7 @@ def _bar(stage: Stage, found: Startup, columns: int) -> Row:
             places[each.stage] = at, at + usual
             at += usual
     begun, end = (round(each / (at or 1.0) * columns) for each in places[stage.stage])
-    if stage.state == WAITING:
+    if stage.begun is None:
         return [(" " * begun, "text"), (glyphs.BAR_REST * (end - begun), "bar-rest")]
     return [(" " * min(begun, columns - 1), "text"), (glyphs.BAR * max(end - begun, 1), "bar")]
 

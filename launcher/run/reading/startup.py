@@ -34,7 +34,7 @@ _LOOKED_AT = 40  # runs among which these are looked for
 _HEAD = 1 << 16  # bytes of events.jsonl that hold a start
 _LONGER, _AT_LEAST = 2.0, 10.0  # times and seconds beyond the usual that are worth a word
 
-DONE, RUNNING, WAITING, ENDED = "done", "running", "waiting", "ended here"
+DONE, RUNNING, WAITING, ENDED, UNREACHED = "done", "running", "waiting", "ended here", "not reached"
 """How far a stage is."""
 
 Span = tuple[float, float]
@@ -117,7 +117,7 @@ def startup(
             slow = progress == RUNNING and _slow(seconds, span)
             stages.append(Stage(stage, progress, max(0.0, begun - start.begun), seconds, span, slow))
         elif STAGES.index(stage) > STAGES.index(at) and (not usual.starts or stage in usual.spans):
-            stages.append(Stage(stage, WAITING, usual=usual.spans.get(stage)))
+            stages.append(Stage(stage, WAITING if state.live else UNREACHED, usual=usual.spans.get(stage)))
     return Startup(tuple(stages), None if now is None else max(0.0, now - start.begun), usual.starts)
 
 
