@@ -215,7 +215,7 @@ class PpoTui(App[None]):
         """Says why an action does not work now, where a page has a reason."""
         name = (parse(action) if isinstance(action, str) else action)[1]
         if isinstance(default_namespace, Offers) and (reason := default_namespace.refusal(name)) is not None:
-            self.notify(reason, severity="warning", markup=False)
+            self.notify(reason[:1].upper() + reason[1:], severity="warning", markup=False)
             return True
         return await super().run_action(action, default_namespace, namespaces)
 

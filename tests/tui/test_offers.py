@@ -44,9 +44,9 @@ async def test_a_run_without_a_checkpoint_is_not_resumed(make: SimpleNamespace, 
         await open_run(pilot)
         assert "resume" not in app.screen.query_one(KeyBar).labels
         await pilot.press("R")
-        await until(pilot, lambda: message(app) == "no complete checkpoint (trainer.save_every)")
+        await until(pilot, lambda: message(app) == "No complete checkpoint (trainer.save_every)")
         await pilot.press("x")
-        await until(pilot, lambda: message(app) == "the run has ended")
+        await until(pilot, lambda: message(app) == "The run has ended")
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert "Resume the run from one of its checkpoints\n" in help_of(app)
@@ -72,7 +72,7 @@ async def test_the_log_says_what_n_needs(make: SimpleNamespace, stopped: Path) -
         assert "next" not in app.screen.query_one(KeyBar).labels
         for key in "nN":
             await pilot.press(key)
-            await until(pilot, lambda: message(app) == "search first (/)")
+            await until(pilot, lambda: message(app) == "Search first (/)")
 
 
 async def test_an_empty_queue_says_what_it_is_for(make: SimpleNamespace) -> None:
@@ -83,7 +83,7 @@ async def test_an_empty_queue_says_what_it_is_for(make: SimpleNamespace) -> None
         await until(pilot, lambda: isinstance(app.screen, QueueScreen))
         assert app.screen.query_one(KeyBar).labels == ["back", "help", "palette"]
         await pilot.press("S")
-        await until(pilot, lambda: message(app) == "the queue is empty")
+        await until(pilot, lambda: message(app) == "The queue is empty")
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def plot(
     chart.curves = [Curve(series)]
     chart.headline = headline(figure, series, store)
     usual = next((check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,)), None)
-    if figure.context is _usual and usual is not None and chart.headline:  # what the check compares with
+    if figure.context is _usual and usual is not None and len(chart.headline) > 1:  # what the check compares with
         chart.headline[1:] = [[(f"usual {number(usual)}", "dim")]]
     chart.limits = limit_lines(bounds.get(key, ()))
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)

@@ -88,8 +88,8 @@ class DashboardScreen(RunPages):
         yield ViewLine(classes=HIDDEN)
         yield Figures(id="charts")
         yield PinnedCharts(classes=HIDDEN)
-        yield StartupList()
         yield DiagnosisPanel(classes=HIDDEN)
+        yield StartupList()
         with Horizontal(id="beside"):
             yield Checklist()
             yield MemoryChart()

@@ -53,7 +53,7 @@ def refusals(run: RunDir, state: RunState, head: Head, events: Iterable[Event]) 
         why = "a log from elsewhere" if head.from_log else "no preset is recorded"
         found |= dict.fromkeys((Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY), why)
     if "preset" not in head.keys:
-        found[Verb.EDIT] = "no preset is recorded"
+        found[Verb.EDIT] = "its log contains no settings" if head.from_log else "no preset is recorded"
     if state.later:
         found |= dict.fromkeys(Verb, state.later)
     return found

@@ -117,7 +117,8 @@ def startup(
             slow = progress == RUNNING and _slow(seconds, span)
             stages.append(Stage(stage, progress, max(0.0, begun - start.begun), seconds, span, slow))
         elif STAGES.index(stage) > STAGES.index(at) and (not usual.starts or stage in usual.spans):
-            stages.append(Stage(stage, WAITING if state.live else UNREACHED, usual=usual.spans.get(stage)))
+            to_come = Stage(stage, WAITING, usual=usual.spans.get(stage))
+            stages.append(to_come if state.live else Stage(stage, UNREACHED))
     return Startup(tuple(stages), None if now is None else max(0.0, now - start.begun), usual.starts)
 
 
