@@ -5,13 +5,15 @@ For pipes and screen readers.
 
 import time
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TextIO
 
-from launcher.format import SHORT_ID, number, roughly
+from launcher.format import SHORT_ID, duration, number, roughly
 from launcher.metrics.names import ENTROPY, SCORE, THROUGHPUT, drift
 from launcher.record.events import Alert, Event, LevelChange, Note, PhaseChange, StateChange
 from launcher.record.layout import RunDir
 from launcher.run.reading.reader import RunReader
+from launcher.run.reading.startup import NAMES, STAGES, usual_words
 from launcher.run.supervisor.spawn import adopt
 from launcher.text import clean
 
@@ -53,12 +55,22 @@ class _Printer:
         match event.what:
             case StateChange(before, after):
                 self._line(f"{before} -> {after}")
-            case PhaseChange(phase) if self._last is None:
-                self._line(f"phase: {phase}")
+            case PhaseChange(phase) if self._last is None and phase != STAGES[0]:  # it began with the process
+                self._line(f"starting: {NAMES.get(phase, phase)}{self._stage_before(phase)}")
             case LevelChange() as change:
                 self._line(f"step {change.step}: {change.rule} {change.before} -> {change.after}: {change.message}")
             case Note(text) | Alert(text):
                 self._line(text)
+
+    def _stage_before(self, phase: str) -> str:
+        """What the stage before this one took: `; Ray took 21s, usually 20s`."""
+        found = self._reader.startup(None)
+        stages = [stage for stage in found.stages if stage.begun is not None] if found else []
+        for before, after in pairwise(stages):
+            if after.stage == phase:
+                usual = f", usually {usual_words(before.usual)}" if before.usual else ""
+                return f"; {NAMES[before.stage]} took {duration(before.seconds)}{usual}"
+        return ""
 
     def _step(self, step: int) -> None:
         total = self._reader.state.total

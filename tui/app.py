@@ -3,17 +3,19 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, cast
 
 from rich.segment import Segment
+from textual.actions import ActionParseResult, parse
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
 from textual.command import Provider
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.events import DescendantFocus, Event, Key
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
@@ -28,6 +30,7 @@ from tui.actions.editing import edit_preset
 from tui.drawing.glyphs import to_ascii
 from tui.keys import KEYS
 from tui.navigation import Navigation
+from tui.offers import Offers
 from tui.routes import Routes
 from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.widgets.log_tail import LogTail
@@ -203,10 +206,24 @@ class PpoTui(App[None]):
         while not self.screen.is_mounted:
             await asyncio.sleep(0.01)
 
+    async def run_action(
+        self,
+        action: "str | ActionParseResult",
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Says why an action does not work now, where a page has a reason."""
+        name = (parse(action) if isinstance(action, str) else action)[1]
+        if isinstance(default_namespace, Offers) and (reason := default_namespace.refusal(name)) is not None:
+            self.notify(reason[:1].upper() + reason[1:], severity="warning", markup=False)
+            return True
+        return await super().run_action(action, default_namespace, namespaces)
+
     def action_help(self) -> None:
         from tui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))
+        legends = self.screen.LEGENDS if isinstance(self.screen, Offers) else ()
+        self.push_screen(HelpScreen(list(self.screen.active_bindings.values()), legends))
 
 
 def _places(name: str) -> type[Provider]:

@@ -211,7 +211,6 @@ KEYS: dict[str, list[Binding]] = {
             "dashboard.diagnosis", "diagnosis", "diagnosis", "diagnosis", "Why the run failed, or what its errors mean"
         ),
         _shown("dashboard.stop", "stop", "stop", "stop", "Stop the run; asks first"),
-        _shown("dashboard.stop", "stop", "refuse", "read-only", "`ppo-tui watch` never changes a run"),
         _shown("dashboard.resume", "resume", "resume", "resume", "Resume the run from one of its checkpoints"),
         _shown("dashboard.back", "escape,q,backspace", "back", "back", "Go back one step: to the list", "q"),
         *_charts(),

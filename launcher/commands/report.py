@@ -114,15 +114,17 @@ def _headline(state: RunState) -> dict[str, object]:
 def status(run: Run, json: Json = False) -> None:
     """Print the status of a run."""
     from launcher.run.reading.lineage import lineage
+    from launcher.run.reading.startup import stage_lines, startup_of
     from launcher.run.supervisor.spawn import kept
 
     found = directory.find(run)
     state = kept(found)
     info = found.read_info()
-    parent = info.parent
+    parent, start = info.parent, startup_of(found, state)
     if json:
         forked = {"parent": {"run": parent.run, "step": parent.step}} if parent else {}
-        put_json({"schema": SCHEMA, **state.to_json(), **forked})
+        starting = {"startup": start.to_json()} if start else {}
+        put_json({"schema": SCHEMA, **state.to_json(), **forked, **starting})
         return
     put(f"run      {found.id}")
     put(f"state    {_word(state)}" + _phase(state))
@@ -143,6 +145,8 @@ def status(run: Run, json: Json = False) -> None:
         put(f"error    {state.error}")
     if state.stall:
         put(f"stalled  {state.stall}")
+    for index, line in enumerate(stage_lines(start, on_cpu=info.on_cpu) if start else ()):
+        put(f"{'' if index else 'start':<9}{line}")
     if state.step is not None:
         pace = f", {state.step_seconds:.1f} s per step" if state.step_seconds else ""
         left = f", ETA {roughly(state.eta)}" if state.live else ""

@@ -76,6 +76,7 @@ class _Entry:
             bounds=bounds(reading.raising, reading.releasing, state.level, keys) if reading else (),
             debounce=(limits.count, limits.window, limits.release),
             fixes=fitting(rule.fixes(), config, logged),
+            usual=reading.usual if reading else None,
         )
 
 

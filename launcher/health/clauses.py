@@ -99,10 +99,17 @@ def _counting(limits: list[_Limit]) -> list[_Limit]:
     for limit in sorted(limits, key=lambda limit: limit[1].level, reverse=True):
         clause, rung, _ = limit
         reachable = rung.within(*clause.span) or crossed(clause.now, rung.side, rung.value)
-        if reachable and not any(kept.covers(rung) for _, kept, _ in found):
+        if reachable and not any(worse[1].covers(rung) or _meet(limit, worse) for worse in found):
             found = [other for other in found if other[1].level > rung.level or not rung.covers(other[1])]
             found.append(limit)
     return found[::-1]
+
+
+def _meet(milder: _Limit, worse: _Limit) -> bool:
+    """Whether a limit that moves with the run has come to a fixed one of a milder level: `≥ 1` and `> 1`."""
+    (clause, rung, _), (other, above, _) = milder, worse
+    same = rung.value == above.value and rung.side[0] == above.side[0]
+    return same and rung.level < above.level and clause.fixed != other.fixed
 
 
 def _bound(clause: Clause, rung: Rung, holds: bool, keys: Sequence[str]) -> Bound:

@@ -16,7 +16,7 @@ class Reading:
 
     `raw` comes from the raise limits, `hold` from the looser release limits (the same as `raw` where a rule
     has none); both come from the clauses. A `raw` of WARM or N-A means that the step could not be judged, and
-    `message` says why.
+    `message` says why. `usual` is what the figure is compared with, where it is compared with its own past.
     """
 
     raw: Level
@@ -24,6 +24,7 @@ class Reading:
     hold: Level | None = None
     raising: Sequence[Clause] = ()
     releasing: Sequence[Clause] = ()
+    usual: float | None = None
 
 
 class State:

@@ -23,6 +23,7 @@ from launcher.preset.layers import Layer, Place
 from launcher.preset.schema import FIELDS, Preset
 
 ORDER = tuple(Preset.model_fields)
+_IMPORTED = re.compile(r"\A# Imported as .*\n")  # true of the first file alone
 
 
 class ChangedOnDisk(UserError):
@@ -194,14 +195,24 @@ class Draft:
             self._texts[self._at + 1 :] = [text]
             self._at += 1
 
+    @property
+    def undoable(self) -> bool:
+        """Whether there is a change to undo."""
+        return self._at > 0
+
+    @property
+    def redoable(self) -> bool:
+        """Whether something was undone."""
+        return self._at + 1 < len(self._texts)
+
     def undo(self) -> bool:
         """Back to the text before; whether there was one."""
-        self._at -= (possible := self._at > 0)
+        self._at -= (possible := self.undoable)
         return possible
 
     def redo(self) -> bool:
         """Forward again; whether there was something undone."""
-        self._at += (possible := self._at + 1 < len(self._texts))
+        self._at += (possible := self.redoable)
         return possible
 
     def loaded(self) -> LoadedPreset:
@@ -253,7 +264,7 @@ class Draft:
                 if (moved := _moved(where, at(found.raw, place), entry.value, self.path.parent)) is not None:
                     text = yaml_text.put(text, place, moved)
         self.path, self._on_disk = path, None
-        self.replace(text)
+        self.replace(_IMPORTED.sub("", text))
         self.save(over=True)
 
     def _wrong(self, where: Where, value: Any) -> str | None:

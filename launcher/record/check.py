@@ -47,7 +47,8 @@ class Check(Record):
     of that and `was` the worst level it had. `keys` are the metrics to draw, the judged one first; `bounds` are
     all limits as they apply now, figure by figure and in the order in which they are crossed, none while the rule
     judges nothing. A level is raised when `debounce[0]` of the last `debounce[1]` steps cross a limit, and lets
-    go after `debounce[2]` steps that cross none of its own.
+    go after `debounce[2]` steps that cross none of its own. `usual` is what the first metric is compared with, where
+    that is its own past.
     """
 
     rule: str
@@ -63,6 +64,7 @@ class Check(Record):
     bounds: tuple[Bound, ...] = ()
     debounce: tuple[int, ...] = field(default=(2, 3, 5), metadata=RARE)
     fixes: tuple[Suggestion, ...] = ()
+    usual: float | None = field(default=None, metadata=RARE)
 
     @property
     def on(self) -> bool:

@@ -127,9 +127,14 @@ class Head(NamedTuple):
         return cls(_name(text), _ON_CPU.search(text) is not None, frozenset(_KEY.findall(text)))
 
     @property
+    def from_log(self) -> bool:
+        """As `RunInfo.from_log`."""
+        return bool(self.keys & {"imported_from", "replay_of"})
+
+    @property
     def resumable(self) -> bool:
         """Whether it has a preset to start from, and veRL ran here: no log from elsewhere."""
-        return "preset" in self.keys and not self.keys & {"imported_from", "replay_of"}
+        return "preset" in self.keys and not self.from_log
 
 
 def read_name(path: Path) -> str | None:

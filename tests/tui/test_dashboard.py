@@ -17,6 +17,7 @@ from pilots import until as waited
 from textual.geometry import Region
 from textual.pilot import Pilot
 
+from launcher.record.attempt import LaunchRecord
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
@@ -30,6 +31,7 @@ from tui.widgets.header_line import HeaderLine
 from tui.widgets.log_tail import LogTail
 from tui.widgets.painted import Painted
 from tui.widgets.progress_line import ProgressLine
+from tui.widgets.startup_list import StartupList
 
 until = partial(waited, looks=60)
 
@@ -137,21 +139,49 @@ async def test_nothing_is_painted_while_nothing_changes(
         assert painted == []
 
 
-async def test_a_start_shows_phase_and_log_then_the_charts(make: SimpleNamespace) -> None:
+async def test_a_start_shows_its_stages_then_the_charts(make: SimpleNamespace) -> None:
     starting = make.running(state="starting", phase="engine", step=None, phase_since=make.start + 180, checks=())
     run = make.run(state=starting, log=make.log)
     app = make.app(run)
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
-        assert "starting the rollout engine, 20s, usually 45–240 s" in drawn(app, ProgressLine)
+        assert "starting the rollout engine  3m 20s" in drawn(app, ProgressLine)
+        assert "engine            running                  20s" in drawn(app, StartupList)
         assert not app.screen.query_one("#charts").display
-        assert app.screen.query_one(LogTail).size.height > 12
+        assert not app.screen.query_one(LogTail).display
         await pilot.resize_terminal(160, 48)
-        await until(pilot, lambda: app.screen.query_one(LogTail).size.height > 36)
+        await until(pilot, lambda: app.screen.query_one(StartupList).size.height > 36)
+        await pilot.resize_terminal(20, 5)
+        await pilot.resize_terminal(*HOME)
         with RunDir(run).attempt(1).steps.open("ab") as file:
             file.writelines(record.to_line() for record in make.recorded(3))
         make.write_state(run, make.running(step=3))
         await until(pilot, lambda: app.screen.query_one("#charts").display)
+        assert not app.screen.query_one(StartupList).display
+
+
+async def test_a_resumed_attempt_starts_beside_the_charts_of_the_one_before(make: SimpleNamespace) -> None:
+    run = make.run(attempts=[make.recorded(62)], state=make.ended("stopped"))
+    second = RunDir(run).attempt(2)
+    second.path.mkdir()
+    LaunchRecord(created=make.start + 900, resume_step=60).write(second.launch)
+    make.write_state(
+        run, make.running(state="starting", attempt=2, phase="ray", step=None, started=make.start + 900, checks=())
+    )
+    app = make.app(run)
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert app.screen.query_one("#charts").display
+        assert "Ray" in drawn(app, StartupList)
+        assert "first step" in drawn(app, StartupList)
+
+
+async def test_a_run_that_failed_before_its_first_step_shows_the_stage(make: SimpleNamespace) -> None:
+    app = make.app(make.run(state=make.ended("failed", step=None, phase="model"), log=make.log))
+    async with app.run_test(size=HOME) as pilot:
+        await opened(pilot)
+        assert "models            ended here" in drawn(app, StartupList)
+        assert "ended while loading the models" in drawn(app, ProgressLine)
 
 
 @pytest.mark.parametrize("size", [HOME, (160, 48)])
@@ -183,7 +213,7 @@ async def test_a_failed_run_says_why(make: SimpleNamespace) -> None:
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         assert " ".join(drawn(app, Banner).split()) == f"✖ failed at step 30 of 80: {why}"
-        assert "x" not in app.screen.active_bindings  # nothing is left to stop
+        assert not app.screen.active_bindings["x"].enabled  # nothing is left to stop
 
 
 @pytest.mark.parametrize("state", ["stopped", "finished", "imported", "lost"])

@@ -68,7 +68,7 @@ async def test_a_failed_run_shows_cause_evidence_fixes_and_then_the_log(make: Si
         assert f"e {MICRO} ↓ (e.g. 1)" in said
         assert [chart.display for chart in app.screen.query(MetricChart)][:2] == [True, True]
         assert drawn(app, LogTail).strip().endswith("rc=1")
-        assert "d" in app.screen.active_bindings
+        assert app.screen.active_bindings["d"].enabled
 
 
 async def test_a_run_that_died_before_its_first_step_shows_no_charts(make: SimpleNamespace, imported: Path) -> None:
@@ -170,7 +170,7 @@ async def test_a_run_that_did_not_fail_has_no_diagnosis(make: SimpleNamespace, s
     app = make.app(make.run(attempts=[make.recorded(30)], state=made, log=make.log))
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot, "d")
-        assert not panel(app).size and "d" not in app.screen.active_bindings
+        assert not panel(app).size and not app.screen.active_bindings["d"].enabled
         assert not isinstance(app.screen, DiagnosisScreen)
 
 

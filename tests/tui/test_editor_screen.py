@@ -130,10 +130,10 @@ async def test_a_field_is_found_by_typing(mine: Path) -> None:
         assert all("warmup" in key for key in lines.keys if not key.startswith("#"))
         await pilot.press("escape")
         await pilot.pause()
-        assert "algorithm" in lines.keys and "actor.lr_warmup_steps" not in lines.keys
+        assert "algorithm" in lines.keys and chosen(pilot) in ("actor.lr_warmup_steps", "critic.lr_warmup_steps")
         await pilot.press("z")
         await pilot.pause()
-        assert "actor.lr_warmup_steps" in lines.keys
+        assert "actor.lr_warmup_steps" not in lines.keys
 
 
 async def test_a_key_without_a_field_is_added(mine: Path) -> None:
@@ -292,3 +292,14 @@ async def test_the_editor_fits_any_terminal(mine: Path, size: tuple[int, int]) -
         await pilot.press("enter", *"5", "escape", "slash", "x", "escape", "tab", "tab", "tab", "tab", "tab")
         await pilot.pause()
         assert_fits(pilot.app, *(["mine"] if size[0] >= 20 else []))
+
+
+async def test_a_filter_is_shown_and_esc_keeps_the_field(mine: Path) -> None:
+    async with editor().run_test(size=HOME) as pilot:
+        await pilot.pause()
+        await pilot.press("slash", *"kl.coef", "enter")
+        await until(pilot, lambda: chosen(pilot) == "kl.coef")
+        assert "/kl.coef" in head(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: "/kl.coef" not in head(pilot))
+        assert chosen(pilot) == "kl.coef" and "model.path" in pilot.app.screen.query_one(FormLines).keys

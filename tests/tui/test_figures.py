@@ -7,7 +7,7 @@ import pytest
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from launcher.record.check import Bound
+from launcher.record.check import Bound, Check
 from launcher.record.events import Event, PhaseChange
 from launcher.record.levels import Level
 from tui.charts.check import check_plot
@@ -32,7 +32,7 @@ def test_a_real_run_is_told_in_figures(make: SimpleNamespace) -> None:
     state = make.running(step=80)
     assert [said(plot(figure, steps, state, [])) for figure in FIGURES] == [
         "0.812 ↑ best 0.875 ○ val 0.850",
-        "0.308   usual 0.215",
+        "0.308   usual 0.202",
         "0.236 ↓ from 0.489",
         "1119 tok/s   usual 1001",
     ]
@@ -51,6 +51,14 @@ def test_kl_is_the_penalty_in_the_reward_first_then_the_loss(make: SimpleNamespa
     assert plot(KL, both, make.running(), []).curves[0].points.values[0] == 0.2
     loss = store(make.made_up(3, actor__kl_loss=0.1))
     assert plot(KL, loss, make.running(), []).curves[0].points.values[0] == 0.1
+
+
+def test_the_chart_says_the_same_usual_as_the_check(make: SimpleNamespace) -> None:
+    steps = store(make.recorded())
+    found = steps.first_of(*KL.keys)
+    assert found is not None
+    checks = (Check("KL-1", keys=(found[0],), usual=0.048),)
+    assert said(plot(KL, steps, make.running(step=80, checks=checks), [])) == "0.308   usual 0.048"
 
 
 def test_a_run_without_kl_says_which_keys_would_show_it(make: SimpleNamespace) -> None:

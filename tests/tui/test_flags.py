@@ -172,9 +172,9 @@ async def test_a_disk_that_takes_no_request_is_told(make: SimpleNamespace, warne
 @pytest.mark.parametrize(
     ("key", "kind", "sentence"),
     [
-        ("M", "watched", "to mute checks"),
+        ("M", "watched", "Read-only"),
         ("M", "ended", "has ended"),
-        ("e", "watched", "to edit presets"),
+        ("e", "watched", "Read-only"),
         ("e", "unknown", "contains no settings"),
     ],
 )

@@ -119,7 +119,7 @@ async def test_the_two_forms_of_stop_move_together(make: SimpleNamespace, warned
         await pilot.pause()
         active = app.screen.active_bindings
         assert "x" not in active
-        assert active["f9"].binding.action == ("refuse" if read_only else "stop")
+        assert active["f9"].binding.action == "stop"
 
 
 async def test_help_shows_the_keys_of_the_user(make: SimpleNamespace, warned: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
                 actions.setdefault(binding.key, set()).add(binding.description)
     several = {key: said for key, said in actions.items() if len(said) > 1}
     # the page of responses compares them, the log has nothing to edit
-    assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}, "x": {"stop", "read-only"}}
+    assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}}
 
 
 def test_the_page_about_the_screen_has_the_letters_as_they_are() -> None:

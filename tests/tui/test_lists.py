@@ -30,3 +30,17 @@ async def test_the_cursor_moves(make: SimpleNamespace, kind: type[LineTable], mo
             await pilot.press(key)
             found.append((key, table.cursor))
     assert found == moves
+
+
+def test_arrows_say_that_there_are_more_lines() -> None:
+    table = LineTable(lambda key, columns: [(f"  {key}", "text")], "nothing")
+    table.show([f"line {number}" for number in range(9)])
+
+    def drawn() -> list[str]:
+        return ["".join(text for text, _ in row) for row in table.draw(12, 4)]
+
+    assert [row[-1] for row in drawn()] == ["0", "1", "2", "↓"]
+    table.cursor = "line 5"
+    assert [row[-1] for row in drawn()] == ["↑", "3", "4", "↓"]
+    table.cursor = "line 8"
+    assert [row[-1] for row in drawn()] == ["↑", "6", "7", "8"]

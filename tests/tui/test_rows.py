@@ -30,6 +30,11 @@ def test_spread_keeps_the_right_side_whole(left: Row, right: Row, limit: int) ->
         assert both.endswith("".join(text for text, _ in right))
 
 
+def test_what_is_cut_keeps_a_blank_before_the_right_side() -> None:
+    both = spread([("31 lines with 'Training'", "notice")], [("line 1,210 ", "dim")], 30)
+    assert "".join(text for text, _ in both) == "31 lines with 'Tr… line 1,210 "
+
+
 def test_put_goes_to_its_column_or_behind_what_is_there() -> None:
     assert joined(put([("ab", "title")], 5, [("x", "dim")])) == [("ab   ", "title"), ("x", "dim")]
     assert width(put([("abcdef", "text")], 3, [("x", "dim")], least=2)) == 9

@@ -11,7 +11,7 @@ from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, ENDED, RunState
 from tui.drawing.rows import Row
-from tui.words.run import STATES, lineage, notice, phase_sentence, state_words, uptime, verdict_words
+from tui.words.run import STATES, lineage, notice, state_words, uptime, verdict_words
 
 
 def text(row: Row) -> str:
@@ -72,13 +72,6 @@ def test_an_ended_run_ran_until_its_exit(make: SimpleNamespace) -> None:
     assert uptime(make.ended("imported", ended=make.start + 10), late) == "ran 10s"
     assert uptime(make.ended("imported", ended=make.start), late) == ""
     assert uptime(make.ended("stopped", exit=Exit(t=make.start + 65), seconds=185.0), late) == "ran 3m 05s"
-
-
-def test_a_phase_says_how_long_it_takes_and_usually_takes(make: SimpleNamespace) -> None:
-    state = make.running(state="starting", phase="model", phase_since=make.start)
-    assert phase_sentence(state, make.start + 13, False) == "loading the models, 10s, usually 15–180 s"
-    assert phase_sentence(state, make.start + 2, True) == "loading the models, usually 5–15 s"
-    assert phase_sentence(RunState("starting"), None, True) == "starting"
 
 
 def test_each_end_has_its_sentence(make: SimpleNamespace) -> None:

@@ -68,7 +68,7 @@ async def test_runs_come_newest_first_with_the_live_one_chosen(make: SimpleNames
         assert [line.split()[1] for line in lines[1:4]] == ["finished", "running", "failed"]
         curve = lines[1].split()[9]
         assert lines[1].split()[5:] == ["●", "OK", "80/80", "0.875", curve, "3m", "20s"]
-        assert len(curve) == 8 and curve[0] == "▁" and "█" in curve
+        assert len(curve) == 7 and curve[0] == "▁" and "█" in curve
         assert "–/80" in lines[3] and all(len(line) <= 80 for line in lines[:4])
         assert chosen(app) == f"run {runs['live']}"
         assert any("toy-cpu" in line and "no GPU" in line for line in lines[5:])
@@ -228,7 +228,7 @@ async def test_delete_asks_refuses_what_goes_and_takes_the_mark_away(make: Simpl
     async with app.run_test(size=HOME) as pilot:
         await opened(pilot)
         await pilot.press("D")
-        await until(pilot, lambda: "is still running (state: running); stop it with" in message(app))
+        await until(pilot, lambda: "The run has not ended; stop it first" in message(app))
         await pilot.press("home", "space", "D")
         await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
         await pilot.press("n")

@@ -8,7 +8,8 @@ import pytest
 from launcher.record.check import Check
 from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, MachineSample
-from launcher.record.state import RunState
+from launcher.record.state import Rollout, RunState
+from launcher.run.reading.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
 from tui.drawing.glyphs import to_ascii
 from tui.drawing.rows import Row
 from tui.widgets.checklist import Checklist, summary
@@ -17,6 +18,7 @@ from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
 from tui.widgets.progress_line import ProgressLine
 from tui.words.check import check_rows
+from tui.words.startup import startup_rows
 
 
 def lines(rows: Sequence[Row]) -> list[str]:
@@ -51,14 +53,84 @@ def test_progress_leaves_out_the_eta_then_the_pace(make: SimpleNamespace) -> Non
     assert lines(widget.draw(60, 1)) == [" step 62  2.1 s/step"]
 
 
-def test_a_start_shows_its_phases(make: SimpleNamespace) -> None:
+def startup(at: str, now: float, state: str = "starting", usual: float = 0.0, starts: int = 3) -> Startup:
+    """A start whose stages up to `at` took 10 seconds each."""
+    stages, begun = [], 0.0
+    for stage in STAGES:
+        where = STAGES.index(stage) - STAGES.index(at)
+        word = DONE if where < 0 else WAITING
+        if not where:
+            word = RUNNING if state == "starting" else ENDED
+        known = word != WAITING
+        span = (usual, usual) if usual else None
+        seconds = 10.0 if where < 0 else now
+        stages.append(
+            Stage(
+                stage,
+                word,
+                begun if known else None,
+                seconds if known else None,
+                span,
+                known and 0 < usual * 2 < seconds,
+            )
+        )
+        begun += 10.0
+    return Startup(tuple(stages), 10.0 * STAGES.index(at) + now, starts if usual else 0)
+
+
+def test_a_start_says_its_stage_and_its_time(make: SimpleNamespace) -> None:
     widget = ProgressLine()
-    widget.state = make.running(state="starting", phase="model", step=None, phase_since=make.start)
-    widget.now = make.start + 10
-    assert lines(widget.draw(80, 2)) == [
-        " starting: loading the models, 10s, usually 15–180 s",
-        " ✔ config  ✔ ray  ✔ data  ○ model  · engine  · validate",
+    widget.state = make.running(state="starting", step=None)
+    widget.startup = startup("model", 12.0, usual=9.0)
+    assert lines(widget.draw(80, 1)) == [" loading the models  42s of about 1m 10s"]
+    widget.startup = startup("model", 12.0, state="failed")
+    assert lines(widget.draw(80, 1)) == [" ended while loading the models after 42s, before the first step"]
+
+
+def test_the_stages_of_a_start_have_their_times_and_places() -> None:
+    drawn = lines(startup_rows(startup("model", 25.0, usual=9.0), None, 90, 14, on_cpu=True))
+    assert drawn == [
+        "   stage                                     time        usually",
+        " ✔ configuration     done                     10s             9s  ━━━",
+        " ✔ Ray               done                     10s             9s     ━━",
+        " ✔ data              done                     10s             9s       ━━━",
+        " ◆ models            longer than usual        25s             9s          ━━━━━━",
+        " · engine            waiting                                  9s                ──",
+        " · checkpoint        waiting                                  9s                  ──",
+        " · first validation  waiting                                  9s                    ───",
+        " · first step        waiting                                  9s                       ──",
+        "",
+        "   usual times: median of the last 3 starts of this preset",
     ]
+
+
+def test_little_room_puts_stages_that_are_done_or_wait_together() -> None:
+    drawn = lines(startup_rows(startup("model", 5.0), None, 60, 4, on_cpu=True))
+    assert drawn == [
+        " ✔ configuration, Ray, data",
+        " ○ models            running                   5s",
+        " · engine            waiting",
+        " · checkpoint, first validation, first step",
+    ]
+    narrow = lines(startup_rows(startup("model", 5.0), None, 20, 3, on_cpu=True))
+    assert narrow == [" ✔ configuration, R…", " ○ models", " · engine, checkpoi…"]
+
+
+def test_the_counts_of_checks_are_not_cut_for_a_hint() -> None:
+    levels = [Level.OK] * 3 + [Level.OK] * 24 + [Level.WARM] * 4 + [Level.N_A] * 9
+    widget = Checklist()
+    widget.show([Check(f"R-{number}", name="name", level=level) for number, level in enumerate(levels)])
+    for columns in (70, 76, 80):
+        assert lines(widget.draw(columns, 4))[-1].startswith("   24 more OK · 4 warming up · 9 not judged")
+
+
+@pytest.mark.parametrize("columns", range(1, 170, 13))
+@pytest.mark.parametrize("rows", [1, 2, 7, 12, 40])
+def test_stages_keep_to_their_room(columns: int, rows: int) -> None:
+    for stage in STAGES:
+        assert (
+            len(startup_rows(startup(stage, 900.0, usual=4.0), Rollout(3, 0, 8), columns, rows, on_cpu=False)) <= rows
+        )
 
 
 def memory(sample: MachineSample | None, rows: int, columns: int = 80, on_cpu: bool = False) -> list[str]:

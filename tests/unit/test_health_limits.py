@@ -191,6 +191,13 @@ def test_a_limit_that_cannot_be_reached_or_that_a_worse_one_covers_is_not_shown(
     assert crossed == Bound(Level.WARN, ">", 0.4, holds=True)
 
 
+def test_a_limit_of_the_run_that_meets_a_fixed_one_is_shown_once() -> None:
+    fixed = Clause(0.3, [Rung(Level.WARN, ">=", 1.0), Rung(Level.CRITICAL, ">=", 10.0)], metric=("kl",), fixed=True)
+    moving = Clause(0.3, [Rung(Level.CRITICAL, ">", 1.0)], metric=("kl",))
+    shown = bounds([fixed, moving], [fixed, moving], Level.OK, ["kl"])
+    assert [(bound.level, bound.value) for bound in shown] == [(Level.CRITICAL, 1.0)]
+
+
 def test_of_a_level_that_is_on_the_limit_is_the_one_for_letting_go() -> None:
     checklist = Checklist(clock=False)
     for step in range(1, 5):

@@ -196,6 +196,13 @@ def test_a_file_made_meanwhile_is_not_overwritten(home: Path) -> None:
         draft.save()
 
 
+def test_a_copy_of_an_imported_preset_does_not_say_that_it_was_imported(mine: Path) -> None:
+    mine.write_text(f"# Imported as mine.\n# Note: kept\n{mine.read_text()}")
+    draft = open_draft("mine")
+    draft.save_as("other")
+    assert (mine.parent / "other.yaml").read_text().startswith("# Note: kept\n")
+
+
 def test_save_as_keeps_the_meaning_of_relative_paths(mine: Path, home: Path) -> None:
     draft = open_draft("mine")
     draft.save_as("other")

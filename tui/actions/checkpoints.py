@@ -33,12 +33,9 @@ async def resume_run(app: App[Any], run: RunDir) -> None:
         navigation(app).show_run(run.path, read_only=False)
 
 
-def begin_fork(screen: Screen[Any], reader: RunReader, *, read_only: bool) -> None:
+def begin_fork(screen: Screen[Any], reader: RunReader) -> None:
     """Forks the run that a page is about, in a worker of the page."""
-    if read_only:
-        screen.notify("Read-only: use `ppo-tui attach` to fork the run", severity="warning")
-    else:
-        screen.run_worker(fork_run(screen.app, reader.dir), exclusive=True, group="start")
+    screen.run_worker(fork_run(screen.app, reader.dir), exclusive=True, group="start")
 
 
 async def fork_run(app: App[Any], run: RunDir) -> None:

@@ -155,6 +155,9 @@ def plot(
     key, series = found
     chart.curves = [Curve(series)]
     chart.headline = headline(figure, series, store)
+    usual = next((check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,)), None)
+    if figure.context is _usual and usual is not None and len(chart.headline) > 1:  # what the check compares with
+        chart.headline[1:] = [[(f"usual {number(usual)}", "dim")]]
     chart.limits = limit_lines(bounds.get(key, ()))
     chart.flag = flag(lambda rule: _concerns(figure, rule), state)
     chart.marks = marks(lambda rule: figure is _chart_of(rule, figures), store, rises)

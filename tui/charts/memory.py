@@ -136,7 +136,7 @@ def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
 
     if not curve.label:
         return [replace(curve, points=of(statistics.fmean))]
-    least = [] if curve.sign else [replace(curve, points=of(min), role="raw", label="least")]
+    least = [] if curve.sign else [replace(curve, points=of(min), role="raw", label="least", sign=glyphs.FILL_REST)]
     return [*least, replace(curve, points=of(max))]
 
 

@@ -80,11 +80,11 @@ def contrast_lines(found: Sequence[Contrast], assumptions: Sequence[str], column
             row += [(" ", "text"), *spread([], [(words, "text")], cell)]
         role = _RESULTS.get(each.result, "text" if each.told else "dim")
         row.append((f"  {each.result}", role))
-        hint = f" {each.hint}" if each.hint else ""
+        hint = f": {each.hint}" if each.hint else ""
         beside = cells_of(row) + cells_of([(hint, "dim")]) < columns
         rows.append([*row, (hint, "dim")] if beside else row)
         if not beside:
-            rows += [[(f"   {line}", "dim")] for line in wrap(hint, width - 2)]
+            rows += [[(f"   {line}", "dim")] for line in wrap(each.hint, width - 2)]
     rows += [[(f" {line}", "dim")] for note in assumptions for line in wrap(clean(note), width)]
     return [*rows, []] if rows else []
 

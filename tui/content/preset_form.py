@@ -19,7 +19,7 @@ from launcher.preset.schema import FIELDS, TITLES, fields_of
 from launcher.preset.yaml_text import shown
 from launcher.text import clean
 from tui.content.matching import letters
-from tui.drawing.glyphs import CRITICAL, NOTICE, OK
+from tui.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
 from tui.drawing.rows import Row, crop, put
 
 NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
@@ -167,12 +167,15 @@ class Form:
         verl = EffectiveConfig(version=self.config.version, verl=self.config.verl)
         if spec and spec.key and (default := spec.from_verl(verl.get(spec.key))) is not None:
             limits.append(f"veRL's default: {shown(default)}")
-        text = [(line, "critical") for line in wrap(clean(self._wrong(where)), columns - 2)]
-        text += [(line, "text") for line in wrap(clean(" ".join(said)), columns - 2)]
-        text += [(line.removesuffix(" ·"), "dim") for line in wrap(clean(" · ".join(limits)), columns - 2)]
-        for advice in flag_advice(key):
-            text += [(line, "notice") for line in wrap(clean(advice), columns - 2)]
-        return (found + [[(f" {line}", role)] for line, role in text])[:rows]
+        parts = [(self._wrong(where), "critical"), (" ".join(said), "text"), (" · ".join(limits), "dim")]
+        parts += [(advice, "notice") for advice in flag_advice(key)]
+        for part, role in parts:
+            lines = wrap(clean(part), columns - 2)
+            if len(found) + len(lines) > rows and len(found) > 1:  # no sentence stops in its middle
+                found[-1] = [*crop(found[-1], columns - 2), (f" {ELLIPSIS}", "dim")]
+                break
+            found += [[(f" {line.removesuffix(' ·')}", role)] for line in lines]
+        return found[:rows]
 
 
 _FREE_ABOUT = {
@@ -189,12 +192,14 @@ def _is_field(where: Where) -> bool:
 
 def flag_advice(key: str) -> list[str]:
     """What to do with a veRL key when a run raises a flag, in the order of the checklist; nothing for most."""
+    rules: dict[str, list[str]] = {}
+    for rule in ALL:
+        for fix in FIXES.get(rule.id, ()):
+            if key and fix.key == key:
+                advice = f"{fix.direction}{':' if fix.direction == 'check' and fix.note else ''} {fix.note}".rstrip()
+                rules.setdefault(advice, []).append(rule.id)
     return [
-        f"when {rule.id} is on ({rule.name}): {fix.direction}"
-        f"{':' if fix.direction == 'check' and fix.note else ''} {fix.note}".rstrip()
-        for rule in ALL
-        for fix in FIXES.get(rule.id, ())
-        if key and fix.key == key
+        f"when {', '.join(ids[:-1])}{' or ' * (len(ids) > 1)}{ids[-1]} is on: {each}" for each, ids in rules.items()
     ]
 
 

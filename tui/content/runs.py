@@ -17,8 +17,8 @@ from tui.words.run import lineage, notice, state_words, verdict_word
 if TYPE_CHECKING:
     from launcher.preset.files import Summary
 
-_STATE, _VERDICT, _STEP, _SCORE, _TIME, _STARTED = 11, 12, 9, 6, 7, 12  # cells of the columns of a run
-_NAME, _SPARK = 19, 8  # at 80 columns; wider ones give both more, and a long name takes the curve's
+_STATE, _VERDICT, _STEP, _SCORE, _TIME, _STARTED = 12, 12, 9, 6, 7, 12  # cells of the columns of a run
+_NAME, _SPARK = 19, 7  # at 80 columns; wider ones give both more, and a long name takes the curve's
 _LEAST_SPARK = 3  # cells below which a curve is not worth its place
 _ID = len(" · ") + SHORT_ID  # cells behind a name
 SEE_QUEUE = "Q shows the queue and what each run waits for"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from launcher.format import number
+from launcher.metrics.glossary import describe
 from launcher.metrics.responses import PREFIX
 from launcher.metrics.store import SeriesStore
 from launcher.run.reading.responses import Dump, Sample
@@ -162,6 +163,11 @@ _FIGURES = (  # of launcher.metrics.responses, the words before each
     ("format_only", "no answer"),
     ("forgotten", "forgotten"),
 )
+
+
+def legend() -> list[tuple[str, str]]:
+    """The words before the shares of a step, and what these are shares of."""
+    return [(words, f"share of {describe(PREFIX + name).meaning}") for name, words in _FIGURES]
 
 
 def figures_row(series: SeriesStore, step: int) -> Row:

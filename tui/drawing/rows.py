@@ -73,10 +73,11 @@ def fit(row: Row, limit: int) -> Row:
 
 
 def spread(left: Row, right: Row, limit: int) -> Row:
-    """`left` and `right` at the two ends of `limit` cells; what does not fit is cut from `left`."""
+    """`left` and `right` at both ends of `limit` cells, a blank between; what does not fit is cut from `left`."""
     right = crop(right, limit)
     room = limit - width(right)
-    return [*fit(left, room), *right]
+    apart = bool(right) and not right[0][0].startswith(" ")
+    return [*fit(crop(left, room - apart), room), *right]
 
 
 def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:

@@ -12,6 +12,7 @@ from tui.charts.axes import TOKENS_KEY
 from tui.charts.lens import Lens
 from tui.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
 from tui.drawing.chart import GUTTER
+from tui.offers import Offers
 from tui.widgets.charts import TALL, MetricChart
 from tui.widgets.view_line import ViewLine
 
@@ -26,7 +27,7 @@ HEIGHTS: list[tuple[int, str]] = [
 ]
 
 
-class ChartScreen(Screen[None]):
+class ChartScreen(Offers, Screen[None]):
     """Has a `ViewLine` and `MetricChart`s, whose plots it shows through `lens`; screens of a run share it."""
 
     def __init__(self, lens: Lens | None = None) -> None:

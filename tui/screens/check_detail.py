@@ -16,6 +16,7 @@ from launcher.run.reading.stall import stall_report
 from tui.actions.editing import edit_run, field_of
 from tui.charts.check import check_plot
 from tui.keys import KEYS
+from tui.offers import READ_ONLY, Offers, run_refusal
 from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.key_bar import KeyBar
@@ -31,11 +32,12 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (18, "-home"), (36, "-tall")]
 
 
-class CheckDetailScreen(Screen[None]):
+class CheckDetailScreen(Offers, Screen[None]):
     """Follows the run; left and right show its other checks."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
+    LEGENDS = ("Checks", "Charts")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["check"]]
 
     def __init__(self, reader: RunReader, rule: str, *, read_only: bool) -> None:
@@ -65,8 +67,12 @@ class CheckDetailScreen(Screen[None]):
         """The row of the checklist that is shown."""
         return next((check for check in self.reader.state.checks if check.rule == self.rule), Check(self.rule))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "diagnosis" or (self.rule == ERRORS and self.reader.trouble is not None)
+    def refusal(self, action: str) -> str | None:
+        if action == "diagnosis" and self.rule != ERRORS:
+            return f"only of the check {ERRORS}"
+        if action == "edit" and self.read_only:
+            return READ_ONLY
+        return run_refusal(action, self.reader, read_only=self.read_only)
 
     def _poll(self) -> None:
         self._show()
@@ -86,7 +92,7 @@ class CheckDetailScreen(Screen[None]):
         levels = [event.what for event in reader.events if isinstance(event.what, LevelChange)]
         changes = [change for change in levels if change.rule == self.rule]
         self.query_one("#head", Lines).show(head(check, place, columns))
-        editable = field_of(check.fixes)[0] if reader.info.preset and not self.read_only else None
+        editable = field_of(check.fixes)[0] if check.on and reader.info.preset and not self.read_only else None
         rows = page(check, changes, editable, columns - 1)
         if self.rule == ERRORS and (found := reader.explanation) is not None:
             rows = [*explained(found, columns - 1), [], *rows]
@@ -120,36 +126,29 @@ class CheckDetailScreen(Screen[None]):
         self.app.push_screen(DiagnosisScreen(self.reader, read_only=self.read_only))
 
     def action_edit(self) -> None:
-        if self.read_only:
-            self.notify("Read-only: use `ppo-tui attach` to edit presets", severity="warning")
-        elif self.rule == ERRORS and self.reader.explanation is not None:
+        if self.rule == ERRORS and self.reader.explanation is not None:
             from tui.screens.diagnosis import edit_entry
 
             edit_entry(self, self.reader, "", read_only=False)
         else:
-            edit_run(self.app, self.reader.info, field_of(self.check.fixes)[1])
+            edit_run(self.app, self.reader.info, field_of(self.check.fixes if self.check.on else ())[1])
 
     def action_mute(self) -> None:
         from launcher.record.control import request
 
         muted = self.check.muted
-        if self.read_only:
-            self.notify("Read-only: use `ppo-tui attach` to mute checks", severity="warning")
-        elif not self.reader.state.live:
-            self.notify("The run has ended and is no longer judged", severity="warning")
-        else:
-            try:
-                request(self.reader.dir, "unmute" if muted else "mute", by="screen", rule=self.rule)
-            except (OSError, UserError) as error:  # a full disk, a run of a later ppo-tui
-                self.notify(f"Cannot send the request: {error}", severity="error", markup=False)
-                return
-            self.notify(
-                f"{self.rule} is unmuted"
-                if muted
-                else f"{self.rule} is muted for this run; it is still judged but does not count in the verdict"
-            )
+        try:
+            request(self.reader.dir, "unmute" if muted else "mute", by="screen", rule=self.rule)
+        except (OSError, UserError) as error:  # a full disk, a run of a later ppo-tui
+            self.notify(f"Cannot send the request: {error}", severity="error", markup=False)
+            return
+        self.notify(
+            f"{self.rule} is unmuted"
+            if muted
+            else f"{self.rule} is muted for this run; it is still judged but does not count in the verdict"
+        )
 
     def action_fork(self) -> None:
         from tui.actions.checkpoints import begin_fork
 
-        begin_fork(self, self.reader, read_only=self.read_only)
+        begin_fork(self, self.reader)

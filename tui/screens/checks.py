@@ -10,6 +10,7 @@ from textual.screen import Screen
 from launcher.run.reading.reader import RunReader
 from tui.drawing.rows import Item
 from tui.keys import KEYS
+from tui.offers import Offers, run_refusal
 from tui.screens.check_detail import CheckDetailScreen
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Items
@@ -19,7 +20,7 @@ from tui.words.check import check_rows
 POLL = 1.0  # seconds; the dashboard below reads the files
 
 
-class CheckListScreen(Screen[None]):
+class CheckListScreen(Offers, Screen[None]):
     """Its `Items` follow the run; enter opens the check that one is about."""
 
     def __init__(self, reader: RunReader, *, read_only: bool) -> None:
@@ -45,6 +46,9 @@ class CheckListScreen(Screen[None]):
         """The check that the entry of this name is about."""
         return name
 
+    def refusal(self, action: str) -> str | None:
+        return run_refusal(action, self.reader, read_only=self.read_only)
+
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
         self.query_one(Items).focus()
@@ -68,6 +72,7 @@ class CheckListScreen(Screen[None]):
 class ChecksScreen(CheckListScreen):
     """The whole checklist of one run; it follows the run. Enter explains a check."""
 
+    LEGENDS = ("Checks",)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["checks"]]
 
     def show_items(self) -> None:
@@ -78,4 +83,4 @@ class ChecksScreen(CheckListScreen):
     def action_fork(self) -> None:
         from tui.actions.checkpoints import begin_fork
 
-        begin_fork(self, self.reader, read_only=self.read_only)
+        begin_fork(self, self.reader)

@@ -33,6 +33,7 @@ class CompareScreen(ChartScreen):
     """Follows the runs. Where there is no room for charts and tables, tab changes between them."""
 
     VERTICAL_BREAKPOINTS = HEIGHTS
+    LEGENDS = ("Runs", "Checks", "Charts")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
 
     def __init__(self, runs: Sequence[Path]) -> None:
@@ -117,8 +118,8 @@ class CompareScreen(ChartScreen):
         lines = fact_lines([run.facts() for run in self.runs], groups(infos), self.size.width)
         self.query_one("#compared", Lines).show(lines)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "page" or not self.has_class("-tall")
+    def refusal(self, action: str) -> str | None:
+        return "both are on the screen" if action == "page" and self.has_class("-tall") else None
 
     def action_page(self) -> None:
         self.toggle_class("-settings")

@@ -30,16 +30,29 @@ from tui.widgets.log_tail import LogTail
 from tui.widgets.memory import Memory
 from tui.widgets.painted import HIDDEN
 from tui.widgets.progress_line import ProgressLine
+from tui.widgets.startup_list import StartupList
 from tui.widgets.timing_split import TimingSplit
 from tui.widgets.view_line import ViewLine
 
 POLL = 1.0  # seconds
 AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
 CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
+STARTING = 2.0  # the same before the first step: the times of its stages move on
 PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
 EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
 HEAD = (HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine)
-SHOWN = (*HEAD, Figures, PinnedCharts, DiagnosisPanel, Checklist, MemoryChart, TimingSplit, Memory, LogTail)
+SHOWN = (
+    *HEAD,
+    Figures,
+    PinnedCharts,
+    StartupList,
+    DiagnosisPanel,
+    Checklist,
+    MemoryChart,
+    TimingSplit,
+    Memory,
+    LogTail,
+)
 WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
 
 
@@ -48,6 +61,7 @@ class DashboardScreen(RunPages):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
+    LEGENDS = ("Checks", "Charts")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["dashboard"]]
 
     def __init__(self, directory: Path, *, read_only: bool) -> None:
@@ -55,7 +69,7 @@ class DashboardScreen(RunPages):
         self.attention: Attention | None = None
         self.charts: RunCharts | None = None
         self._was_roomy = False
-        self._works: tuple[bool, ...] = ()  # which keys do
+        self._refused: object = None  # which keys do not work
         self._adopting = False
         self._charted: object = None
         self._unshown: set[str] = set()
@@ -75,6 +89,7 @@ class DashboardScreen(RunPages):
         yield Figures(id="charts")
         yield PinnedCharts(classes=HIDDEN)
         yield DiagnosisPanel(classes=HIDDEN)
+        yield StartupList()
         with Horizontal(id="beside"):
             yield Checklist()
             yield MemoryChart()
@@ -121,7 +136,8 @@ class DashboardScreen(RunPages):
         # Below a page that covers it, each change would make Textual paint that page's cells again.
         if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
             now = time.monotonic()
-            calm = "steps" not in self._unshown and now - self._machine_shown < CALM
+            pause = STARTING if self.has_class("-starting") else CALM
+            calm = "steps" not in self._unshown and now - self._machine_shown < pause
             later = self._unshown & {"machine"} if calm else set()
             if "steps" not in self._unshown or not self.live or now - self._steps_shown >= PACE:
                 self._show(self._unshown - later)
@@ -151,9 +167,9 @@ class DashboardScreen(RunPages):
         found = reader.explanation if reader.state.failed else None
         self.set_class(found is not None, "-diagnosed")
         self.query_one(DiagnosisPanel).show(found, reader.state.error)
-        works = self.live, self._resumable, reader.trouble is not None
-        if works != self._works:  # the footer paints itself whole
-            self._works = works
+        refused = reader.refusals, reader.trouble is not None
+        if refused != self._refused:  # the footer paints itself whole
+            self._refused = refused
             self.refresh_bindings()
 
     def on_resize(self) -> None:
@@ -198,7 +214,11 @@ class DashboardScreen(RunPages):
         self.set_class(reader.series.last_step is None, "-stepless")
         now = _latest(reader)
         self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
-        self.query_one(ProgressLine).show(state, now, on_cpu=self.on_cpu)
+        startup = reader.startup(now)
+        # of a resumed attempt that failed, the charts of the earlier ones tell more
+        self.set_class(startup is not None and (state.live or reader.series.last_step is None), "-starting")
+        self.query_one(ProgressLine).show(state, startup)
+        self.query_one(StartupList).show(startup, state.rollout, on_cpu=self.on_cpu)
         charted = _charted(state)
         charts = bool(changed & {"steps", "events"}) or charted != self._charted
         if charts:
@@ -230,26 +250,11 @@ class DashboardScreen(RunPages):
         """The run that goes on when the screen closes; empty when none does."""
         return self.directory.name if self.live else ""
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Two bindings share a key; the one that fits the run is shown and works."""
-        if action == "stop":
-            return self.live and not self.read_only
-        if action == "refuse":
-            return self.live and self.read_only
-        if action == "resume":
-            return not self.live and not self.read_only and self._resumable
-        if action == "diagnosis":
-            return self.reader is not None and self.reader.trouble is not None
+    def refusal(self, action: str) -> str | None:
         if action == "page":
-            return bool(self._pins) and not self.has_class("-tall")
-        return True
-
-    @property
-    def _resumable(self) -> bool:
-        return self.reader is not None and self.reader.head.resumable
-
-    def action_refuse(self) -> None:
-        self.notify("Read-only: use `ppo-tui attach` to stop the run", severity="warning")
+            below = "the pinned charts stand below the others" if self.has_class("-tall") else None
+            return below if self._pins else "no metric is pinned; press p in the metrics (m)"
+        return super().refusal(action)
 
     def action_resume(self) -> None:
         from tui.actions.checkpoints import resume_run

@@ -13,6 +13,7 @@ from tui.actions.editing import follow_advice
 from tui.drawing.glyphs import FINISHED
 from tui.drawing.rows import Item, Row
 from tui.keys import KEYS
+from tui.offers import Offers, run_refusal
 from tui.screens.log import LogScreen
 from tui.widgets.diagnosis_list import DiagnosisList
 from tui.widgets.header_line import HeaderLine
@@ -44,7 +45,7 @@ def edit_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: 
         follow_advice(screen.app, reader.info, chosen, read_only=read_only)
 
 
-class DiagnosisScreen(Screen[None]):
+class DiagnosisScreen(Offers, Screen[None]):
     """Follows the run. Enter on a line goes to it in the log; on a fix it opens the editor, as `e` does."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diagnosis"]]
@@ -58,6 +59,9 @@ class DiagnosisScreen(Screen[None]):
         with VerticalScroll(can_focus=False):
             yield DiagnosisList()
         yield KeyBar()
+
+    def refusal(self, action: str) -> str | None:
+        return run_refusal(action, self.reader, read_only=self.read_only)
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
@@ -109,4 +113,4 @@ class DiagnosisScreen(Screen[None]):
     def action_fork(self) -> None:
         from tui.actions.checkpoints import begin_fork
 
-        begin_fork(self, self.reader, read_only=self.read_only)
+        begin_fork(self, self.reader)

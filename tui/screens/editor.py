@@ -14,12 +14,14 @@ from launcher.errors import UserError
 from launcher.preset.draft import Draft
 from launcher.preset.drafts import forget_unsaved, keep_unsaved, restore_unsaved
 from launcher.preset.field_values import where_of
+from launcher.text import clean
 from tui.actions.launching import apply, launch_draft
 from tui.actions.preset_saving import edit_outside, may_leave, save, save_as
 from tui.content.preset_form import Form, best
 from tui.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.drawing.rows import Row
 from tui.keys import KEYS
+from tui.offers import READ_ONLY, Offers
 from tui.widgets.editor_side import PAGES, EditorSide
 from tui.widgets.fields import open_field
 from tui.widgets.findings import Findings
@@ -32,10 +34,10 @@ POLL = 2.0  # seconds between looks at the file
 FORM = "form"
 WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall")]
-ABOUT = {"-low": 0, "-home": 4, "-tall": 6}  # rows about the chosen field
+ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 
 
-class EditorScreen(Screen[None]):
+class EditorScreen(Offers, Screen[None]):
     """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
 
     AUTO_FOCUS = "FormLines"
@@ -137,6 +139,8 @@ class EditorScreen(Screen[None]):
             role = "critical" if page == "findings" and stops else "dim"
             here = page == self.page
             pages += [(f" {CURSOR if here else ' '}{page}{count}", "title" if here else role)]
+        if self._area.query_text:
+            pages.append((f"   /{clean(self._area.query_text)}; esc shows all", "live"))
         self.query_one("#editor-head", Lines).show([[(f" {draft.name}", "title"), *state], pages])
 
     def _pages(self) -> list[str]:
@@ -165,9 +169,16 @@ class EditorScreen(Screen[None]):
         self._show_page()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "to_field":
-            return self.page == "findings"
-        return action != "find" or not isinstance(self.focused, Input)  # in a field a slash is a letter
+        if action == "find" and isinstance(self.focused, Input):  # in a field a slash is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if self.read_only and action in ("undo", "redo", "recipe", "outside", "save", "save_as", "launch"):
+            return READ_ONLY
+        if action in ("undo", "redo") and not (self.draft.undoable if action == "undo" else self.draft.redoable):
+            return f"nothing to {action}"
+        return "on the findings page (tab)" if action == "to_field" and self.page != "findings" else None
 
     # ---- finding a field
 
@@ -177,10 +188,15 @@ class EditorScreen(Screen[None]):
         open_field(self.query_one("#editor-find", Input))
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        chosen = self._area.lines.cursor
         self._area.query_text = event.value
-        self._area.show()
-        if (name := best(self._area.lines.keys, event.value)) is not None:
-            self._area.lines.move_to(name)
+        if not event.value and chosen is not None:
+            self._area.go_to(chosen)
+        else:
+            self._area.show()
+            if (name := best(self._area.lines.keys, event.value)) is not None:
+                self._area.lines.move_to(name)
+        self._head()
 
     def on_input_submitted(self) -> None:
         self.query_one("#editor-find").add_class(HIDDEN)
@@ -228,18 +244,17 @@ class EditorScreen(Screen[None]):
     # ---- the draft
 
     def action_undo(self) -> None:
-        if self.draft.undo():
-            self.on_form_area_edited()
+        self.draft.undo()
+        self.on_form_area_edited()
 
     def action_redo(self) -> None:
-        if self.draft.redo():
-            self.on_form_area_edited()
+        self.draft.redo()
+        self.on_form_area_edited()
 
     def action_outside(self) -> None:
-        if not self.read_only:
-            name = self._area.lines.cursor
-            edit_outside(self.app, self.draft, self._area.form.where(name) if name else ())
-            self.on_form_area_edited()
+        name = self._area.lines.cursor
+        edit_outside(self.app, self.draft, self._area.form.where(name) if name else ())
+        self.on_form_area_edited()
 
     def action_save(self) -> None:
         self._work(save)
@@ -260,8 +275,7 @@ class EditorScreen(Screen[None]):
             self._check_file()
             self._show()
 
-        if not self.read_only:
-            self.run_worker(worked(), exclusive=True, group="save")
+        self.run_worker(worked(), exclusive=True, group="save")
 
     def _check_file(self) -> None:
         """Whether another program wrote or removed the file."""

@@ -19,6 +19,7 @@ from tui.words.event import FILTERS, event_items
 class EventsScreen(CheckListScreen):
     """States, phases, flags, requests and exits with local times. Enter on a flag explains its check."""
 
+    LEGENDS = ("Checks", "Runs")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["events"]]
 
     def __init__(self, reader: RunReader, *, read_only: bool) -> None:

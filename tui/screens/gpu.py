@@ -34,6 +34,7 @@ class GpuScreen(ChartScreen):
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
+    LEGENDS = ("Memory", "Charts")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["gpu"]]
 
     def __init__(self, reader: RunReader, lens: Lens, *, on_cpu: bool, read_only: bool) -> None:

@@ -1,18 +1,22 @@
-"""Keys and signs, made from the bindings of the screen below and the tables of signs."""
+"""Keys and signs of the screen below, made from its bindings and the tables of signs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.geometry import Size
 from textual.screen import ModalScreen
 
+from tui.content.samples import legend
 from tui.drawing import glyphs
-from tui.drawing.rows import Row
+from tui.drawing.rows import Row, put
 from tui.keys import KEYS
-from tui.widgets.lines import Lines
+from tui.offers import Offers
+from tui.widgets.painted import Painted
 from tui.words.run import LEVELS, STATES
 
 _LEVELS = {
@@ -23,32 +27,70 @@ _LEVELS = {
     "WARN": "likely a problem; training continues",
     "CRITICAL": "training has very likely gone wrong",
 }
+_CHARTS = (
+    (f"{glyphs.SEAM}", "text", "on the axis: start of an attempt (resume)"),
+    (f"{glyphs.WARN}", "warn", "on the axis: a flag of this metric rose (reward: also flags without a chart)"),
+    (f"{glyphs.LIMIT}{glyphs.LIMIT}", "limit", "limit of a health check"),
+    (f"{glyphs.UP}{glyphs.DOWN}", "text", "last ten steps compared with the ten before"),
+)
+Entry = tuple[str, str, str]
+"""A sign or word, its role, what it means."""
+LEGENDS: Mapping[str, Sequence[Entry]] = {
+    "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEVELS.items()],
+    "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
+    "Charts": _CHARTS,
+    "Samples": [(word, "text", meaning) for word, meaning in legend()],
+    "Memory": [
+        (glyphs.FILL, "bar", "used by this run"),
+        (glyphs.FILL_OTHERS, "notice", "used by others"),
+        (glyphs.FILL_REST, "bar-rest", "free"),
+    ],
+}
+_KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 
 
 class HelpScreen(ModalScreen[None]):
-    """Every key that works on the screen below, then what the signs mean."""
+    """Every key of the screen below, dimmed with its reason where it does not work now; then what its signs mean."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]
 
-    def __init__(self, bindings: Sequence[ActiveBinding]) -> None:
+    def __init__(self, bindings: Sequence[ActiveBinding], legends: Sequence[str] = ()) -> None:
         super().__init__()
-        self._keys = bindings
+        self._keys, self._legends = bindings, legends
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help"):
-            yield Lines([*self._key_rows(), [], *_signs()])
+            yield HelpText(self._rows)
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
-    def _key_rows(self) -> list[Row]:
+    def _rows(self, columns: int) -> list[Row]:
+        rows = self._key_rows(columns)
+        for title in self._legends:
+            rows += [[], [(title, "title")]]
+            for sign, role, words in LEGENDS[title]:
+                rows += _told((f"  {sign}", role), words, "text", _SIGNS, columns)
+        return rows
+
+    def _key_rows(self, columns: int) -> list[Row]:
         """A row for what a key does, with all keys that do it: those of a pair say the same."""
         groups: dict[str, list[Binding]] = {}
-        for _, binding, enabled, tooltip in self._keys:
-            if enabled and tooltip and not binding.system and binding.id:
+        reasons: dict[str, str] = {}
+        for node, binding, enabled, tooltip in self._keys:
+            if tooltip and not binding.system and binding.id:
                 groups.setdefault(tooltip, []).append(binding)
+                if not enabled and isinstance(node, Offers):
+                    name = binding.action.partition("(")[0]
+                    reasons[tooltip] = node.refusal(name) or ""
         rows: list[Row] = [[("Keys", "title")]]
-        rows += [[(f"  {self._display(group):<12} ", "live"), (words, "text")] for words, group in groups.items()]
+        for words, group in groups.items():
+            reason = reasons.get(words)
+            role = "dim" if reason is not None else "text"
+            key = (f"  {self._display(group)}", "dim" if reason is not None else "live")
+            rows += _told(key, words, role, _KEYS, columns)
+            if reason:
+                rows += _told(("", "dim"), f"not now: {reason}", "notice", _KEYS, columns)
         return rows
 
     def _display(self, group: Sequence[Binding]) -> str:
@@ -60,20 +102,23 @@ class HelpScreen(ModalScreen[None]):
         return " ".join(dict.fromkeys(keys))
 
 
-def _signs() -> list[Row]:
-    rows: list[Row] = [[("Checks", "title")]]
-    rows += [
-        [(f"  {LEVELS[level][0]} {level:<10}", LEVELS[level][1]), (words, "text")] for level, words in _LEVELS.items()
-    ]
-    rows += [[], [("Runs", "title")]]
-    rows += [[(f"  {sign} {state}", role)] for state, (sign, role) in STATES.items()]
-    rows += [[], [("Charts", "title")]]
-    rows.append([(f"  {glyphs.SEAM} ", "text"), (" on the axis: start of an attempt (resume)", "text")])
-    rows.append(
-        [
-            (f"  {glyphs.WARN} ", "warn"),
-            (" on the axis: a flag of this metric rose (reward: also flags without a chart)", "text"),
-        ]
-    )
-    rows.append([(f"  {glyphs.UP}{glyphs.DOWN}", "text"), (" last ten steps compared with the ten before", "text")])
-    return rows
+class HelpText(Painted):
+    """As high as its rows at its width."""
+
+    DEFAULT_CSS = "HelpText { height: auto; }"
+
+    def __init__(self, rows: Callable[[int], list[Row]]) -> None:
+        super().__init__()
+        self._rows_at = rows
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._rows_at(width))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        return self._rows_at(columns)
+
+
+def _told(sign: tuple[str, str], words: str, role: str, column: int, columns: int) -> list[Row]:
+    """A sign and what it means, the words below each other from `column` on."""
+    lines = wrap(words, max(columns - column, 16)) or [""]
+    return [put([sign] if not index else [], column, [(line, role)]) for index, line in enumerate(lines)]

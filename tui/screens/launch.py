@@ -26,6 +26,7 @@ from tui.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.drawing.rows import Row, Span, spread
 from tui.keys import KEYS
 from tui.navigation import is_open
+from tui.offers import Offers
 from tui.terminal import copy
 from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
@@ -36,7 +37,7 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
 
 
-class LaunchScreen(Screen[Path | list[str]]):
+class LaunchScreen(Offers, Screen[Path | list[str]]):
     """Returns the directory of the run that was started; without one the fixes that the editor is to go on with.
 
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
@@ -64,7 +65,7 @@ class LaunchScreen(Screen[Path | list[str]]):
         self._round = 0  # what belongs to an earlier one is out of date
         self._edited = False
         self._started: Path | None = None
-        self._was_forceable = False
+        self._refused: list[str | None] = []  # why keys do not work
 
     @property
     def settings(self) -> list[str]:
@@ -115,10 +116,17 @@ class LaunchScreen(Screen[Path | list[str]]):
         else:
             self.notify("Press esc, then F on the findings page of the editor")
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "force":
-            return self.forceable
-        return True
+    def refusal(self, action: str) -> str | None:
+        if self.starting and action in ("start", "force", "queue", "edit", "rehearse"):
+            return "the run is starting"
+        if action == "start" and self.errors:
+            force = ", or ! to start anyway" if self.forceable else ""
+            return f"the checks found errors; press F to apply a fix{force}"
+        if action == "force" and not self.forceable:
+            return "the preset cannot be read" if self.errors else "the checks found no errors"
+        if action == "rehearse" and self.plan.subject is None:
+            return "the checks found errors; a rehearsal would stop there, too"
+        return f"wait for: {self.doing}" if action == "rehearse" and self.doing else None
 
     @property
     def errors(self) -> int:
@@ -130,18 +138,14 @@ class LaunchScreen(Screen[Path | list[str]]):
         return self.errors > 0 and self.plan.subject is not None
 
     def action_start(self) -> None:
-        if self.errors:
-            self.notify("The checks found errors; press F to apply a fix, ! to start anyway", severity="warning")
-        else:
-            self._start(force=False)
+        self._start(force=False)
 
     def action_force(self) -> None:
         self.run_worker(self._force(), exclusive=True, group="start")
 
     def action_queue(self) -> None:
         """Puts the run into the queue, which checks it again when its turn comes."""
-        if not self.starting:
-            self.run_worker(self._queue(), exclusive=True, group="start")
+        self.run_worker(self._queue(), exclusive=True, group="start")
 
     async def _queue(self) -> None:
         from launcher.run.actions.queue import add
@@ -156,15 +160,10 @@ class LaunchScreen(Screen[Path | list[str]]):
 
     def action_rehearse(self) -> None:
         """Shows what a rehearsal finds among the findings; going back, or any change, cancels it."""
-        if self.plan.subject is None:
-            self.notify("The checks found errors; a rehearsal would stop there, too", severity="warning")
-        elif self.doing:
-            self.notify(f"Wait for: {self.doing}", severity="warning", markup=False)
-        else:
-            self.findings = [finding for finding in self.findings if finding.id != REHEARSAL]
-            self.rehearsing, self.doing = True, "rehearsal"
-            threading.Thread(target=self._rehearse, args=(self._round,), daemon=True).start()
-            self._show()
+        self.findings = [finding for finding in self.findings if finding.id != REHEARSAL]
+        self.rehearsing, self.doing = True, "rehearsal"
+        threading.Thread(target=self._rehearse, args=(self._round,), daemon=True).start()
+        self._show()
 
     def _rehearse(self, began: int) -> None:
         """In a thread: veRL runs two small steps."""
@@ -176,8 +175,6 @@ class LaunchScreen(Screen[Path | list[str]]):
         report("", found)
 
     def action_edit(self) -> None:
-        if self.starting:
-            return
         if isinstance(self.preset, str):
             self._edited = edit_preset(self.app, self.preset, settings=self.fixes)
             self.fixes = [] if self._edited else self.fixes
@@ -305,8 +302,9 @@ class LaunchScreen(Screen[Path | list[str]]):
         quiet = "" if self.doing else "no problems found"
         self.query_one(Findings).show(self.findings, quiet)
         self.query_one(CommandText).show(self.plan.command)
-        if self.forceable != self._was_forceable:  # the footer paints itself whole
-            self._was_forceable = self.forceable
+        refused = [self.refusal(action) for action in ("start", "force", "queue", "rehearse")]
+        if refused != self._refused:  # the footer paints itself whole
+            self._refused = refused
             self.refresh_bindings()
 
     def _verdict(self) -> Span:

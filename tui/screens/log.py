@@ -15,9 +15,10 @@ from launcher.run.reading.reader import RunReader
 from launcher.run.reading.source import chunks
 from launcher.run.reading.steps import place_of_step
 from launcher.text import clean
-from tui.drawing.rows import Row, spread
+from tui.drawing.rows import Row, spread, width
 from tui.keys import KEYS
 from tui.navigation import is_open
+from tui.offers import Offers
 from tui.terminal import LARGEST_COPY, copy
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
@@ -31,7 +32,7 @@ _PROGRESS = 0.25  # seconds
 _PROMPTS = {"search": "text to search for", "go": "step or :line"}
 
 
-class LogScreen(Screen[None]):
+class LogScreen(Offers, Screen[None]):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
@@ -137,7 +138,16 @@ class LogScreen(Screen[None]):
         self.view.follow()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "ask" or not isinstance(self.focused, Input)  # there its key is a letter
+        if action == "ask" and isinstance(self.focused, Input):  # there its key is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if action in ("again", "only") and self._wanted is None:
+            return "search first (/)"
+        if action == "attempt" and len(self.reader.dir.attempt_numbers()) < 2:
+            return "the run has one attempt"
+        return None
 
     def action_ask(self, what: str) -> None:
         prompt = self.query_one("#log-prompt", Input)
@@ -182,14 +192,13 @@ class LogScreen(Screen[None]):
             self.view.show_at(offset)
 
     def action_again(self, forward: bool) -> None:
-        if self._wanted is None:
-            self.action_ask("search")
-        else:
+        if self._wanted is not None:
             self._seek(both(self._wanted, self.view.keep), self._what, forward=forward)
 
     def _want(self, wanted: Wanted | None, what: str) -> None:
         """From now on n and N look for this; its lines are counted beside the event loop."""
         self._wanted, self._what, self._matches = wanted, what, None
+        self.refresh_bindings()
         self._narrow()
         if wanted is not None and (pager := self.view.pager) is not None:
             self.run_worker(self._count_matches(Search(pager, wanted, 0, forward=True), what), group="matches")
@@ -221,9 +230,6 @@ class LogScreen(Screen[None]):
 
     def action_only(self) -> None:
         """Only the lines that match the search (or the errors, after `cause`), or all again."""
-        if self._wanted is None and not self._only:
-            self.action_ask("search")
-            return
         self._only = not self._only
         self._narrow()
 
@@ -340,13 +346,16 @@ class LogScreen(Screen[None]):
         elif self._matches is not None:
             count, what = self._matches
             left.append((f" {count:,} line{'s' * (count != 1)} with {clean(what)}", "notice"))
-        right: Row = [(f"{self._place()} ", "dim")]
-        self.query_one("#log-state", Lines).show([spread(left, right, self.size.width)])
+        place, columns = self._place(), self.size.width
+        while len(place) > 1 and width(left) + len(" · ".join(place)) + 3 > columns:
+            place = place[1:]
+        self.query_one("#log-state", Lines).show([spread(left, [(f"{' · '.join(place)} ", "dim")], columns)])
 
-    def _place(self) -> str:
+    def _place(self) -> list[str]:
+        """Attempt, line, and how far that is: what matters most comes last."""
         view = self.view
         if view.pager is None or view.chosen is None:
-            return ""
+            return []
         words = []
         if len(self.reader.dir.attempt_numbers()) > 1:
             words.append(f"attempt {self.attempt}")
@@ -354,4 +363,4 @@ class LogScreen(Screen[None]):
         if number is not None:
             words.append(f"line {number:,}")
         words.append("following" if view.following else f"{view.chosen.end / max(view.pager.size, 1):.0%}")
-        return " · ".join(words)
+        return words

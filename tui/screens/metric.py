@@ -27,6 +27,7 @@ POLL = 1.0  # seconds; the dashboard below reads the files
 class MetricScreen(ChartScreen):
     """Chart, figures and meaning; up and down show the other metrics of the list."""
 
+    LEGENDS = ("Charts",)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric"]]
 
     def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str]) -> None:

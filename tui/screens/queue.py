@@ -20,15 +20,18 @@ from tui.content.queue import about_turn, queue_heading, queue_row
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.rows import Row
 from tui.keys import KEYS
+from tui.offers import READ_ONLY, Offers
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import LineTable
 from tui.widgets.lines import Lines
 
 POLL = 2.0  # seconds
 _ABOUT = 4  # rows
+PURPOSE = "Runs wait here until their GPUs are free; each then starts by itself, also after logout."
+EMPTY = " empty; press Q on the plan page of a preset (enter in the list) to add a run"
 
 
-class QueueScreen(Screen[None]):
+class QueueScreen(Offers, Screen[None]):
     """Follows the queue. Whoever looks at it also starts what is due."""
 
     CSS_PATH = "pages.tcss"
@@ -38,10 +41,11 @@ class QueueScreen(Screen[None]):
         super().__init__()
         self.read_only = read_only
         self._turns: dict[str, Turn] = {}
+        self._works = (False, False)  # there are entries, the queue is paused
 
     def compose(self) -> ComposeResult:
         yield Lines([queue_heading([], paused=False)], id="heading")
-        yield LineTable(self._line, " empty; press Q before a start, or use `ppo-tui queue add`")
+        yield LineTable(self._line, EMPTY)
         yield Lines([[]] * _ABOUT, id="about")
         yield KeyBar()
 
@@ -49,6 +53,14 @@ class QueueScreen(Screen[None]):
         self.query_one(LineTable).focus()
         self._poll()
         self.set_interval(POLL, self._poll)
+
+    def refusal(self, action: str) -> str | None:
+        changes = action in ("start", "pause", "pause_all", "place", "remove")
+        if changes and self.read_only:
+            return READ_ONLY
+        if action == "start" and queue.paused():
+            return "the queue is paused; press * to resume it"
+        return "the queue is empty" if changes and action != "pause_all" and not self._turns else None
 
     def on_resize(self) -> None:
         self._show_more()
@@ -59,10 +71,7 @@ class QueueScreen(Screen[None]):
     def action_start(self) -> None:
         from launcher.run.actions.queue import begin_now
 
-        if queue.paused():
-            self.notify("The queue is paused; press * to resume it", severity="warning")
-        else:
-            self._change(begin_now)
+        self._change(begin_now)
 
     def action_pause(self) -> None:
         from launcher.run.actions.queue import resume
@@ -74,19 +83,14 @@ class QueueScreen(Screen[None]):
     def action_pause_all(self) -> None:
         from launcher.run.actions.queue import resume
 
-        if self.read_only:
-            self._refuse()
-        else:
-            self.run_worker(self._do(lambda: resume(None) if queue.paused() else queue.pause(on=True)), group="change")
+        self.run_worker(self._do(lambda: resume(None) if queue.paused() else queue.pause(on=True)), group="change")
 
     def action_place(self, distance: int) -> None:
         self._change(lambda entry: queue.move(entry, distance))
 
     def action_remove(self) -> None:
         turn = self._chosen
-        if self.read_only:
-            self._refuse()
-        elif turn is not None:
+        if turn is not None:
             self.run_worker(self._remove(turn.entry), exclusive=True, group="remove")
 
     async def _remove(self, entry: Queued) -> None:
@@ -104,13 +108,8 @@ class QueueScreen(Screen[None]):
     def _change(self, act: Callable[[Queued], None]) -> None:
         """Changes the chosen entry, in a thread."""
         turn = self._chosen
-        if self.read_only:
-            self._refuse()
-        elif turn is not None:
+        if turn is not None:
             self.run_worker(self._do(lambda: act(turn.entry)), group="change")
-
-    def _refuse(self) -> None:
-        self.notify("Read-only: use `ppo-tui` to change the queue", severity="warning")
 
     async def _do(self, act: Callable[[], None]) -> None:
         try:
@@ -133,6 +132,9 @@ class QueueScreen(Screen[None]):
             await asyncio.to_thread(wake, again=True)
         if self.query(LineTable):
             self._turns = {turn.entry.id: turn for turn in found}
+            if (works := (bool(found), queue.paused())) != self._works:  # the footer paints itself whole
+                self._works = works
+                self.refresh_bindings()
             self.query_one("#heading", Lines).show([queue_heading(found, paused=queue.paused())])
             self.query_one(LineTable).show([*self._turns])
             self._show_more()
@@ -144,7 +146,7 @@ class QueueScreen(Screen[None]):
         turn, width = self._chosen, max(self.size.width - 2, 8)
         rows: list[Row] = [
             [(f" {line}", role)]
-            for text, role in (about_turn(turn) if turn is not None else [])
+            for text, role in (about_turn(turn) if turn is not None else [(PURPOSE, "dim")])
             for line in wrap(clean(text), width, max_lines=_ABOUT - 1, placeholder=" …")
         ][:_ABOUT]
         self.query_one("#about", Lines).show([*rows, *([] for _ in range(_ABOUT - len(rows)))])

@@ -13,6 +13,7 @@ from launcher.record.layout import RunDir
 from launcher.run.reading.reader import RunReader
 from tui.keys import KEYS
 from tui.navigation import navigation
+from tui.offers import run_refusal
 from tui.screens.charted import ChartScreen
 
 ROOMY = 110  # columns from which the footer has room for every page
@@ -49,6 +50,9 @@ class RunPages(ChartScreen):
             else active
             for key, active in found.items()
         }
+
+    def refusal(self, action: str) -> str | None:
+        return run_refusal(action, self.reader, read_only=self.read_only)
 
     @property
     def on_cpu(self) -> bool:
@@ -136,10 +140,8 @@ class RunPages(ChartScreen):
         self._change(merge_run, "merge")
 
     def _change(self, act: Callable[[App[Any], RunDir], Awaitable[None]], group: str) -> None:
-        """Does something to the run in a worker, unless the screen only watches."""
-        if self.read_only:
-            self.notify("Read-only: use `ppo-tui attach` to change the run", severity="warning")
-        elif self.reader is not None:
+        """Does something to the run in a worker."""
+        if self.reader is not None:
             self.run_worker(act(self.app, self.reader.dir), exclusive=True, group=group)
 
     def action_runs(self) -> None:

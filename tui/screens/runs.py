@@ -35,6 +35,7 @@ from tui.content.welcome import welcome
 from tui.drawing.rows import Row
 from tui.keys import KEYS
 from tui.navigation import navigation
+from tui.offers import READ_ONLY, Offers
 from tui.widgets.fields import open_field
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import RunTable
@@ -49,10 +50,11 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from 
 POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(Offers, Screen[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
+    LEGENDS = ("Runs", "Checks")
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
 
     def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
@@ -194,11 +196,28 @@ class RunsScreen(Screen[None]):
         self.table.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "find":
-            return not isinstance(self.focused, Input)  # there it is a letter
-        if action in ("mark", "compare", "export", "note", "stop"):
-            return bool(self._meant)
-        return self._chosen_preset is not None if action == "preset" else True
+        if action == "find" and isinstance(self.focused, Input):  # there it is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if self.read_only and action in ("stop", "delete", "note", "preset", "import", "prepare_data"):
+            return READ_ONLY
+        if action in ("mark", "export", "note") and self._chosen_run is None:
+            return "select a run"
+        if action in ("compare", "stop") and not self._meant:
+            return "select a run, or mark several with space"
+        if action == "stop" and not any(self._goes(run) for run in self._meant):
+            return "no selected run is live"
+        if action == "delete" and any(self._goes(run) for run in self._meant):
+            return "the run has not ended; stop it first (x)"
+        if action in ("delete", "edit") and not self._meant and self._chosen_preset is None:
+            return "select a run or a preset"
+        return "select a preset" if action == "preset" and self._chosen_preset is None else None
+
+    def _goes(self, run: RunDir) -> bool:
+        shown = self.lines.shown.get(f"{RUN}{run.path}")
+        return (shown.state if shown is not None else current(run, checks=False)).going
 
     @property
     def live_run(self) -> str:
@@ -242,11 +261,7 @@ class RunsScreen(Screen[None]):
         compare_marked(self.app, self._chosen_run)
 
     def action_stop(self) -> None:
-        runs = [run for run in self._meant if current(run, checks=False).going]
-        if not runs:
-            self.notify("Nothing to stop: no selected run is live")
-        else:
-            self._change(stop_runs(self.app, runs), "stop")
+        self._change(stop_runs(self.app, [run for run in self._meant if self._goes(run)]), "stop")
 
     def action_delete(self) -> None:
         if not self._meant:
@@ -267,12 +282,8 @@ class RunsScreen(Screen[None]):
         self._change(prepare_data(self.app), "data")
 
     def _change(self, work: Coroutine[Any, Any, None], group: str) -> None:
-        """Does work that writes, unless the screen only watches."""
-        if self.read_only:
-            work.close()
-            self.notify("Read-only: use `ppo-tui` to change runs and presets", severity="warning")
-        else:
-            self.run_worker(work, exclusive=True, group=group)
+        """Does work that writes."""
+        self.run_worker(work, exclusive=True, group=group)
 
     @property
     def _meant(self) -> list[RunDir]:

@@ -25,6 +25,7 @@ from tui.content.samples import (
 )
 from tui.drawing.rows import Row
 from tui.keys import KEYS
+from tui.offers import Offers
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.key_bar import KeyBar
@@ -35,9 +36,10 @@ from tui.widgets.painted import HIDDEN
 POLL = 2.0  # seconds
 
 
-class SamplesScreen(Screen[None]):
+class SamplesScreen(Offers, Screen[None]):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
+    LEGENDS = ("Samples",)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
 
     def __init__(self, reader: RunReader) -> None:
@@ -113,7 +115,14 @@ class SamplesScreen(Screen[None]):
             self.app.push_screen(SampleDiffScreen(self.reader, self.dump, place, self.samples[place]))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "find" or not isinstance(self.focused, Input)  # there it is a letter
+        if action == "find" and isinstance(self.focused, Input):  # there it is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if action in ("step", "kind", "order", "diff", "find") and not self.dumps:
+            return "the run has written no samples yet"
+        return None
 
     def action_find(self) -> None:
         prompt = self.query_one(Input)

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from launcher import paths
 from launcher.record.layout import RunDir, find
+from launcher.run.reading.possible import Verb
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.trials import Trials, trials_of
 from launcher.text import clean
@@ -21,6 +22,7 @@ from tui.actions.editing import edit_run
 from tui.actions.trials import begin_trials
 from tui.keys import KEYS
 from tui.navigation import navigation
+from tui.offers import READ_ONLY, Offers, run_refusal
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Items
 from tui.widgets.key_bar import KeyBar
@@ -29,7 +31,7 @@ from tui.words.trials import trial_items
 POLL = 3.0  # seconds; all run directories are looked through
 
 
-class TrialsScreen(Screen[None]):
+class TrialsScreen(Offers, Screen[None]):
     """Follows the trials of a run, or of the parent of one that is a trial. Enter opens the run of a trial.
 
     Of trials that were started here the newest line of trials.log stands below: what was queued, left out, or refused.
@@ -51,6 +53,13 @@ class TrialsScreen(Screen[None]):
             yield Items()
         yield Static(id="said", markup=False)
         yield KeyBar()
+
+    def refusal(self, action: str) -> str | None:
+        if action == "start" and self.read_only:
+            return READ_ONLY
+        if action == "start" and self.trials_of == self.reader.id:
+            return self.reader.refusals.get(Verb.TRY)
+        return run_refusal(action, self.reader, read_only=self.read_only)
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).read_only = self.read_only
@@ -83,11 +92,8 @@ class TrialsScreen(Screen[None]):
         return RunDir(paths.runs_dir() / Path(self.trials_of).name)
 
     def action_start(self) -> None:
-        if self.read_only:
-            self.notify("Read-only: use `ppo-tui attach` to start trials", severity="warning")
-        else:
-            self.query_one("#said", Static).update(" reading the run and its checkpoints …")
-            self.run_worker(begin_trials(self.app, self._tried), exclusive=True, group="start")
+        self.query_one("#said", Static).update(" reading the run and its checkpoints …")
+        self.run_worker(begin_trials(self.app, self._tried), exclusive=True, group="start")
 
     def action_edit(self) -> None:
         chosen = self.query_one(Items).cursor

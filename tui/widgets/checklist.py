@@ -96,7 +96,8 @@ class Checklist(Painted):
         rest = summary([*judged[:first], *judged[first + room :], *others])
         if not rest or len(drawn) >= rows:
             return drawn
-        return [*drawn, spread([(f"   {rest}", "dim")], [(HINT, "dim")] if columns >= _BOTH else [], columns)]
+        hinted = columns >= _BOTH and len(rest) + len(HINT) + 5 <= columns
+        return [*drawn, spread([(f"   {rest}", "dim")], [(HINT, "dim")] if hinted else [], columns)]
 
 
 def _judged(check: Check) -> bool:

@@ -13,6 +13,7 @@ from launcher.text import clean
 from tui.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
 from tui.drawing.rows import Item, Row
 from tui.keys import KEYS
+from tui.offers import Offers
 from tui.widgets.items import Items
 
 LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role
@@ -24,7 +25,7 @@ _INDENT = 3
 _LEAST = 8  # cells of text, however narrow
 
 
-class Findings(Items, inherit_bindings=False):
+class Findings(Offers, Items, inherit_bindings=False):
     """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["findings"]]
@@ -65,8 +66,10 @@ class Findings(Items, inherit_bindings=False):
         if self.chosen is not None:
             self.post_message(self.FixWanted(self.chosen))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return bool(self.chosen and (self.chosen.change or self.chosen.rename)) if action == "fix" else True
+    def refusal(self, action: str) -> str | None:
+        if action != "fix" or (self.chosen is not None and (self.chosen.change or self.chosen.rename)):
+            return None
+        return "no finding is selected" if self.chosen is None else "this finding has no fix that is a setting"
 
     def _lay(self) -> None:
         """Folds all but the chosen finding: the worst, until somebody chooses another."""

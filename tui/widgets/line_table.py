@@ -7,8 +7,8 @@ from textual.binding import BindingType
 from textual.events import Click
 from textual.message import Message
 
-from tui.drawing.glyphs import CURSOR
-from tui.drawing.rows import HEADING, Row
+from tui.drawing.glyphs import CURSOR, DOWN, UP
+from tui.drawing.rows import HEADING, Row, spread
 from tui.keys import KEYS
 from tui.widgets.painted import CURSOR_ROW, Painted
 
@@ -16,7 +16,8 @@ from tui.widgets.painted import CURSOR_ROW, Painted
 class LineTable(Painted, can_focus=True):
     """Asks for the lines in sight alone: a thousand cost what a screenful does.
 
-    The first cell of a line is the cursor's. A click moves it, a second one chooses.
+    The first cell of a line is the cursor's; an arrow at the end of the first or last one says that there are more.
+    A click moves the cursor, a second one chooses.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["list"]]
@@ -68,6 +69,10 @@ class LineTable(Painted, can_focus=True):
                 (text, role), *rest = row
                 row = [(CURSOR, CURSOR_ROW), (text[1:], role), *rest]
             drawn.append(row)
+        if self._top and rows > 1:
+            drawn[0] = spread(drawn[0], [(UP, "dim")], columns)
+        if self._top + rows < len(self.keys) and rows > 1:
+            drawn[-1] = spread(drawn[-1], [(DOWN, "dim")], columns)
         return drawn
 
     def on_mouse_scroll_down(self) -> None:

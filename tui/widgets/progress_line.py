@@ -2,15 +2,14 @@
 
 import math
 
-from launcher.console.phases import ORDER
 from launcher.format import roughly
 from launcher.record.state import RunState
-from tui.drawing.glyphs import BAR, BAR_HALF, BAR_REST, FINISHED, NONE, WAITING
+from launcher.run.reading.startup import Startup
+from tui.drawing.glyphs import BAR, BAR_HALF, BAR_REST
 from tui.drawing.rows import Row, width
 from tui.widgets.painted import Painted
-from tui.words.run import phase_sentence
+from tui.words.startup import startup_sentence
 
-START = ("config", "ray", "data", "model", "engine", "validate-first")  # phases of a start
 _LEAST_BAR = 6
 
 
@@ -18,11 +17,10 @@ class ProgressLine(Painted):
     """`step 212/1160  18 %  14.2 s/step  ETA 3h 44m  ━━━╸──────`; at first how the start goes."""
 
     state: RunState | None = None  # until it is read
-    now: float | None = None
-    on_cpu = False
+    startup: Startup | None = None
 
-    def show(self, state: RunState, now: float | None, *, on_cpu: bool) -> None:
-        self.state, self.now, self.on_cpu = state, now, on_cpu
+    def show(self, state: RunState, startup: Startup | None) -> None:
+        self.state, self.startup = state, startup
         self.redraw()
 
     def draw(self, columns: int, rows: int) -> list[Row]:
@@ -30,8 +28,10 @@ class ProgressLine(Painted):
         if state is None:
             return []
         step, total = state.step, state.total
+        if self.startup is not None:
+            return [startup_sentence(self.startup)]
         if step is None:
-            return self._start(state)
+            return [[(" ended before the first step", "dim")]]
         if total is None or total <= 0:
             return [[(f" step {step}", "title"), *_pace(state, eta=False)]]
         share = min(step / total, 1.0)
@@ -42,18 +42,6 @@ class ProgressLine(Painted):
                 return [[*left, *pace, ("  ", "dim"), *_bar(share, bar)]]
         return [left]
 
-    def _start(self, state: RunState) -> list[Row]:
-        """What happens now, and in a second line which phases are behind and ahead."""
-        if not state.live:
-            return [[(" ended before the first step", "dim")]]
-        at = _place(state.phase or "")
-        phases: Row = [(" ", "text")]
-        for name in START:
-            place, word = _place(name), name.removesuffix("-first")
-            sign, role = (FINISHED, "ok") if place < at else (WAITING, "live") if place == at else (NONE, "dim")
-            phases += [(f"{sign} ", role), (f"{word}  ", "text" if place == at else "dim")]
-        return [[(f" starting: {phase_sentence(state, self.now, self.on_cpu)}", "text")], phases]
-
 
 def _pace(state: RunState, eta: bool) -> Row:
     words = ""
@@ -63,10 +51,6 @@ def _pace(state: RunState, eta: bool) -> Row:
     if eta and state.live and left is not None:
         words += f"  ETA {roughly(left)}"
     return [(words, "dim")]
-
-
-def _place(phase: str) -> int:
-    return ORDER.index(phase) if phase in ORDER else 0
 
 
 def _bar(share: float, columns: int) -> Row:

@@ -68,14 +68,14 @@ def stalled(report: tuple[Path, Sequence[str]], columns: int) -> list[Row]:
 
 
 def page(check: Check, changes: Sequence[LevelChange], editable: Suggestion | None, columns: int) -> list[Row]:
-    """What the check means, its limits, what to try and what was.
+    """What the check means, its limits, what to try while it is on, and what was.
 
     `editable` is the suggestion that the preset editor opens on.
     """
     family = FAMILIES.get(check.family)
     rows: list[Row] = []
     rows += _limits(check, columns)
-    for index, fix in enumerate(check.fixes):
+    for index, fix in enumerate(check.fixes if check.on else ()):
         rows += _fix(("Try first", "then")[index] if index < 2 else "", fix, fix == editable, columns)
     if family is not None:
         rows += _entry("Meaning", family.meaning, columns)

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from launcher.console.phases import PHASES
 from launcher.format import duration
 from launcher.health.verdict import shown
 from launcher.record.check import Bound
@@ -104,18 +103,6 @@ def uptime(state: RunState, now: float | None) -> str:
     if not state.live:  # the log of an imported run may tell no time
         return f"ran {duration(seconds)}" if seconds else ""
     return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
-
-
-def phase_sentence(state: RunState, now: float | None, on_cpu: bool) -> str:
-    """`loading the models, 10s, usually 15–180 s`: what a run that has no step yet does, to five seconds."""
-    phase, since = PHASES.get(state.phase or ""), state.phase_since
-    parts = [phase.label if phase else "starting"]
-    if since is not None and now is not None and now - since >= 5:
-        parts.append(duration((now - since) // 5 * 5))
-    if phase:
-        least, most = phase.cpu if on_cpu else phase.gpu
-        parts.append(f"usually {least}–{most} s")
-    return ", ".join(parts)
 
 
 def by_whom(by: str | None) -> str:

@@ -88,7 +88,7 @@ class KlBlowUp(_ReferenceRule):
             f"KL {shown}{against}", lambda limits: self._clauses(limits, x, usual, noise, reward.rises or reward.young)
         )
         self._usual.add(x, refused=reading.raw >= (Level.NOTICE if reward.young else Level.WARN))
-        return reading
+        return replace(reading, usual=None if math.isnan(usual) else usual)
 
     @staticmethod
     def _clauses(limits: Mapping[str, float], x: float, usual: float, noise: float, pays: bool) -> Sequence[Clause]:

@@ -19,6 +19,8 @@ from launcher.record.machine import MachineSample
 from launcher.record.state import RunState, current
 from launcher.run.reading.attempts import elapsed
 from launcher.run.reading.machine_history import MachineHistory
+from launcher.run.reading.possible import Refusals, refusals
+from launcher.run.reading.startup import Startup, Usual, startup, step_before, usual_start
 from launcher.run.reading.steps import StepTail, inherited_steps, parent_of
 from launcher.tail import LineTail, Tail
 
@@ -39,7 +41,7 @@ class RunReader:
     attempts, `parent` has the steps of the run that this one is a fork of, and those that it goes on from itself;
     `machine` has the samples of gpu.jsonl; `log` has clean lines of the newest console. `events` and `log` are the
     newest ones; `event_count` and `log_count` count those that fell out, too. `explanation` says why the run failed or
-    what its errors mean, once `explain` was called.
+    what its errors mean, once `explain` was called. `refusals` are what cannot be done to the run now.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -58,6 +60,9 @@ class RunReader:
         self.explanation: Explanation | None = None
         self.explaining = False  # it is being made
         self._explained: object = None  # the trouble that it is about
+        self.refusals: Refusals = {}
+        self._usual: Usual | None = None  # seconds of the stages of a start
+        self._before = 0  # the step of the checkpoint that the newest attempt began with
         self._events = LineTail(self.dir.events)
         self._samples = LineTail(self.dir.machine)
         self._steps = StepTail(self.dir)
@@ -83,7 +88,10 @@ class RunReader:
             "steps": self._read_steps,
             "log": self._read_log,
         }
-        return {name for name, read in parts.items() if read()}
+        found = {name for name, read in parts.items() if read()}
+        if found & {"state", "steps", "events"}:
+            self.refusals = refusals(self.dir, self.state, self.head, self.events)
+        return found
 
     def events_since(self, count: int) -> list[Event]:
         """The events after the first `count`."""
@@ -115,14 +123,22 @@ class RunReader:
         errors = next((check for check in state.checks if check.rule == ERRORS and check.on), None)
         return errors and (state.attempt, errors.message)
 
+    def startup(self, now: float | None) -> Startup | None:
+        """How the start of the newest attempt goes; None once it has made a step."""
+        return startup(self.events, self.state, self._usual or Usual({}), now, before=self._before)
+
     def _read_state(self) -> bool:
         # damage to run.yaml, which takes longer to find than all else, is told by the second look
         state = current(self.dir, settings=self._current is not None)
         if state == self._current:
             return False
+        if self._current is None or state.attempt != self._current.attempt:
+            self._before = step_before(self.dir, state.attempt)
         self._current = self.state = state
         if not state.live:
             self.state = dataclasses.replace(state, seconds=elapsed(self.dir, state, now=state.updated))
+        if self._usual is None and self.startup(None) is not None:
+            self._usual = usual_start(self.dir, self.head)
         return True
 
     def _read_events(self) -> bool:

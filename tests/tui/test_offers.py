@@ -1,0 +1,115 @@
+"""Keys that cannot work now: the footer leaves them out, the help and a press give the reason."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pilots import message, until
+from textual.app import App
+
+from launcher.record.layout import RunDir
+from launcher.run.reading.checkpoints import TRACKER
+from tui.offers import Offers
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.help import LEGENDS, HelpScreen, HelpText
+from tui.screens.log import LogScreen
+from tui.screens.queue import QueueScreen
+from tui.screens.runs import RunsScreen
+from tui.widgets.key_bar import KeyBar
+
+HOME = (80, 24)
+
+
+def help_of(app: App[Any]) -> str:
+    rows = app.screen.query_one(HelpText).draw(72, 1000)
+    return "\n".join("".join(text for text, _ in row) for row in rows)
+
+
+@pytest.fixture
+def stopped(make: SimpleNamespace) -> Path:
+    run: Path = make.run(attempts=[make.recorded(62)], state=make.ended("stopped"), preset={})
+    return run
+
+
+async def open_run(pilot: Any) -> None:
+    await until(pilot, lambda: isinstance(pilot.app.screen, DashboardScreen) and pilot.app.screen.reader)
+    await pilot.pause()
+
+
+async def test_a_run_without_a_checkpoint_is_not_resumed(make: SimpleNamespace, stopped: Path) -> None:
+    app = make.app(stopped)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await open_run(pilot)
+        assert "resume" not in app.screen.query_one(KeyBar).labels
+        await pilot.press("R")
+        await until(pilot, lambda: message(app) == "No complete checkpoint (trainer.save_every)")
+        await pilot.press("x")
+        await until(pilot, lambda: message(app) == "The run has ended")
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        assert "Resume the run from one of its checkpoints\n" in help_of(app)
+        assert "not now: no complete checkpoint (trainer.save_every)" in help_of(app)
+
+
+async def test_what_can_work_now_is_offered(make: SimpleNamespace, stopped: Path) -> None:
+    run = RunDir(stopped)
+    (run.checkpoints / "global_step_60" / "actor").mkdir(parents=True)
+    (run.checkpoints / TRACKER).write_text("60")
+    app = make.app(stopped)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await open_run(pilot)
+        await until(pilot, lambda: "resume" in app.screen.query_one(KeyBar).labels)
+
+
+async def test_the_log_says_what_n_needs(make: SimpleNamespace, stopped: Path) -> None:
+    app = make.app(stopped)
+    async with app.run_test(size=HOME) as pilot:
+        await open_run(pilot)
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LogScreen))
+        assert "next" not in app.screen.query_one(KeyBar).labels
+        for key in "nN":
+            await pilot.press(key)
+            await until(pilot, lambda: message(app) == "Search first (/)")
+
+
+async def test_an_empty_queue_says_what_it_is_for(make: SimpleNamespace) -> None:
+    app = make.app()
+    async with app.run_test(size=HOME) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("Q")
+        await until(pilot, lambda: isinstance(app.screen, QueueScreen))
+        assert app.screen.query_one(KeyBar).labels == ["back", "help", "palette"]
+        await pilot.press("S")
+        await until(pilot, lambda: message(app) == "The queue is empty")
+
+
+@pytest.mark.parametrize(
+    ("key", "sections"), [("", ["Checks", "Charts"]), ("s", ["Samples"]), ("b", ["Memory", "Charts"])]
+)
+async def test_the_help_explains_the_signs_of_its_page_alone(
+    make: SimpleNamespace, warned: Path, key: str, sections: list[str]
+) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=HOME) as pilot:
+        await open_run(pilot)
+        below = app.screen
+        if key:
+            await pilot.press(key)
+            await until(pilot, lambda: app.screen is not below)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        titles = [line for line in help_of(app).splitlines() if line in LEGENDS]
+        assert titles == sections
+        assert all("  " in line[2:] for line in help_of(app).splitlines() if line.startswith("  · not judged"))
+
+
+def test_a_refusal_is_no_action_that_works() -> None:
+    class Page(Offers):
+        def refusal(self, action: str) -> str | None:
+            return "why" if action == "stop" else None
+
+    check: Callable[[str, tuple[object, ...]], bool | None] = Page().check_action
+    assert check("stop", ()) is None and check("note", ()) is True

@@ -1,0 +1,64 @@
+"""What can be done to a run, and the reason for what cannot."""
+
+from pathlib import Path
+
+import pytest
+
+from launcher import paths
+from launcher.record.events import Event, LevelChange
+from launcher.record.info import Head
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.record.state import RunState
+from launcher.run.reading.checkpoints import TRACKER
+from launcher.run.reading.possible import Verb, refusals
+
+OURS = Head("mine", True, frozenset({"preset"}))
+FLAG = Event(0.0, LevelChange(4, "KL-1", Level.OK, Level.WARN))
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    return RunDir(paths.runs_dir() / "aaaa00-mine")
+
+
+def checkpoint(run: RunDir, step: int) -> None:
+    (run.checkpoints / f"global_step_{step}" / "actor").mkdir(parents=True)
+    (run.checkpoints / TRACKER).write_text(str(step))
+
+
+def test_a_live_run_can_be_stopped_and_forked(run: RunDir) -> None:
+    found = refusals(run, RunState("running"), OURS, [])
+    assert found[Verb.RESUME] == found[Verb.DELETE] == "the run has not ended; stop it first"
+    assert found[Verb.EVALUATE] == "no complete checkpoint yet"
+    assert not {Verb.STOP, Verb.FORK, Verb.MUTE, Verb.EDIT} & set(found)
+
+
+def test_an_ended_run_is_resumed_from_a_checkpoint_alone(run: RunDir) -> None:
+    ended = RunState("stopped", step=7, total=10)
+    found = refusals(run, ended, OURS, [])
+    assert found[Verb.STOP] == "the run has ended"
+    assert found[Verb.RESUME] == found[Verb.MERGE] == "no complete checkpoint (trainer.save_every)"
+    checkpoint(run, 6)
+    assert not {Verb.RESUME, Verb.MERGE, Verb.EVALUATE, Verb.DELETE} & set(refusals(run, ended, OURS, []))
+
+
+def test_a_complete_run_is_resumed_from_an_earlier_checkpoint_alone(run: RunDir) -> None:
+    complete = RunState("finished", step=10, total=10)
+    checkpoint(run, 10)
+    assert refusals(run, complete, OURS, [])[Verb.RESUME] == "complete: the checkpoint is at step 10 of 10"
+    checkpoint(run, 5)
+    (run.checkpoints / TRACKER).write_text("10")
+    assert Verb.RESUME not in refusals(run, complete, OURS, [])
+
+
+def test_fixes_are_tried_of_a_flag(run: RunDir) -> None:
+    assert Verb.TRY in refusals(run, RunState("running"), OURS, [])
+    assert Verb.TRY not in refusals(run, RunState("running"), OURS, [FLAG])
+
+
+def test_a_log_from_elsewhere_starts_nothing(run: RunDir) -> None:
+    found = refusals(run, RunState("imported"), Head("x", False, frozenset({"imported_from"})), [FLAG])
+    assert {found[verb] for verb in (Verb.RESUME, Verb.FORK, Verb.EVALUATE, Verb.TRY)} == {"a log from elsewhere"}
+    assert found[Verb.EDIT] == "its log contains no settings"

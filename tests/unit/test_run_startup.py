@@ -1,0 +1,142 @@
+"""The stages of a start: which is done, runs, waits; what each takes and usually takes."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from launcher import paths
+from launcher.metrics.records import StepRecord
+from launcher.plain import _Printer
+from launcher.record.attempt import Exit, LaunchRecord
+from launcher.record.events import Event, EventLog, PhaseChange, StateChange
+from launcher.record.info import Head, RunInfo
+from launcher.record.layout import RunDir
+from launcher.record.state import RunState
+from launcher.run.reading.reader import RunReader
+from launcher.run.reading.startup import ENDED, Startup, Usual, stage_lines, startup, startup_of, usual_start
+
+T = 1_795_000_000.0
+TAKEN = {"config": 14.0, "ray": 20.0, "data": 26.0, "model": 28.0, "engine": 88.0}
+
+
+def started(*phases: str, at: float = T, took: dict[str, float] | None = None) -> list[Event]:
+    """Events of an attempt that came to the last of these phases."""
+    events, t = [Event(at, StateChange("queued", "starting"))], at
+    for phase in phases:
+        events.append(Event(t, PhaseChange(phase)))
+        t += (took or TAKEN).get(phase, 1.0)
+    return events
+
+
+def run_with(name: str, run_id: str, created: float, *, step: int | None, factor: float = 1.0) -> RunDir:
+    """A run of a preset on disk, all of whose stages took `factor` times as long; without a step it failed."""
+    run = RunDir(paths.runs_dir() / run_id)
+    run.attempt(1).path.mkdir(parents=True)
+    RunInfo(run_id, name, created, preset={}).write(run.run_yaml)
+    LaunchRecord(created=created, host="here").write(run.attempt(1).launch)
+    log = EventLog(run.events)
+    for event in started(*TAKEN, at=created, took={phase: factor * taken for phase, taken in TAKEN.items()}):
+        log.add(event.what, event.t)
+    log.flush()
+    if step is not None:
+        t = created + factor * sum(TAKEN.values())
+        run.attempt(1).steps.write_bytes(
+            StepRecord(0, t - 1, None, {}).to_line() + StepRecord(step, t, None, {}).to_line()
+        )
+    return run
+
+
+def words(found: Startup | None) -> list[str]:
+    assert found is not None
+    return [f"{stage.stage} {stage.state}" for stage in found.stages]
+
+
+def test_what_began_is_done_until_the_last_one_and_the_rest_waits() -> None:
+    state = RunState("starting", phase="data", phase_since=T + 34, started=T)
+    found = startup(started("config", "ray", "data"), state, Usual({}), T + 40)
+    assert words(found) == [
+        "config done",
+        "ray done",
+        "data running",
+        "model waiting",
+        "engine waiting",
+        "checkpoint-load waiting",
+        "validate-first waiting",
+        "rollout waiting",
+    ]
+    assert found is not None
+    assert [stage.seconds for stage in found.stages[:4]] == [14.0, 20.0, 6.0, None]
+    assert found.seconds == 40.0
+
+
+def test_a_stage_that_was_passed_over_is_left_out() -> None:
+    state = RunState("starting", phase="rollout", phase_since=T + 176)
+    found = startup(started(*TAKEN, "rollout"), state, Usual({}), T + 180)
+    assert words(found)[-2:] == ["engine done", "rollout running"]
+
+
+def test_the_validation_before_the_training_is_no_step_of_it() -> None:
+    events = started(*TAKEN, "validate-first", "rollout")
+    state = RunState("running", phase="rollout", step=10)
+    assert words(startup(events, state, Usual({}), T + 300, before=10))[-1] == "rollout running"
+    assert startup(events, state, Usual({}), T + 300, before=9) is None
+
+
+def test_the_newest_attempt_counts() -> None:
+    events = [*started(*TAKEN, "rollout"), *started("config", "ray", at=T + 1000)]
+    found = startup(events, RunState("starting", phase="ray", started=T + 1000), Usual({}), T + 1020)
+    assert words(found)[:3] == ["config done", "ray running", "data waiting"]
+
+
+def test_a_run_that_fails_shows_the_stage_at_which_it_ended() -> None:
+    state = RunState("failed", phase="model", exit=Exit(1, t=T + 65))
+    found = startup(started("config", "ray", "data", "model"), state, Usual({}), T + 900)
+    assert words(found)[3] == f"model {ENDED}"
+    assert words(found)[4] == "engine not reached"
+    assert found is not None and found.stages[3].seconds == 5.0
+
+
+def test_usual_times_are_medians_of_completed_starts_of_the_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    for at, factor in enumerate((1.0, 3.0, 2.0)):
+        run_with("mine", f"aaa{at}-mine", T + at, step=1, factor=factor)
+    run_with("mine", "bbb0-mine", T + 10, step=None, factor=50.0)  # it failed: its last stage took no usual time
+    run_with("another", "ccc0-another", T + 20, step=1, factor=70.0)
+    run = run_with("mine", "ddd0-mine", T + 30, step=None)
+    usual = usual_start(run, run.read_head())
+    assert usual.starts == 3
+    assert {stage: span[0] for stage, span in usual.spans.items()} == {each: 2 * t for each, t in TAKEN.items()}
+    state = RunState("starting", attempt=1, phase="engine", phase_since=T + 118, heartbeat=T + 600)
+    found = startup_of(run, state)
+    assert found is not None and found.usual == 2 * sum(TAKEN.values())
+    slow = next(stage for stage in found.stages if stage.slow)
+    assert slow.stage == "engine"
+    assert stage_lines(found, on_cpu=True)[-2:] == [
+        "engine            longer than usual  8m 02s  usually 2m 56s",
+        "usual times: median of the last 3 starts of this preset",
+    ]
+
+
+def test_without_earlier_starts_the_table_tells_and_a_log_from_elsewhere_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    run = run_with("mine", "aaa0-mine", T, step=None)
+    assert usual_start(run, Head("mine", True, frozenset({"preset"}))).spans["ray"] == (5.0, 20.0)
+    assert usual_start(run, Head("mine", False, frozenset({"preset"}))).spans["ray"] == (10.0, 60.0)
+    assert usual_start(run, Head("mine", True, frozenset({"replay_of"}))).spans == {}
+
+
+def test_plain_output_tells_what_the_stage_before_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PPO_TUI_HOME", str(tmp_path))
+    run_with("mine", "aaa0-mine", T, step=1)
+    run = run_with("mine", "bbb0-mine", T + 30, step=None)
+    RunState("starting", attempt=1, phase="engine").write(run.state)
+    reader, out = RunReader(run.path), io.StringIO()
+    reader.poll()
+    _Printer(reader, out).print_new()
+    assert "starting: Ray; configuration took 14s, usually 14s\n" in out.getvalue()
+    assert "starting: configuration" not in out.getvalue()
