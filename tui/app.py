@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, cast
+from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
 from textual.app import App, SystemCommand
@@ -28,11 +29,13 @@ from tui.actions.editing import edit_preset
 from tui.drawing.glyphs import to_ascii
 from tui.keys import KEYS
 from tui.navigation import Navigation
+from tui.pages import Page
 from tui.routes import Routes
 from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.widgets.log_tail import LogTail
 from tui.widgets.message_line import MessageLine, Said
 from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
+from tui.words.keys import no_use
 
 _OPENING = 0.5  # seconds that leaving waits for a screen which is just opening
 
@@ -72,6 +75,7 @@ class PpoTui(App[None]):
         self.set_class(settings.ascii, ASCII_CLASS)
         self._inert, self._ascii = terminal.InertFilter(), AsciiFilter()
         self.said: Said | None = None
+        self._given = WeakKeyDictionary[Key, Screen[object]]()  # keys that a page has to look at
         self._complaints: list[str] = []
         if settings.keys:
             from tui.keymap import checked
@@ -136,11 +140,32 @@ class PpoTui(App[None]):
                 self.screen.mount(MessageLine(self.said))
 
     async def on_event(self, event: Event) -> None:
-        """A key takes away what was said before it."""
-        if isinstance(event, Key) and self.said is not None and not self.said.fresh:
-            self.said = None
-            self._show_message()
+        """Gives a key to the page on top; it comes back here when no widget there has taken it.
+
+        Until then the page may have opened another one, which gets the key, or closed, and the key is lost: those
+        who pressed it meant an answer that they had given already. A key takes away what was said before it.
+        """
+        if isinstance(event, Key) and not event.is_forwarded:
+            if self.said is not None and not self.said.fresh:
+                self.said = None
+                self._show_message()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._opened(), _OPENING)
+            self._given[event] = self.screen
+        elif isinstance(event, Key) and (given := self._given.get(event, self.screen)) is not self.screen:
+            if isinstance(given, Page) and not given.left:
+                self.post_message(event.copy())
+            return
         await super().on_event(event)
+
+    def on_key(self, event: Key) -> None:
+        """Says why a key does nothing here; Textual then looks for what it does."""
+        found = self.screen.active_bindings.get(event.key)
+        if not isinstance(self.screen, Page) or self.screen.is_modal or (found is not None and found.enabled):
+            return
+        why = self.screen.why_not(found.binding.action) if found is not None else ""
+        if text := no_use(event.key, found.binding if found is not None else None, why, self.request.settings.keys):
+            self.notify(text, markup=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """No cursor blinks where nothing is to move: each blink is bytes over the line."""

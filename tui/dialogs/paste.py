@@ -7,16 +7,16 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from launcher.text import clean
 from tui.keys import KEYS
+from tui.pages import Dialog
 
 _KEYS = "f2  continue    esc  cancel"
 
 
-class PasteScreen(ModalScreen[str | None]):
+class PasteScreen(Dialog[str | None]):
     """Returns the text, None when it was left. What `wrong` says about a text stands below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["paste"]]

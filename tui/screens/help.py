@@ -7,11 +7,11 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 
 from tui.drawing import glyphs
 from tui.drawing.rows import Row
 from tui.keys import KEYS
+from tui.pages import Dialog
 from tui.widgets.lines import Lines
 from tui.words.run import LEVELS, STATES
 
@@ -25,7 +25,7 @@ _LEVELS = {
 }
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """Every key that works on the screen below, then what the signs mean."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from launcher.errors import UserError
 from launcher.record import queue
@@ -20,6 +19,7 @@ from tui.content.queue import about_turn, queue_heading, queue_row
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.rows import Row
 from tui.keys import KEYS
+from tui.pages import Page
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import LineTable
 from tui.widgets.lines import Lines
@@ -28,7 +28,7 @@ POLL = 2.0  # seconds
 _ABOUT = 4  # rows
 
 
-class QueueScreen(Screen[None]):
+class QueueScreen(Page[None]):
     """Follows the queue. Whoever looks at it also starts what is due."""
 
     CSS_PATH = "pages.tcss"

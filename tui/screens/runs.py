@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Input
 
 from launcher.errors import UserError
@@ -35,6 +34,7 @@ from tui.content.welcome import welcome
 from tui.drawing.rows import Row
 from tui.keys import KEYS
 from tui.navigation import navigation
+from tui.pages import Page
 from tui.widgets.fields import open_field
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import RunTable
@@ -49,7 +49,7 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from 
 POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(Page[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS

@@ -1,0 +1,51 @@
+"""What all pages and dialogs have in common: each is left once, and nothing is left in its place."""
+
+from typing import TypeVar
+
+from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from tui.navigation import is_open
+
+ResultT = TypeVar("ResultT")
+
+
+class Page(Screen[ResultT]):
+    """Textual's `dismiss` closes whatever lies on top, as often as it is called: a second key would close the page
+    below, work that ends late a page that was opened meanwhile.
+    """
+
+    left = False
+    """Whether it is closed or closing: keys that were pressed on it are dropped."""
+    _pending: tuple[ResultT | None] | None = None  # the result of a page that another one still covers
+
+    def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
+        """Closes this page, once. One that is covered closes as soon as it is on top again."""
+        if self.left:
+            return AwaitComplete.nothing()
+        if self.is_active:
+            self.left = True
+            return super().dismiss(result)
+        if is_open(self) and self._pending is None:
+            self._pending = (result,)
+        return AwaitComplete.nothing()
+
+    def on_screen_resume(self) -> None:
+        if self._pending is not None:
+            self.dismiss(*self._pending)
+
+    def why_not(self, action: str) -> str:
+        """Why a key of this page does nothing now."""
+        return "not available now"
+
+
+class Dialog(Page[ResultT], ModalScreen[ResultT]):
+    """A question over a page. Its last line has its keys."""
+
+    HINTS = ""
+
+    def hints(self) -> ComposeResult:
+        """The line with the keys."""
+        yield Static(self.HINTS, id="keys", markup=False)

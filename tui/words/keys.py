@@ -1,0 +1,44 @@
+"""What is said of a key that does nothing on the page on top."""
+
+from collections.abc import Container
+
+from textual.binding import Binding
+
+from tui.keys import KEYS, LETTERS
+
+_PAGES = {  # parts of the table of keys, by the page that a user sees
+    "run pages": "dashboard",
+    "runs": "list",
+    "gpu": "devices",
+    "findings": "editor, launch",
+    "form": "editor",
+    "diff": "sample diff",
+}
+_OTHERS = {"confirm.yes", "confirm.no", "log.cause"}  # letters with a meaning of their own
+_MEANINGS = {letter: meaning for meaning, letter in LETTERS.items()}
+
+
+def no_use(key: str, binding: Binding | None, why: str, moved: Container[str] = ()) -> str:
+    """Why a key does nothing: its `binding` is not available, or other pages have it; empty for a key of none.
+
+    `moved` are ids of bindings that the user has put on other keys.
+    """
+    if binding is not None and binding.description:
+        return f"{binding.description}: {why}"
+    if binding is None and key in _MEANINGS and (found := pages(key, moved)):
+        return f"{key} ({_MEANINGS[key]}) does nothing here; it works in: {', '.join(found)}"
+    return ""
+
+
+def pages(letter: str, moved: Container[str] = ()) -> list[str]:
+    """The pages that have a letter, each once. The letter that opens a page also closes it, which does not count."""
+    found = [
+        _PAGES.get(page, page)
+        for page, bindings in KEYS.items()
+        for binding in bindings
+        if letter in binding.key.split(",")
+        and binding.description != "back"
+        and binding.id not in _OTHERS
+        and str(binding.id) not in moved
+    ]
+    return list(dict.fromkeys(found))
