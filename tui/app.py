@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from textual.color import Color
 from textual.command import Provider
 from textual.content import Content
+from textual.driver import Driver
 from textual.events import DescendantFocus, Event, Key
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
@@ -56,10 +57,11 @@ class PpoTui(App[None]):
         lambda: _places("MetricPlaces"),
     }
 
-    def __init__(self, request: ScreenRequest) -> None:
+    def __init__(self, request: ScreenRequest, driver: type[Driver] | None = None) -> None:
+        """`driver` writes to the terminal; None for Textual's own."""
         colourless = "NO_COLOR" in os.environ
         # colours of the terminal's own can be left out; of all others Textual makes shades of grey
-        super().__init__(ansi_color=True if colourless else None)
+        super().__init__(driver_class=driver, ansi_color=True if colourless else None)
         self.request = request
         settings = request.settings
         self.routes: Navigation = Routes(self)
@@ -128,7 +130,7 @@ class PpoTui(App[None]):
             screen.query(MessageLine).remove()
             for each in screen.query(LogTail):
                 each.say(None)
-        if self.said is None or self.said.left <= 0:
+        if self.said is None or self.said.left <= 0 or not self.screen.is_attached:  # as when the program ends
             return
         if not self.screen.is_mounted:  # it has just been pushed
             self.call_after_refresh(self._show_message)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from console_logs import diagnosis_of, stored
+from pilots import until
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -73,9 +74,6 @@ async def walk(pilot: Pilot[Any], screen: str) -> None:
     for key in ROADS.get(screen, ()):
         before = pilot.app.screen
         await pilot.press(key)
-        for _ in range(60):
-            if pilot.app.screen is not before:
-                break
-            await pilot.pause(0.05)
+        await until(pilot, lambda before=before: pilot.app.screen is not before)
         await pilot.pause()
     assert type(pilot.app.screen).__name__ == screen, pilot.app.said

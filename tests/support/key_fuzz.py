@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import orjson
 from every_screen import MAKERS, ROADS, walk
-from pilots import picture
+from pilots import picture, until
 from textual.events import Click, Key, MouseDown, MouseUp, Paste
 from whole_run import whole_run
 
@@ -127,7 +127,7 @@ class Watched(PpoTui):
 
 
 async def fuzz(template: Path, home: Path, presses: int, seed: int, report: Report, *, only: str = "") -> None:
-    """Presses keys in rounds of about 60: each on another page, at another size, in a fresh copy of the home."""
+    """Presses keys in rounds of about 100: each on another page, at another size, in a fresh copy of the home."""
     number, end = 0, report.presses + presses
     while report.presses < end:
         random_ = random.Random(f"{seed} {number}")
@@ -138,11 +138,13 @@ async def fuzz(template: Path, home: Path, presses: int, seed: int, report: Repo
         os.chdir(home)
         done: list[str] = []
         try:
-            await _round(home, page, size, random_, min(60, end - report.presses), report, done)
+            await _round(home, page, size, random_, min(100, end - report.presses), report, done)
         except (Exception, SystemExit) as error:
             report.wrong.append(f"{number} {page} {size}: {type(error).__name__}: {error}: {' '.join(done)}")
             raise
         number += 1
+        if number % 10 == 0:
+            print(f"{report.presses} presses, {report.quits} quits", flush=True)
 
 
 async def _round(
@@ -151,7 +153,7 @@ async def _round(
     os.environ["PPO_TUI_HOME"] = os.environ["HOME"] = str(home)
     app = Watched(ScreenRequest(run=str(RunDir(home / "runs" / "7f3a1c-toy-cpu").path)))
     async with app.run_test(size=size) as pilot:
-        await pilot.pause()
+        await until(pilot, lambda: getattr(app.screen, "reader", None) is not None)
         await walk(pilot, page)
         report.seen[page] += 1
         begun = report.presses

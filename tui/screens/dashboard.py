@@ -244,6 +244,16 @@ class DashboardScreen(RunPages):
             return bool(self._pins) and not self.has_class("-tall")
         return True
 
+    def why_not(self, action: str) -> str:
+        if action == "resume" and not self.read_only:
+            return "stop the run first" if self.live else "no complete checkpoint"
+        reasons = {
+            "stop": "the run has ended",
+            "diagnosis": "no errors in the log",
+            "page": "no charts are pinned; press m, then p on a metric",
+        }
+        return reasons.get(action, super().why_not(action))
+
     @property
     def _resumable(self) -> bool:
         return self.reader is not None and self.reader.head.resumable

@@ -117,6 +117,9 @@ class LaunchScreen(Page[Path | list[str]]):
             return self.forceable
         return True
 
+    def why_not(self, action: str) -> str:
+        return "the checks found no errors; press S" if action == "force" else super().why_not(action)
+
     @property
     def errors(self) -> int:
         return sum(finding.level == "error" for finding in self.findings)

@@ -167,7 +167,7 @@ class RunsScreen(Page[None]):
 
     def on_line_table_moved(self) -> None:
         self._show_more()
-        if self._on_run != (self._chosen_run is not None):  # other keys work: the footer paints itself whole
+        if self._on_run != (self.chosen_run is not None):  # other keys work: the footer paints itself whole
             self._on_run = not self._on_run
             self.refresh_bindings()
 
@@ -200,19 +200,20 @@ class RunsScreen(Page[None]):
             return bool(self._meant)
         return self._chosen_preset is not None if action == "preset" else True
 
+    def why_not(self, action: str) -> str:
+        return "select one of your presets first" if action.startswith("preset") else "select a run first"
+
     @property
     def live_run(self) -> str:
         """A run that goes on when the screen closes; empty when none does."""
         return next((run.id for run in self.list.runs if run.state.live), "")
 
     def action_leave(self) -> None:
-        """One step back: all runs again, else the run that the list was opened from."""
+        """Shows all runs again. The list is where the way back ends."""
         field = self.query_one(Input)
         if field.value or self.focused is field:
             field.value = ""
             self.on_input_submitted()
-        elif self.current is not None:
-            self._show_run(self.current)
 
     def action_jump(self) -> None:
         """From the runs to the presets and back."""
@@ -224,8 +225,8 @@ class RunsScreen(Page[None]):
         open_field(self.query_one(Input))
 
     def action_edit(self) -> None:
-        if self._chosen_run is not None:
-            edit_run(self.app, RunDir(self._chosen_run).read_info(), read_only=self.read_only)
+        if self.chosen_run is not None:
+            edit_run(self.app, RunDir(self.chosen_run).read_info(), read_only=self.read_only)
         elif self._chosen_preset is not None:
             edit_preset(self.app, self._chosen_preset, read_only=self.read_only)
 
@@ -234,12 +235,12 @@ class RunsScreen(Page[None]):
         self._fill()
 
     def action_mark(self) -> None:
-        if self._chosen_run is not None:
-            toggle_mark(self.app, self._chosen_run)
+        if self.chosen_run is not None:
+            toggle_mark(self.app, self.chosen_run)
             self.table.redraw()
 
     def action_compare(self) -> None:
-        compare_marked(self.app, self._chosen_run)
+        compare_marked(self.app, self.chosen_run)
 
     def action_stop(self) -> None:
         runs = [run for run in self._meant if current(run, checks=False).going]
@@ -255,8 +256,8 @@ class RunsScreen(Page[None]):
             self._change(self._delete(self._meant), "delete")
 
     def action_note(self) -> None:
-        if self._chosen_run is not None:
-            self._change(self._note(RunDir(self._chosen_run)), "note")
+        if self.chosen_run is not None:
+            self._change(self._note(RunDir(self.chosen_run)), "note")
 
     def action_queue(self) -> None:
         navigation(self.app).show_queue(read_only=self.read_only)
@@ -278,11 +279,11 @@ class RunsScreen(Page[None]):
     def _meant(self) -> list[RunDir]:
         """The marked runs, else the chosen one."""
         marked = [run for run in navigation(self.app).marked if run.is_dir()]
-        return [RunDir(run) for run in marked or filter(None, [self._chosen_run])]
+        return [RunDir(run) for run in marked or filter(None, [self.chosen_run])]
 
     def action_export(self) -> None:
-        if self._chosen_run is not None:
-            export = export_run(self.app, RunDir(self._chosen_run))
+        if self.chosen_run is not None:
+            export = export_run(self.app, RunDir(self.chosen_run))
             self.run_worker(export, exclusive=True, group="export")
 
     def action_preset(self, what: str) -> None:
@@ -322,7 +323,8 @@ class RunsScreen(Page[None]):
             self._show_run(outcome)
 
     @property
-    def _chosen_run(self) -> Path | None:
+    def chosen_run(self) -> Path | None:
+        """The run under the cursor."""
         key = self.table.cursor or ""
         return Path(key.removeprefix(RUN)) if key.startswith(RUN) else None
 
