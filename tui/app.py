@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
@@ -16,12 +16,12 @@ from textual.color import Color
 from textual.command import Provider
 from textual.content import Content
 from textual.driver import Driver
-from textual.events import DescendantFocus, Event, Key
+from textual.events import DescendantFocus, Event, InputEvent, Key
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.reactive import Reactive
 from textual.screen import Screen
-from textual.theme import Theme
+from textual.theme import Theme, ThemeProvider
 from textual.types import CSSPathType
 
 from launcher.screen_request import ScreenRequest
@@ -78,6 +78,7 @@ class PpoTui(App[None]):
         self._inert, self._ascii = terminal.InertFilter(), AsciiFilter()
         self.said: Said | None = None
         self._given = WeakKeyDictionary[Key, Screen[object]]()  # keys that a page has to look at
+        self._leaving = False
         self._complaints: list[str] = []
         if settings.keys:
             from tui.keymap import checked
@@ -147,6 +148,8 @@ class PpoTui(App[None]):
         Until then the page may have opened another one, which gets the key, or closed, and the key is lost: those
         who pressed it meant an answer that they had given already. A key takes away what was said before it.
         """
+        if self._leaving and isinstance(event, InputEvent):
+            return
         if isinstance(event, Key) and not event.is_forwarded:
             if self.said is not None and not self.said.fresh:
                 self.said = None
@@ -224,6 +227,23 @@ class PpoTui(App[None]):
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._opened(), _OPENING)
         self.exit(message=farewell if run else None)
+
+    def exit(self, *what: Any, **how: Any) -> None:
+        """Ends; a page that a key opened now would never get its widgets."""
+        self._leaving = True
+        super().exit(*what, **how)
+
+    def action_command_palette(self) -> None:
+        from tui.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    def search_themes(self) -> None:
+        """The choice of a theme."""
+        from tui.palette import Palette
+
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     async def _opened(self) -> None:
         """Waits for a screen that opens now: once the program ends, it would look for widgets that it never gets."""

@@ -1,5 +1,6 @@
 """What all pages and dialogs have in common: each is left once, and nothing is left in its place."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from textual.app import ComposeResult
@@ -41,10 +42,18 @@ class Page(Screen[ResultT]):
         return "not available now"
 
 
-class Dialog(Page[ResultT], ModalScreen[ResultT]):
+class Dialog(ModalScreen[ResultT], Page[ResultT]):  # Textual takes styles from the first base
     """A question over a page. Its last line has its keys."""
 
     HINTS = ""
+
+    @staticmethod
+    def objection(wrong: Callable[[str], str | None], text: str) -> str | None:
+        """What `wrong` says about a text, or why it cannot: a name of 5,000 letters, `~nobody`."""
+        try:
+            return wrong(text)
+        except (OSError, RuntimeError, ValueError) as error:
+            return getattr(error, "strerror", None) or str(error)
 
     def hints(self) -> ComposeResult:
         """The line with the keys."""

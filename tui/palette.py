@@ -8,14 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from launcher.text import clean
 from tui.navigation import navigation
+from tui.pages import Page
 
 if TYPE_CHECKING:
     from launcher.run.reading.reader import RunReader
+
+
+class Palette(CommandPalette, Page[None]):
+    """Textual's, which a second enter would leave twice."""
 
 
 class _Place(NamedTuple):

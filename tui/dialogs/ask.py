@@ -39,18 +39,18 @@ class AskScreen(Dialog[str | None]):
         self.query_one(Input).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        wrong = self._wrong(event.value)
+        wrong = self.objection(self._wrong, event.value)
         self.query_one("#wrong", Static).update(Content(clean(wrong or self._note)))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        if not self._wrong(event.value):
+        if not self.objection(self._wrong, event.value):
             self.dismiss(event.value)
 
 
 async def ask_and_do(
     app: App[Any], question: str, text: str, act: Callable[[str], T], wrong: Callable[[str], str | None], note: str = ""
 ) -> T | None:
-    """Asks for a text and hands it to `act`, in a thread; what `act` refuses by UserError is asked for again.
+    """Asks for a text and hands it to `act`, in a thread; what `act` refuses is asked for again.
 
     The text stays in the field, so that nothing typed is lost. None when the user cancels. Runs in a worker.
     """
@@ -58,6 +58,6 @@ async def ask_and_do(
         text = reply.strip()
         try:
             return await asyncio.to_thread(act, text)
-        except UserError as error:
+        except (UserError, OSError, ValueError) as error:  # a path that no file system takes
             app.notify(str(error), severity="error", markup=False, timeout=20)
     return None

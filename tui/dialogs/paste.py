@@ -67,7 +67,7 @@ class PasteScreen(Dialog[str | None]):
 
     def _take(self) -> None:
         text = self.query_one(TextArea).text
-        if wrong := self._wrong(text):
+        if wrong := self.objection(self._wrong, text):
             self._refused = text
             self.query_one("#wrong", Static).update(Content(clean(wrong)))
         else:
