@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import orjson
 from every_screen import MAKERS, ROADS, walk
 from pilots import picture, until
-from textual.events import Click, Key, MouseDown, MouseUp, Paste
+from textual.events import Key, MouseDown, MouseUp, Paste
 from whole_run import whole_run
 
 from launcher import verl_env
@@ -127,8 +127,10 @@ class Watched(PpoTui):
         await super().action_quit()
 
 
-async def fuzz(template: Path, home: Path, presses: int, seed: int, report: Report, *, only: str = "") -> None:
-    """Presses keys in rounds of about 100: each on another page, at another size, in a fresh copy of the home."""
+async def fuzz(
+    template: Path, home: Path, presses: int, seed: int, report: Report, *, most: int = 100, only: str = ""
+) -> None:
+    """Presses keys in rounds of `most`: each on another page, at another size, in a fresh copy of the home."""
     number, end = 0, report.presses + presses
     while report.presses < end:
         random_ = random.Random(f"{seed} {number}")
@@ -139,13 +141,13 @@ async def fuzz(template: Path, home: Path, presses: int, seed: int, report: Repo
         os.chdir(home)
         done: list[str] = []
         try:
-            await _round(home, page, size, random_, min(100, end - report.presses), report, done)
+            await _round(home, page, size, random_, min(most, end - report.presses), report, done)
         except (Exception, SystemExit) as error:
             report.wrong.append(f"{number} {page} {size}: {type(error).__name__}: {error}: {' '.join(done)}")
             print(f"seed {seed} {report.wrong[-1][:2000]}\n{traceback.format_exc(-6)}", flush=True)
         number += 1
-        if number % 10 == 0:
-            print(f"{report.presses} presses, {report.quits} quits", flush=True)
+        if number % 20 == 0:
+            print(f"{report.presses} presses, {report.quits} quits, {len(report.wrong)} failures", flush=True)
 
 
 async def _round(
@@ -218,6 +220,3 @@ def _click(app: PpoTui, random_: random.Random) -> list[str]:
     for kind in (MouseDown, MouseUp):
         app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
     return [f"click:{x},{y}"]
-
-
-__all__ = ["PAGES", "SIZES", "Click", "Report", "fuzz", "harmless"]

@@ -8,21 +8,25 @@ from typing import Any
 import pytest
 from every_screen import MAKERS, ROADS, settled, walk
 from owners import owners
-from pilots import at_once, message, until
+from pilots import at_once, message, picture, until
+from textual.events import Paste
 from textual.pilot import Pilot
 from textual.screen import Screen
-from textual.widgets import Button, TextArea
+from textual.widgets import Button, Input, Static, TextArea
 
 from tui.dialogs.choose import ChooseScreen
 from tui.dialogs.confirm import ConfirmScreen
 from tui.dialogs.paste import PasteScreen
 from tui.pages import Dialog, Page
+from tui.palette import Palette
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.help import HelpScreen
 from tui.screens.log import LogScreen
+from tui.screens.metric import MetricScreen
 from tui.screens.runs import RunsScreen
 
 SIZE = (80, 24)
+LOGS = Path(__file__).parents[1] / "data" / "logs"
 
 
 async def in_list(pilot: Pilot[Any]) -> None:
@@ -105,7 +109,7 @@ async def test_leaving_several_times_at_once_leaves_one_page(make: SimpleNamespa
         below = app.screen_stack[-2]
         at_once(pilot, ["escape"] * 4)
         await until(pilot, lambda: app.screen is below or isinstance(app.screen, RunsScreen))
-        await settled(pilot)
+        await pilot.pause(0.1)
         assert app.is_running and isinstance(app.screen, Page) and not app.screen.left
 
 
@@ -168,6 +172,49 @@ async def test_a_dialog_shows_its_keys_also_while_something_is_wrong(
         await pilot.pause()
         shown = str(dialog.query_one("#keys").render())
         assert "esc  cancel" in shown and dialog.query_one("#keys").region.height
+
+
+async def test_a_log_and_a_pasted_script_are_imported_by_the_same_question(
+    make: SimpleNamespace, home: Path, tmp_path: Path
+) -> None:
+    script, log = "python3 -m verl.trainer.main_ppo \\\n  data.train_batch_size=32\n", f"{LOGS / 'nan.log.gz'}"
+    for text, shows in ((script, "AskScreen"), (log, "DashboardScreen")):
+        app = make.app()
+        async with app.run_test(size=SIZE) as pilot:
+            await in_list(pilot)
+            await pilot.press("i")
+            await until(pilot, lambda app=app: isinstance(app.screen, PasteScreen) and app.screen.is_mounted)
+            app.post_message(Paste(text))
+            await until(pilot, lambda app=app: app.screen.query_one(TextArea).text)
+            await pilot.press("f2")
+            await until(pilot, lambda app=app, shows=shows: type(app.screen).__name__ == shows)
+
+
+async def test_the_palette_in_the_list_finds_the_metrics_of_the_selected_run(
+    make: SimpleNamespace, warned: Path
+) -> None:
+    app = make.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await in_list(pilot)
+        at_once(pilot, ["colon"])
+        await until(pilot, lambda: isinstance(app.screen, Palette) and app.screen.is_mounted)
+        await pilot.press(*"actor/entropy")
+        await until(pilot, lambda: "Metric actor/entropy" in "\n".join(picture(app)))
+        await pilot.press("down", "down", "up")
+        at_once(pilot, ["enter"] * 3)
+        await until(pilot, lambda: isinstance(app.screen, MetricScreen))
+        assert isinstance(app.screen_stack[-2], RunsScreen)
+
+
+async def test_a_name_that_no_file_can_have_is_refused(make: SimpleNamespace, warned: Path) -> None:
+    app = make.app(warned)
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        await pilot.press("E")
+        await until(pilot, lambda: type(app.screen).__name__ == "AskScreen" and app.screen.is_mounted)
+        for text, why in (("x" * 5000, "too long"), ("~nobody-here/x.csv", "home")):
+            app.screen.query_one(Input).value = text
+            await until(pilot, lambda why=why: why in str(app.screen.query_one("#wrong", Static).content))
 
 
 async def test_a_path_is_typed_into_the_import_and_entered(make: SimpleNamespace, home: Path, tmp_path: Path) -> None:
