@@ -25,7 +25,7 @@ def main() -> None:
     asked = parser.parse_args()
     report, begun = Report(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder, harmless(Path(folder)) as template:
-        asyncio.run(fuzz(template, Path(folder) / "copy", asked.presses, asked.seed, report, only=asked.page))
+        asyncio.run(fuzz(template, Path(folder), asked.presses, asked.seed, report, only=asked.page))
     seconds = time.monotonic() - begun
     print(f"screens: {', '.join(f'{name} {count}' for name, count in report.seen.most_common())}")
     print(f"{report.presses} presses, {report.quits} quits, {len(report.wrong)} failures; {seconds:.0f} s")

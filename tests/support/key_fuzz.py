@@ -128,15 +128,16 @@ class Watched(PpoTui):
 
 
 async def fuzz(
-    template: Path, home: Path, presses: int, seed: int, report: Report, *, most: int = 100, only: str = ""
+    template: Path, folder: Path, presses: int, seed: int, report: Report, *, most: int = 100, only: str = ""
 ) -> None:
     """Presses keys in rounds of `most`: each on another page, at another size, in a fresh copy of the home."""
-    number, end = 0, report.presses + presses
+    home, number, end = folder / "copy", 0, report.presses + presses
     while report.presses < end:
         random_ = random.Random(f"{seed} {number}")
         page = only or PAGES[number % len(PAGES)]
         size = SIZES[(number // len(PAGES) + number) % len(SIZES)]
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)  # a thread of the last round may still write there
+        home = folder / f"copy{number}"
         shutil.copytree(template, home, symlinks=True)
         os.chdir(home)
         done: list[str] = []
