@@ -25,13 +25,13 @@ class Page(Screen[ResultT]):
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
         """Closes this page, once. One that is covered closes as soon as it is on top again."""
         if self.left:
-            return AwaitComplete.nothing()
+            return AwaitComplete()
         if self.is_active:
             self.left = True
             return super().dismiss(result)
         if is_open(self) and self._pending is None:
             self._pending = (result,)
-        return AwaitComplete.nothing()
+        return AwaitComplete()
 
     def on_screen_resume(self) -> None:
         if self._pending is not None:

@@ -41,7 +41,7 @@ SIZES = ((20, 5), (80, 24), (160, 48))
 PAGES = (*ROADS, *MAKERS)
 NAMED = ("enter", "escape", "tab", "shift+tab", "backspace", "delete", "up", "down", "left", "right", "home", "end")
 OTHERS = ("pageup", "pagedown", "f2", "space", "ctrl+u", "ctrl+d", "ctrl+r", "ctrl+p", "ctrl+c", "ctrl+a", "f1")
-OURS = tuple({key for bindings in KEYS.values() for each in bindings for key in each.key.split(",")} - {"ctrl+z"})
+OURS = sorted({key for bindings in KEYS.values() for each in bindings for key in each.key.split(",")} - {"ctrl+z"})
 SIGNS = {"slash": "/", "colon": ":", "question_mark": "?", "number_sign": "#", "minus": "-", "plus": "+", "space": " "}
 SIGNS |= {"percent_sign": "%", "exclamation_mark": "!", "comma": ",", "full_stop": ".", "ampersand": "&"}
 SIGNS |= {"asterisk": "*", "left_square_bracket": "[", "right_square_bracket": "]", "equals_sign": "="}

@@ -23,8 +23,9 @@ _SAID = (
 
 async def import_anything(app: App[Any]) -> None:
     """Asks until there is something to import, or the user cancels. Runs in a worker."""
-    text: str | None = ""
-    while (text := await app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, text))) is not None:
+    typed = ""
+    while (text := await app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, typed))) is not None:
+        typed = text
         if (log := _log(text)) is None:
             await import_preset(app, text)
             return
