@@ -130,6 +130,7 @@ torture: setup  # kill, freeze and stop at random instants; 15 minutes; ARGS="st
 fuzz: setup
 	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)
 	@PYTHONPATH=tests/support:. $(PYTHON) tests/fuzz/fuzz_runs.py --edits 1000 $(ARGS)
+	@PYTHONPATH=tests/support:. $(PYTHON) tests/fuzz/fuzz_keys.py --presses 20000 $(ARGS)
 
 clean:  # everything generated here except .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html

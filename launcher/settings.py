@@ -104,11 +104,16 @@ def read(asked: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     return Settings(
         theme=theme,
         theme_place=theme_place,
-        mouse=_flag(found, "mouse", default=not environment.get("SSH_CONNECTION")),
+        mouse=_flag(found, "mouse", default=not over_ssh(environment)),
         ascii=_flag(found, "ascii", default=environment.get("TERM") == "linux" or not _utf8()),
         animations=_animations(found),
         keys=found["keys"][0] if "keys" in found else {},
     )
+
+
+def over_ssh(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal is at the other end of an ssh connection, which can be cut."""
+    return any(environment.get(name) for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"))
 
 
 def cpu_runs() -> int:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
+from weakref import WeakKeyDictionary
 
 from rich.segment import Segment
 from textual.actions import ActionParseResult, parse
@@ -16,12 +17,13 @@ from textual.color import Color
 from textual.command import Provider
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.events import DescendantFocus, Event, Key
+from textual.driver import Driver
+from textual.events import DescendantFocus, Event, InputEvent, Key
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.reactive import Reactive
 from textual.screen import Screen
-from textual.theme import Theme
+from textual.theme import Theme, ThemeProvider
 from textual.types import CSSPathType
 
 from launcher.screen_request import ScreenRequest
@@ -31,11 +33,13 @@ from tui.drawing.glyphs import to_ascii
 from tui.keys import KEYS
 from tui.navigation import Navigation
 from tui.offers import Offers
+from tui.pages import Page
 from tui.routes import Routes
 from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
 from tui.widgets.log_tail import LogTail
 from tui.widgets.message_line import MessageLine, Said
 from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
+from tui.words.keys import no_use
 
 _OPENING = 0.5  # seconds that leaving waits for a screen which is just opening
 
@@ -56,10 +60,11 @@ class PpoTui(App[None]):
         lambda: _places("MetricPlaces"),
     }
 
-    def __init__(self, request: ScreenRequest) -> None:
+    def __init__(self, request: ScreenRequest, driver: type[Driver] | None = None) -> None:
+        """`driver` writes to the terminal; None for Textual's own."""
         colourless = "NO_COLOR" in os.environ
         # colours of the terminal's own can be left out; of all others Textual makes shades of grey
-        super().__init__(ansi_color=True if colourless else None)
+        super().__init__(driver_class=driver, ansi_color=True if colourless else None)
         self.request = request
         settings = request.settings
         self.routes: Navigation = Routes(self)
@@ -75,6 +80,8 @@ class PpoTui(App[None]):
         self.set_class(settings.ascii, ASCII_CLASS)
         self._inert, self._ascii = terminal.InertFilter(), AsciiFilter()
         self.said: Said | None = None
+        self._given = WeakKeyDictionary[Key, Screen[object]]()  # keys that a page has to look at
+        self._leaving = False
         self._complaints: list[str] = []
         if settings.keys:
             from tui.keymap import checked
@@ -127,7 +134,7 @@ class PpoTui(App[None]):
             screen.query(MessageLine).remove()
             for each in screen.query(LogTail):
                 each.say(None)
-        if self.said is None or self.said.left <= 0:
+        if self.said is None or self.said.left <= 0 or not self.screen.is_attached:  # as when the program ends
             return
         if not self.screen.is_mounted:  # it has just been pushed
             self.call_after_refresh(self._show_message)
@@ -139,11 +146,31 @@ class PpoTui(App[None]):
                 self.screen.mount(MessageLine(self.said))
 
     async def on_event(self, event: Event) -> None:
-        """A key takes away what was said before it."""
-        if isinstance(event, Key) and self.said is not None and not self.said.fresh:
-            self.said = None
-            self._show_message()
+        """Gives a key to the page on top; it comes back here when no widget there has taken it.
+
+        Until then the page may have opened another one, which gets the key, or closed, and the key is lost: those
+        who pressed it meant an answer that they had given already. A key takes away what was said before it.
+        """
+        if self._leaving and isinstance(event, InputEvent):
+            return
+        if isinstance(event, Key) and not event.is_forwarded:
+            if self.said is not None and not self.said.fresh:
+                self.said = None
+                self._show_message()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._opened(), _OPENING)
+            self._given[event] = self.screen
+        elif isinstance(event, Key) and (given := self._given.get(event, self.screen)) is not self.screen:
+            if isinstance(given, Page) and not given.left:
+                self.post_message(event.copy())
+            return
         await super().on_event(event)
+
+    def on_key(self, event: Key) -> None:
+        """Says why a key does nothing here; Textual then looks for what it does."""
+        known = not isinstance(self.screen, Page) or self.screen.is_modal or event.key in self.screen.active_bindings
+        if not known and (text := no_use(event.key, self.request.settings.keys)):
+            self.notify(text, markup=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """No cursor blinks where nothing is to move: each blink is bytes over the line."""
@@ -200,6 +227,23 @@ class PpoTui(App[None]):
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._opened(), _OPENING)
         self.exit(message=farewell if run else None)
+
+    def exit(self, *what: Any, **how: Any) -> None:
+        """Ends; a page that a key opened now would never get its widgets."""
+        self._leaving = True
+        super().exit(*what, **how)
+
+    def action_command_palette(self) -> None:
+        from tui.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    def search_themes(self) -> None:
+        """The choice of a theme."""
+        from tui.palette import Palette
+
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     async def _opened(self) -> None:
         """Waits for a screen that opens now: once the program ends, it would look for widgets that it never gets."""

@@ -29,17 +29,20 @@ def open_screen(request: ScreenRequest) -> int:
     """
     from launcher.errors import UserError
     from launcher.screen import on_terminal
-    from launcher.settings import OUR_THEMES
+    from launcher.settings import OUR_THEMES, over_ssh
 
     if not on_terminal() or os.environ.get("TERM", "dumb") == "dumb":
         raise UserError("the screen needs a terminal", "use `ppo-tui status RUN` or `ppo-tui runs` for plain text")
     if request.settings.theme in (None, *OUR_THEMES) and os.environ.get("COLORTERM"):
         # our own colours are all among the 256, whose escapes are a third shorter over SSH
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "256")
+    remote = over_ssh(os.environ)
+    if remote:  # before Textual is imported, which reads it once
+        os.environ.setdefault("TEXTUAL_DISABLE_KITTY_KEY", "1")
     from tui.app import PpoTui
-    from tui.terminal import given_back, title_kept
+    from tui.terminal import CutDriver, given_back, title_kept
 
-    app = PpoTui(request)
+    app = PpoTui(request, CutDriver if remote else None)
     with given_back(), title_kept():
         app.run(mouse=request.settings.mouse)
     return app.return_code or 0

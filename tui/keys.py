@@ -163,6 +163,7 @@ KEYS: dict[str, list[Binding]] = {
     ],
     "paste": [
         _shown("paste.submit", "f2", "submit", "continue", "Use the text", priority=True),
+        _hidden("paste.enter", "enter", "enter", "end", "Use a path; in other texts begin a line", priority=True),
         _shown("paste.cancel", "escape", "dismiss(None)", "cancel", "Cancel", priority=True),
     ],
     "help": [_shown("help.close", "escape,q,question_mark", "dismiss", "close", "Close the help"), *_TEXT],
@@ -172,9 +173,7 @@ KEYS: dict[str, list[Binding]] = {
         _shown("runs.compare", "compare", "compare", "compare", "Compare the marked runs"),
         _shown("runs.edit", "edit", "edit", "edit", "Edit the preset, or a new preset from the run's settings"),
         _shown("runs.filter", "slash", "find", "filter", "Filter by name, state, verdict or tag", "/", priority=True),
-        _hidden(
-            "runs.order", "order", "order", "order", "Order: newest, best or longest first, by name, preset or tag"
-        ),
+        _hidden("runs.order", "order", "order", "order", "Order: newest, best, longest, by name, preset or tag"),
         _hidden("runs.stop", "stop", "stop", "stop", "Stop the run, or the marked runs; asks first"),
         _hidden(
             "runs.delete", "remove", "delete", "delete", "Delete the run, the marked runs or the preset; asks first"
@@ -186,7 +185,7 @@ KEYS: dict[str, list[Binding]] = {
         _hidden("runs.import", "import", "import", "import", "Import a veRL command, a script or a log"),
         _hidden("runs.queue", "queue", "queue", "queue", "The queue: runs that wait for their GPUs"),
         _hidden("runs.data", "prepare data", "prepare_data", "prepare data", "Prepare training data for the presets"),
-        _hidden("runs.leave", "escape,backspace", "leave", "back", "Clear the filter, or go back to the run"),
+        _hidden("runs.leave", "escape,backspace", "leave", "back", "Clear the filter"),
         _shown("runs.quit", "q", "app.quit", "quit", "Quit; runs continue"),
     ],
     "list": _LIST,

@@ -24,7 +24,7 @@ class Navigation(Protocol):
         """The dashboard of a run, in the place of the present screen."""
 
     def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
-        """Runs and presets, in the place of the present screen; the way back is to the run `current`."""
+        """Runs and presets, in the place of the present screen; the cursor is on the run `current`."""
 
     def show_queue(self, *, read_only: bool) -> None:
         """The runs that wait for their turn, over the present screen."""

@@ -1,20 +1,26 @@
-"""What the command palette finds beside the actions of the page: runs, presets, and the metrics of the run."""
+"""What the command palette finds beside the actions of the page: runs, presets, and the metrics of a run."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from launcher.text import clean
 from tui.navigation import navigation
+from tui.pages import Page
 
 if TYPE_CHECKING:
     from launcher.run.reading.reader import RunReader
+
+
+class Palette(CommandPalette, Page[None]):
+    """Textual's, which a second enter would leave twice."""
 
 
 class _Place(NamedTuple):
@@ -75,7 +81,7 @@ class PresetPlaces(_Places):
 
 
 class MetricPlaces(_Places):
-    """Metrics of the run whose page is open; choosing one opens its chart."""
+    """Metrics of the run whose page is open, in the list of the chosen run; choosing one opens its chart."""
 
     def places(self) -> Iterator[_Place]:
         from launcher.metrics.glossary import describe
@@ -83,12 +89,28 @@ class MetricPlaces(_Places):
         from tui.screens.metric import MetricScreen
 
         reader: RunReader | None = getattr(self.screen, "reader", None)
+        chosen: Path | None = getattr(self.screen, "chosen_run", None)
+        if chosen is not None:
+            reader = _read(chosen)
         if reader is None:
             return
         keys, lens = sorted(reader.series.keys()), getattr(self.screen, "lens", None) or Lens()
 
         def show(key: str) -> None:
-            self.app.push_screen(MetricScreen(reader, lens, key, keys))
+            self.app.push_screen(MetricScreen(reader, lens, key, keys, follow=chosen is not None))
 
         for key in keys:
             yield _Place(f"Metric {key}", describe(key).meaning, partial(show, key))
+
+
+def _read(run: Path) -> RunReader | None:
+    """What is known of a run now; None for one that cannot be read."""
+    from launcher.errors import UserError
+    from launcher.run.reading.reader import RunReader
+
+    try:
+        reader = RunReader(run)
+        reader.poll()
+    except (OSError, UserError):
+        return None
+    return reader

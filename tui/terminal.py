@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.color import Color
+from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 
 from launcher.files import write_atomic
@@ -32,11 +33,26 @@ from launcher.text import clean, without_controls
 if TYPE_CHECKING:
     from textual.app import App
 
+_FOCUS, _SIZE_QUERY = "\x1b[?1004h", "\x1b[?2048$p"
 PUSH_TITLE, POP_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 LONGEST = 120  # characters of a title or notification
 LARGEST_COPY = 1 << 20  # characters
 _CLIPBOARD = 74_000  # characters that terminals take in one escape sequence
 _DULL = ("", "dumb", "linux")  # TERM of terminals that have no title, or show such escapes
+
+
+class CutDriver(LinuxDriver):
+    """For a link that can be cut: what this program switched on then stays on, and nothing is left to switch it off.
+
+    It leaves out reports that the terminal would go on typing into the shell: of the focus, which nothing here uses,
+    and of its size, which ssh forwards by itself. Kitty's keys are left out by TEXTUAL_DISABLE_KITTY_KEY. Bracketed
+    paste stays: without it a pasted text would be pressed key by key, and a shell sets and resets it at each prompt.
+    """
+
+    def write(self, data: str) -> None:
+        for switch in (_FOCUS, _SIZE_QUERY):  # a terminal that is not asked for its size is not told to report it
+            data = data.replace(switch, "")
+        super().write(data)
 
 
 class InertFilter(LineFilter):

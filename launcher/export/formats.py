@@ -1,5 +1,6 @@
 """The formats of an export, and which of them a file name means."""
 
+import contextlib
 import csv
 import io
 import os
@@ -117,8 +118,14 @@ def export(source: RunDir | LogFile, to: str, keys: Sequence[str] = (), *, force
 
 
 def destination(to: str) -> tuple[Path, Render]:
-    """The file that is to be written, and how."""
-    path = Path(to).expanduser()
+    """The file that is to be written, and how. Raises UserError."""
+    try:
+        path = Path(to).expanduser()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, forbidden; nobody's home; a NUL
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"--to {to}: cannot be written ({reason})") from None
     if to.endswith(os.sep) or path.is_dir() or not path.suffix:
         return _in_folder(path), tensorboard
     if EVENTS in path.name:  # TensorBoard finds its files by this word, wherever it stands in the name

@@ -2,10 +2,11 @@
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.cells import cell_len
+from textual import events
 from textual.app import App
 from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
@@ -26,6 +27,13 @@ async def until(pilot: Pilot[Any], found: Callable[[], Any], looks: int = 6000) 
             return
         await pilot.pause(0.05)
     raise AssertionError("it never came")
+
+
+def at_once(pilot: Pilot[Any], keys: Iterable[str]) -> None:
+    """All keys are there before the first one is looked at."""
+    names = {"/": "slash", "#": "number_sign", "-": "minus"}
+    for key in keys:
+        pilot.app.post_message(events.Key(names.get(key, key), key if len(key) == 1 else None))
 
 
 def drawn(app: App[Any], kind: type[Painted], which: int = 0) -> str:

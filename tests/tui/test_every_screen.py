@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from console_logs import diagnosis_of, stored
+from every_screen import MAKERS, ROADS, settled, walk
 from hostile import ACTS, PAYLOAD, poison
 from owners import owners
 from pilots import assert_fits, frame, picture, until
@@ -16,58 +16,10 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from whole_run import whole_run
 
-from launcher.preset.drafts import open_draft
-from launcher.record.layout import RunDir, all_runs
+from launcher.record.layout import RunDir
 from launcher.record.state import RunState
-from launcher.run.reading.diagnosis import Explanation
-from launcher.run.reading.reader import RunReader
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.choose import ChooseScreen
-from tui.dialogs.paste import PasteScreen
-from tui.screens.diagnosis import DiagnosisScreen
-from tui.screens.editor import EditorScreen
-from tui.screens.launch import LaunchScreen
-from tui.screens.queue import QueueScreen
 
 SIZES = [(250, 80), (160, 48), (80, 24), (63, 24), (80, 8), (40, 12), (20, 5), (2, 2)]
-# How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,
-ROADS: dict[str, tuple[str, ...]] = {
-    "DashboardScreen": (),
-    "ChecksScreen": ("h",),
-    "CheckDetailScreen": ("enter",),
-    "EventsScreen": ("v",),
-    "TrialsScreen": ("X",),
-    "MetricsScreen": ("m",),
-    "MetricScreen": ("m", "enter"),
-    "SamplesScreen": ("s",),
-    "SampleDiffScreen": ("s", "c"),
-    "LogScreen": ("l",),
-    "GpuScreen": ("b",),
-    "CompareScreen": ("c",),
-    "HelpScreen": ("question_mark",),
-    "ConfirmScreen": ("x",),
-    "RunsScreen": ("r",),
-}
-
-
-def diagnosed() -> DiagnosisScreen:
-    """The page of a run that ran out of memory."""
-    reader = RunReader(all_runs()[0].path)
-    found = diagnosis_of(stored("fail-oom"))
-    reader.explanation = Explanation(found, (None,) * len(found.fixes))
-    return DiagnosisScreen(reader, read_only=False)
-
-
-# or here, where the road is long.
-MAKERS: dict[str, Callable[[], Screen[Any]]] = {
-    "AskScreen": lambda: AskScreen("What name?", "mine", lambda text: None if text else "a name is needed"),
-    "PasteScreen": lambda: PasteScreen("Import?", "a text\n" * 2, lambda text: None if text else "nothing"),
-    "ChooseScreen": lambda: ChooseScreen("Save?", "two values\n" * 30, [("y", "yes"), ("n", "no")]),
-    "DiagnosisScreen": diagnosed,
-    "EditorScreen": lambda: EditorScreen(open_draft("toy-cpu")),
-    "LaunchScreen": lambda: LaunchScreen("toy-cpu"),
-    "QueueScreen": lambda: QueueScreen(read_only=False),
-}
 # What has to be on the screen from 63 columns on: what the page is about, and a key.
 WORDS: dict[str, tuple[str, ...]] = {
     "DashboardScreen": ("KL to reference", "WARN", "h checks"),
@@ -95,27 +47,6 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 # No check to explain, no metric to chart, no answer to read, nothing to compare with, nothing to stop.
 ONLY_WITH_DATA = {"CheckDetailScreen", "MetricScreen", "SampleDiffScreen", "CompareScreen", "ConfirmScreen"}
-
-
-async def settled(pilot: Pilot[Any]) -> None:
-    await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
-
-
-async def walk(pilot: Pilot[Any], screen: str) -> None:
-    """Along the road to a screen, from the dashboard."""
-    if screen in MAKERS:
-        pilot.app.push_screen(MAKERS[screen]())
-        await pilot.pause(0.3)
-    for key in ROADS.get(screen, ()):
-        before = pilot.app.screen
-        await pilot.press(key)
-        for _ in range(60):
-            if pilot.app.screen is not before:
-                break
-            await pilot.pause(0.05)
-        await pilot.pause()
-    assert type(pilot.app.screen).__name__ == screen, pilot.app.said
 
 
 async def resize(pilot: Pilot[Any], sizes: Iterable[tuple[int, int]], *, quick: bool = False) -> None:

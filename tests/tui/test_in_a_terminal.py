@@ -28,7 +28,7 @@ COLOURS = {*range(30, 39), *range(40, 49), *range(90, 98), *range(100, 108)}  # 
 @pytest.fixture
 def env(home: Path) -> dict[str, str]:
     """The environment of a person at a terminal without any wishes."""
-    wishes = ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "TMUX")
+    wishes = ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "TMUX")
     return {
         name: value
         for name, value in os.environ.items()
@@ -139,6 +139,25 @@ def test_the_mouse_is_taken_only_where_it_is_wanted(
     terminal = attach(terminals, warned, env | more, *options)
     terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
     assert (b"\x1b[?1000h" in terminal.raw or b"\x1b[?1003h" in terminal.raw) == taken
+
+
+@pytest.mark.parametrize(
+    ("more", "kitty", "reports"),
+    [
+        ({}, True, True),
+        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22"}, False, False),
+        ({"SSH_TTY": "/dev/pts/1"}, False, False),
+        ({"SSH_CONNECTION": "10.0.0.1 5 10.0.0.2 22", "TEXTUAL_DISABLE_KITTY_KEY": "0"}, True, False),
+    ],
+)
+def test_over_ssh_nothing_is_switched_on_that_types_into_the_shell_after_a_cut(
+    env: dict[str, str], warned: Path, terminals: list[Terminal], more: dict[str, str], kitty: bool, reports: bool
+) -> None:
+    terminal = attach(terminals, warned, env | more)
+    terminal.wait_for(lambda text: "▲ WARN KL-4" in text)
+    assert (re.search(rb"\x1b\[>\d+u", terminal.raw) is not None) == kitty
+    assert (b"\x1b[?1004h" in terminal.raw, b"\x1b[?2048$p" in terminal.raw) == (reports, reports)
+    assert b"\x1b[?2004h" in terminal.raw, "a pasted text is not pressed key by key"
 
 
 def test_nothing_moves_and_nothing_is_written_while_nothing_changes(

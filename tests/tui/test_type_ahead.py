@@ -1,13 +1,9 @@
 """Keys that arrive together, as over a slow link: what is typed after a key that opens a field goes there."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pilots import until
-from textual import events
-from textual.pilot import Pilot
+from pilots import at_once, until
 from textual.widgets import Input
 
 from launcher.run.actions.import_logs import import_logs
@@ -17,13 +13,6 @@ from tui.widgets.form import FormLines
 from tui.widgets.value_box import ValueBox
 
 LOG = str(Path(__file__).parents[1] / "data/logs/grpo.log.gz")
-
-
-def at_once(pilot: Pilot[Any], keys: Iterable[str]) -> None:
-    """All keys are there before the first one is looked at."""
-    names = {"/": "slash", "#": "number_sign", "-": "minus"}
-    for key in keys:
-        pilot.app.post_message(events.Key(names.get(key, key), key if len(key) == 1 else None))
 
 
 @pytest.mark.parametrize(

@@ -6,35 +6,61 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui.actions.presets import import_preset
-from tui.dialogs.ask import ask_and_do
-from tui.dialogs.choose import ChooseScreen
+from launcher.errors import UserError
+from tui.actions.presets import import_preset, is_path, named_file, no_script
+from tui.dialogs.paste import PasteScreen
 from tui.navigation import navigation
 
 if TYPE_CHECKING:
     from textual.app import App
 
-    from launcher.record.layout import RunDir
+_LARGEST_SCRIPT = 1 << 20  # bytes
+_SAID = (
+    "Paste a veRL command or script, or type a path: a script (and its arguments) becomes a preset, "
+    "a console log or metrics.jsonl a run. Nothing is executed."
+)
 
 
 async def import_anything(app: App[Any]) -> None:
-    """Asks what to import. Runs in a worker."""
-    details = "A script or a pasted veRL command becomes a preset; a console log or metrics.jsonl becomes a run."
-    choice = await app.push_screen_wait(ChooseScreen("Import", details, [("p", "preset"), ("l", "log")]))
-    if choice == "p":
-        await import_preset(app)
-    elif choice == "l":
-        await _import_log(app)
+    """Asks until there is something to import, or the user cancels. Runs in a worker."""
+    typed = ""
+    while (text := await app.push_screen_wait(PasteScreen("Import", _SAID, _wrong, _names_file, typed))) is not None:
+        typed = text
+        if (log := _log(text)) is None:
+            await import_preset(app, text)
+            return
+        if await _import_log(app, log):
+            return
 
 
-async def _import_log(app: App[Any]) -> None:
+def _wrong(text: str) -> str | None:
+    return None if _log(text) is not None else no_script(text)
+
+
+def _names_file(text: str) -> bool:
+    return named_file(text) is not None or is_path(text)
+
+
+def _log(text: str) -> Path | None:
+    """The log that a text names: a file, and no script."""
+    found = named_file(text)
+    if found is None or found[1]:
+        return None
+    path = found[0]
+    if path.stat().st_size <= _LARGEST_SCRIPT and path.suffix not in (".gz", ".jsonl", ".log"):
+        return path if path.suffix != ".sh" and no_script(text) is not None else None
+    return path
+
+
+async def _import_log(app: App[Any], log: Path) -> bool:
+    """Makes a run of it and shows that one; whether it could."""
     from launcher.run.actions.import_logs import import_logs
 
-    def act(path: str) -> list[RunDir]:
-        return import_logs([str(Path(path).expanduser())])
-
-    note = "Console log or metrics.jsonl, plain or .gz"
-    runs = await ask_and_do(app, "Path of the log", "", act, lambda text: None if text.strip() else note, note)
-    if runs:
-        await asyncio.sleep(0)  # the dialog is gone before its screen is replaced
-        navigation(app).show_run(runs[0].path, read_only=False)
+    app.notify(f"Importing {log.name}", markup=False)
+    try:
+        runs = await asyncio.to_thread(import_logs, [str(log)])
+    except (UserError, OSError) as error:
+        app.notify(str(error), title="Not imported", severity="error", markup=False, timeout=20)
+        return False
+    navigation(app).show_run(runs[0].path, read_only=False)
+    return True

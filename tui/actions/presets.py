@@ -1,7 +1,9 @@
 """Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
 
 import asyncio
+import contextlib
 import re
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,6 @@ from tui.actions.editing import edit_preset
 from tui.actions.preset_saving import taken
 from tui.dialogs.ask import ask_and_do
 from tui.dialogs.confirm import ConfirmScreen
-from tui.dialogs.paste import PasteScreen
 
 if TYPE_CHECKING:
     from launcher.preset.script import Source
@@ -62,16 +63,12 @@ async def delete_preset(app: App[Any], name: str) -> None:
     app.notify(f"Deleted {name}{again}", markup=False)
 
 
-async def import_preset(app: App[Any]) -> None:
-    """Asks for a veRL command or a script, makes a preset of it and opens that one."""
+async def import_preset(app: App[Any], text: str) -> None:
+    """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
     from launcher.preset.draft import free_name
     from launcher.preset.importer import Lossy, from_script
     from launcher.preset.library import add_script
 
-    said = "Paste a command or a script with veRL overrides, or type its path and arguments. Nothing is executed."
-    text = await app.push_screen_wait(PasteScreen("Import a preset", said, _no_script))
-    if text is None:
-        return
     source, name = _script(text)
     lossy = False
     try:
@@ -97,23 +94,50 @@ def _script(text: str) -> tuple["Source", str]:
     """The script that was pasted, or named by its path and arguments, and a name for it. Raises UserError."""
     from launcher.preset.script import Source
 
-    line = text.strip()
-    words = line.split() if len(line.splitlines()) == 1 else [""]
-    for first, args in ((line, []), (words[0], words[1:])):  # a path may have blanks
-        named = Path(first).expanduser() if first and "\n" not in first else None
+    if (found := named_file(text)) is not None:
+        file, args = found
         try:
-            if named is not None and named.is_file():
-                found = named.read_text("utf-8", errors="replace")
-                return Source(found, Path.cwd(), named, tuple(args)), named.stem
-        except (OSError, ValueError) as error:
-            raise UserError(f"cannot read {named}: {error}") from None
-    if _PATH.fullmatch(line):
-        named = Path(line).expanduser()
+            return Source(file.read_text("utf-8", errors="replace"), Path.cwd(), file, args), file.stem
+        except OSError as error:
+            raise UserError(f"cannot read {file}: {error.strerror}") from None
+    if is_path(text):
+        named = Path(unquoted(text)).expanduser()
         raise UserError(f"no such file: {named}", near_hint(named.name, beside(named)))
     return Source(text, Path.cwd()), "imported"
 
 
-def _no_script(text: str) -> str | None:
+def named_file(text: str) -> tuple[Path, tuple[str, ...]] | None:
+    """The file that a line names, and the arguments behind it; None for a line, or a text, that names none.
+
+    Terminals put a path that is dropped on them in quotes, or a backslash before its blanks.
+    """
+    line = text.strip()
+    if not line or len(line.splitlines()) > 1:
+        return None
+    first, *args = line.split()
+    for path, behind in ((line, []), (unquoted(line), []), (first, args)):  # a path may have blanks
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long; a NUL; nobody's home
+            if (file := Path(path).expanduser()).is_file():
+                return file, tuple(behind)
+    return None
+
+
+def is_path(text: str) -> bool:
+    """Whether a text can only be meant as a path."""
+    return _PATH.fullmatch(unquoted(text)) is not None
+
+
+def unquoted(text: str) -> str:
+    """A line as the shell would read it, if that is one word."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return text.strip()
+    return words[0] if len(words) == 1 else text.strip()
+
+
+def no_script(text: str) -> str | None:
+    """Why a text is not a command or script that can be imported."""
     from launcher.preset.importer import Lossy, from_script
 
     try:

@@ -8,15 +8,16 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Key
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from tui.keys import KEYS
+from tui.pages import Dialog
 
 
-class ChooseScreen(ModalScreen[str | None]):
+class ChooseScreen(Dialog[str | None]):
     """Returns the key of what was chosen, None when nothing was. The last choice has the focus."""
 
+    HINTS = "tab  next    enter  choose    esc  cancel"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["choose"]]
 
     def __init__(self, question: str, details: str, choices: Sequence[tuple[str, str]]) -> None:
@@ -32,6 +33,7 @@ class ChooseScreen(ModalScreen[str | None]):
             with Horizontal(id="choices"):
                 for key, words in self._choices:
                     yield Button(Content(f"{key}  {words}"), name=key)
+            yield from self.hints()
 
     def on_mount(self) -> None:
         self.query(Button).last().focus()

@@ -6,15 +6,16 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from tui.keys import KEYS
+from tui.pages import Dialog
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Dialog[bool]):
     """Asks; returns True only for `y` or the button that says so. The safe button has the focus."""
 
+    HINTS = "tab  next    enter  choose    esc  cancel"
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["confirm"]]
 
     def __init__(self, question: str, details: str, yes: str, no: str = "n  cancel") -> None:
@@ -30,6 +31,7 @@ class ConfirmScreen(ModalScreen[bool]):
             with Horizontal(id="choices"):
                 yield Button(Content(self._no), id="no")
                 yield Button(Content(self._yes), id="yes")
+            yield from self.hints()
 
     def on_mount(self) -> None:
         self.query_one("#no").focus()

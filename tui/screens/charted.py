@@ -4,15 +4,13 @@ from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from typing import Any
 
-from textual.screen import Screen
-
 from launcher.format import duration, number
 from launcher.metrics.store import SeriesStore
 from tui.charts.axes import TOKENS_KEY
 from tui.charts.lens import Lens
 from tui.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
 from tui.drawing.chart import GUTTER
-from tui.offers import Offers
+from tui.pages import Page
 from tui.widgets.charts import TALL, MetricChart
 from tui.widgets.view_line import ViewLine
 
@@ -27,7 +25,7 @@ HEIGHTS: list[tuple[int, str]] = [
 ]
 
 
-class ChartScreen(Offers, Screen[None]):
+class ChartScreen(Page[None]):
     """Has a `ViewLine` and `MetricChart`s, whose plots it shows through `lens`; screens of a run share it."""
 
     def __init__(self, lens: Lens | None = None) -> None:

@@ -6,7 +6,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
-from textual.screen import Screen
 
 from launcher.errors import UserError
 from launcher.record.check import Check
@@ -16,7 +15,8 @@ from launcher.run.reading.stall import stall_report
 from tui.actions.editing import edit_run, field_of
 from tui.charts.check import check_plot
 from tui.keys import KEYS
-from tui.offers import READ_ONLY, Offers, run_refusal
+from tui.offers import READ_ONLY, run_refusal
+from tui.pages import Page
 from tui.widgets.charts import MetricChart
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.key_bar import KeyBar
@@ -32,7 +32,7 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (64, "-normal")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (18, "-home"), (36, "-tall")]
 
 
-class CheckDetailScreen(Offers, Screen[None]):
+class CheckDetailScreen(Page[None]):
     """Follows the run; left and right show its other checks."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS

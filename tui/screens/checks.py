@@ -5,12 +5,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 
 from launcher.run.reading.reader import RunReader
 from tui.drawing.rows import Item
 from tui.keys import KEYS
-from tui.offers import Offers, run_refusal
+from tui.offers import run_refusal
+from tui.pages import Page
 from tui.screens.check_detail import CheckDetailScreen
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Items
@@ -20,7 +20,7 @@ from tui.words.check import check_rows
 POLL = 1.0  # seconds; the dashboard below reads the files
 
 
-class CheckListScreen(Offers, Screen[None]):
+class CheckListScreen(Page[None]):
     """Its `Items` follow the run; enter opens the check that one is about."""
 
     def __init__(self, reader: RunReader, *, read_only: bool) -> None:

@@ -13,7 +13,8 @@ from tui.actions.editing import follow_advice
 from tui.drawing.glyphs import FINISHED
 from tui.drawing.rows import Item, Row
 from tui.keys import KEYS
-from tui.offers import Offers, run_refusal
+from tui.offers import run_refusal
+from tui.pages import Page
 from tui.screens.log import LogScreen
 from tui.widgets.diagnosis_list import DiagnosisList
 from tui.widgets.header_line import HeaderLine
@@ -45,7 +46,7 @@ def edit_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: 
         follow_advice(screen.app, reader.info, chosen, read_only=read_only)
 
 
-class DiagnosisScreen(Offers, Screen[None]):
+class DiagnosisScreen(Page[None]):
     """Follows the run. Enter on a line goes to it in the log; on a fix it opens the editor, as `e` does."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["diagnosis"]]

@@ -7,7 +7,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Input
 
 from launcher.errors import UserError
@@ -21,7 +20,8 @@ from tui.content.preset_form import Form, best
 from tui.drawing.glyphs import CRITICAL, CURSOR, ELLIPSIS, NOTICE, WARN
 from tui.drawing.rows import Row
 from tui.keys import KEYS
-from tui.offers import READ_ONLY, Offers
+from tui.offers import READ_ONLY
+from tui.pages import Page
 from tui.widgets.editor_side import PAGES, EditorSide
 from tui.widgets.fields import open_field
 from tui.widgets.findings import Findings
@@ -37,7 +37,7 @@ HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (14, "-home"), (36, "-tall
 ABOUT = {"-low": 0, "-home": 6, "-tall": 8}  # rows about the chosen field
 
 
-class EditorScreen(Offers, Screen[None]):
+class EditorScreen(Page[None]):
     """Edits a draft. On a narrow screen tab turns the pages, on a wide one they stand beside the form."""
 
     AUTO_FOCUS = "FormLines"

@@ -9,13 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.geometry import Size
-from textual.screen import ModalScreen
 
 from tui.content.samples import legend
 from tui.drawing import glyphs
 from tui.drawing.rows import Row, put
 from tui.keys import KEYS
 from tui.offers import Offers
+from tui.pages import Dialog
 from tui.widgets.painted import Painted
 from tui.words.run import LEVELS, STATES
 
@@ -49,7 +49,7 @@ LEGENDS: Mapping[str, Sequence[Entry]] = {
 _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """Every key of the screen below, dimmed with its reason where it does not work now; then what its signs mean."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]

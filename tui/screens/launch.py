@@ -11,7 +11,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
-from textual.screen import Screen
 
 from launcher.errors import UserError
 from launcher.preflight.finding import LEVELS, REHEARSAL, Finding, in_order
@@ -26,7 +25,7 @@ from tui.drawing.glyphs import CRITICAL, OK, WAITING, WARN
 from tui.drawing.rows import Row, Span, spread
 from tui.keys import KEYS
 from tui.navigation import is_open
-from tui.offers import Offers
+from tui.pages import Page
 from tui.terminal import copy
 from tui.widgets.command_text import CommandText
 from tui.widgets.findings import Findings
@@ -37,7 +36,7 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
 
 
-class LaunchScreen(Offers, Screen[Path | list[str]]):
+class LaunchScreen(Page[Path | list[str]]):
     """Returns the directory of the run that was started; without one the fixes that the editor is to go on with.
 
     Errors refuse the start; a second key forces it after a question, and the run remembers that.
@@ -93,9 +92,7 @@ class LaunchScreen(Offers, Screen[Path | list[str]]):
         self._show()
 
     def on_screen_resume(self) -> None:
-        if self._started is not None:  # while another screen, such as the help, lay over this one
-            self.dismiss(self._started)
-        elif self._edited:
+        if self._edited:
             self._edited = False
             self._begin()
 
@@ -281,9 +278,7 @@ class LaunchScreen(Offers, Screen[Path | list[str]]):
             self.starting, self.doing = False, ""
             self._show()
         else:
-            self._started = run.path
-            if self.is_active:
-                self.dismiss(run.path)
+            self.dismiss(run.path)
 
     def _narrate(self, text: str) -> None:
         self.doing = text

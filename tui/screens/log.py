@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 from textual.widgets import Input
 
 from launcher.console.diagnose import diagnose
@@ -18,7 +17,7 @@ from launcher.text import clean
 from tui.drawing.rows import Row, spread, width
 from tui.keys import KEYS
 from tui.navigation import is_open
-from tui.offers import Offers
+from tui.pages import Page
 from tui.terminal import LARGEST_COPY, copy
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
@@ -32,7 +31,7 @@ _PROGRESS = 0.25  # seconds
 _PROMPTS = {"search": "text to search for", "go": "step or :line"}
 
 
-class LogScreen(Offers, Screen[None]):
+class LogScreen(Page[None]):
     """All of the log: only the lines on the screen are read, so its size does not matter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]

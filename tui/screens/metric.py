@@ -21,7 +21,7 @@ from tui.widgets.lines import Lines
 from tui.widgets.painted import HIDDEN
 from tui.widgets.view_line import ViewLine
 
-POLL = 1.0  # seconds; the dashboard below reads the files
+POLL = 1.0  # seconds
 
 
 class MetricScreen(ChartScreen):
@@ -30,8 +30,10 @@ class MetricScreen(ChartScreen):
     LEGENDS = ("Charts",)
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric"]]
 
-    def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str]) -> None:
+    def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str], *, follow: bool = False) -> None:
+        """`follow`: no page below reads the files of the run."""
         super().__init__(lens)
+        self._follow = follow
         self.reader, self.key, self.keys = reader, key, keys
         self.charts = RunCharts(reader, self.lens)
 
@@ -44,7 +46,12 @@ class MetricScreen(ChartScreen):
 
     def on_mount(self) -> None:
         self._show()
-        self.set_interval(POLL, self._show)
+        self.set_interval(POLL, self._poll)
+
+    def _poll(self) -> None:
+        if self._follow:
+            self.reader.poll()
+        self._show()
 
     def on_resize(self) -> None:
         self._show()

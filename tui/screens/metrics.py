@@ -4,7 +4,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 from textual.widgets import Input
 
 from launcher.metrics.pins import pinned
@@ -15,6 +14,7 @@ from tui.content.metrics import column_heads, meaning_rows, metric_row, title
 from tui.drawing.rows import Row
 from tui.drawing.scale import step_limit
 from tui.keys import KEYS
+from tui.pages import Page
 from tui.screens.metric import MetricScreen, pin
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
@@ -25,7 +25,7 @@ from tui.widgets.lines import Lines
 POLL = 1.0  # seconds; the dashboard below reads the files
 
 
-class MetricsScreen(Screen[None]):
+class MetricsScreen(Page[None]):
     """Follows the run. What is typed is looked for in names, units and meanings."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metrics"]]

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from launcher.errors import UserError
 from launcher.record import queue
@@ -20,7 +19,8 @@ from tui.content.queue import about_turn, queue_heading, queue_row
 from tui.dialogs.confirm import ConfirmScreen
 from tui.drawing.rows import Row
 from tui.keys import KEYS
-from tui.offers import READ_ONLY, Offers
+from tui.offers import READ_ONLY
+from tui.pages import Page
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import LineTable
 from tui.widgets.lines import Lines
@@ -31,7 +31,7 @@ PURPOSE = "Runs wait here until their GPUs are free; each then starts by itself,
 EMPTY = " empty; press Q on the plan page of a preset (enter in the list) to add a run"
 
 
-class QueueScreen(Offers, Screen[None]):
+class QueueScreen(Page[None]):
     """Follows the queue. Whoever looks at it also starts what is due."""
 
     CSS_PATH = "pages.tcss"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Input
 
 from launcher.errors import UserError
@@ -35,7 +34,8 @@ from tui.content.welcome import welcome
 from tui.drawing.rows import Row
 from tui.keys import KEYS
 from tui.navigation import navigation
-from tui.offers import READ_ONLY, Offers
+from tui.offers import READ_ONLY
+from tui.pages import Page
 from tui.widgets.fields import open_field
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.line_table import RunTable
@@ -50,7 +50,7 @@ WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from 
 POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
 
 
-class RunsScreen(Offers, Screen[None]):
+class RunsScreen(Page[None]):
     """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
 
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -169,7 +169,7 @@ class RunsScreen(Offers, Screen[None]):
 
     def on_line_table_moved(self) -> None:
         self._show_more()
-        if self._on_run != (self._chosen_run is not None):  # other keys work: the footer paints itself whole
+        if self._on_run != (self.chosen_run is not None):  # other keys work: the footer paints itself whole
             self._on_run = not self._on_run
             self.refresh_bindings()
 
@@ -203,7 +203,7 @@ class RunsScreen(Offers, Screen[None]):
     def refusal(self, action: str) -> str | None:
         if self.read_only and action in ("stop", "delete", "note", "preset", "import", "prepare_data"):
             return READ_ONLY
-        if action in ("mark", "export", "note") and self._chosen_run is None:
+        if action in ("mark", "export", "note") and self.chosen_run is None:
             return "select a run"
         if action in ("compare", "stop") and not self._meant:
             return "select a run, or mark several with space"
@@ -225,13 +225,11 @@ class RunsScreen(Offers, Screen[None]):
         return next((run.id for run in self.list.runs if run.state.live), "")
 
     def action_leave(self) -> None:
-        """One step back: all runs again, else the run that the list was opened from."""
+        """Shows all runs again. The list is where the way back ends."""
         field = self.query_one(Input)
         if field.value or self.focused is field:
             field.value = ""
             self.on_input_submitted()
-        elif self.current is not None:
-            self._show_run(self.current)
 
     def action_jump(self) -> None:
         """From the runs to the presets and back."""
@@ -243,8 +241,8 @@ class RunsScreen(Offers, Screen[None]):
         open_field(self.query_one(Input))
 
     def action_edit(self) -> None:
-        if self._chosen_run is not None:
-            edit_run(self.app, RunDir(self._chosen_run).read_info(), read_only=self.read_only)
+        if self.chosen_run is not None:
+            edit_run(self.app, RunDir(self.chosen_run).read_info(), read_only=self.read_only)
         elif self._chosen_preset is not None:
             edit_preset(self.app, self._chosen_preset, read_only=self.read_only)
 
@@ -253,12 +251,12 @@ class RunsScreen(Offers, Screen[None]):
         self._fill()
 
     def action_mark(self) -> None:
-        if self._chosen_run is not None:
-            toggle_mark(self.app, self._chosen_run)
+        if self.chosen_run is not None:
+            toggle_mark(self.app, self.chosen_run)
             self.table.redraw()
 
     def action_compare(self) -> None:
-        compare_marked(self.app, self._chosen_run)
+        compare_marked(self.app, self.chosen_run)
 
     def action_stop(self) -> None:
         self._change(stop_runs(self.app, [run for run in self._meant if self._goes(run)]), "stop")
@@ -270,8 +268,8 @@ class RunsScreen(Offers, Screen[None]):
             self._change(self._delete(self._meant), "delete")
 
     def action_note(self) -> None:
-        if self._chosen_run is not None:
-            self._change(self._note(RunDir(self._chosen_run)), "note")
+        if self.chosen_run is not None:
+            self._change(self._note(RunDir(self.chosen_run)), "note")
 
     def action_queue(self) -> None:
         navigation(self.app).show_queue(read_only=self.read_only)
@@ -289,11 +287,11 @@ class RunsScreen(Offers, Screen[None]):
     def _meant(self) -> list[RunDir]:
         """The marked runs, else the chosen one."""
         marked = [run for run in navigation(self.app).marked if run.is_dir()]
-        return [RunDir(run) for run in marked or filter(None, [self._chosen_run])]
+        return [RunDir(run) for run in marked or filter(None, [self.chosen_run])]
 
     def action_export(self) -> None:
-        if self._chosen_run is not None:
-            export = export_run(self.app, RunDir(self._chosen_run))
+        if self.chosen_run is not None:
+            export = export_run(self.app, RunDir(self.chosen_run))
             self.run_worker(export, exclusive=True, group="export")
 
     def action_preset(self, what: str) -> None:
@@ -333,7 +331,8 @@ class RunsScreen(Offers, Screen[None]):
             self._show_run(outcome)
 
     @property
-    def _chosen_run(self) -> Path | None:
+    def chosen_run(self) -> Path | None:
+        """The run under the cursor."""
         key = self.table.cursor or ""
         return Path(key.removeprefix(RUN)) if key.startswith(RUN) else None
 

@@ -6,7 +6,6 @@ from typing import ClassVar, NamedTuple
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 
 from launcher.run.reading.reader import RunReader
 from launcher.run.reading.responses import Dump, Sample, dumps, prompt_of, responses_to
@@ -14,6 +13,7 @@ from launcher.text import clean
 from tui.content.samples import diff_rows, response_row, score_course
 from tui.drawing.rows import Row, crop
 from tui.keys import KEYS
+from tui.pages import Page
 from tui.screens.charted import HEIGHTS
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.key_bar import KeyBar
@@ -32,7 +32,7 @@ class Response(NamedTuple):
     sample: Sample
 
 
-class SampleDiffScreen(Screen[None]):
+class SampleDiffScreen(Page[None]):
     """The chosen response against another one to the same prompt, the older one first.
 
     Dumps are searched newest first, one at a time in a thread: nothing of them is kept but the responses found.

@@ -6,7 +6,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Input
 
 from launcher.run.reading.reader import RunReader
@@ -25,7 +24,7 @@ from tui.content.samples import (
 )
 from tui.drawing.rows import Row
 from tui.keys import KEYS
-from tui.offers import Offers
+from tui.pages import Page
 from tui.widgets.fields import open_field
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.key_bar import KeyBar
@@ -36,7 +35,7 @@ from tui.widgets.painted import HIDDEN
 POLL = 2.0  # seconds
 
 
-class SamplesScreen(Offers, Screen[None]):
+class SamplesScreen(Page[None]):
     """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
 
     LEGENDS = ("Samples",)

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from launcher import paths
@@ -22,7 +21,8 @@ from tui.actions.editing import edit_run
 from tui.actions.trials import begin_trials
 from tui.keys import KEYS
 from tui.navigation import navigation
-from tui.offers import READ_ONLY, Offers, run_refusal
+from tui.offers import READ_ONLY, run_refusal
+from tui.pages import Page
 from tui.widgets.header_line import HeaderLine
 from tui.widgets.items import Items
 from tui.widgets.key_bar import KeyBar
@@ -31,7 +31,7 @@ from tui.words.trials import trial_items
 POLL = 3.0  # seconds; all run directories are looked through
 
 
-class TrialsScreen(Offers, Screen[None]):
+class TrialsScreen(Page[None]):
     """Follows the trials of a run, or of the parent of one that is a trial. Enter opens the run of a trial.
 
     Of trials that were started here the newest line of trials.log stands below: what was queued, left out, or refused.

@@ -1,0 +1,79 @@
+"""The road to every page and dialog of the screen, for tests of all of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from console_logs import diagnosis_of, stored
+from pilots import until
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from launcher.preset.drafts import open_draft
+from launcher.record.layout import all_runs
+from launcher.run.reading.diagnosis import Explanation
+from launcher.run.reading.reader import RunReader
+from tui.dialogs.ask import AskScreen
+from tui.dialogs.choose import ChooseScreen
+from tui.dialogs.paste import PasteScreen
+from tui.screens.diagnosis import DiagnosisScreen
+from tui.screens.editor import EditorScreen
+from tui.screens.launch import LaunchScreen
+from tui.screens.queue import QueueScreen
+
+# How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,
+ROADS: dict[str, tuple[str, ...]] = {
+    "DashboardScreen": (),
+    "ChecksScreen": ("h",),
+    "CheckDetailScreen": ("enter",),
+    "EventsScreen": ("v",),
+    "TrialsScreen": ("X",),
+    "MetricsScreen": ("m",),
+    "MetricScreen": ("m", "enter"),
+    "SamplesScreen": ("s",),
+    "SampleDiffScreen": ("s", "c"),
+    "LogScreen": ("l",),
+    "GpuScreen": ("b",),
+    "CompareScreen": ("c",),
+    "HelpScreen": ("question_mark",),
+    "ConfirmScreen": ("x",),
+    "RunsScreen": ("r",),
+}
+
+
+def diagnosed() -> DiagnosisScreen:
+    """The page of a run that ran out of memory."""
+    reader = RunReader(all_runs()[0].path)
+    found = diagnosis_of(stored("fail-oom"))
+    reader.explanation = Explanation(found, (None,) * len(found.fixes))
+    return DiagnosisScreen(reader, read_only=False)
+
+
+# or here, where the road is long.
+MAKERS: dict[str, Callable[[], Screen[Any]]] = {
+    "AskScreen": lambda: AskScreen("What name?", "mine", lambda text: None if text else "a name is needed"),
+    "PasteScreen": lambda: PasteScreen("Import?", "a text\n" * 2, lambda text: None if text else "nothing"),
+    "ChooseScreen": lambda: ChooseScreen("Save?", "two values\n" * 30, [("y", "yes"), ("n", "no")]),
+    "DiagnosisScreen": diagnosed,
+    "EditorScreen": lambda: EditorScreen(open_draft("toy-cpu")),
+    "LaunchScreen": lambda: LaunchScreen("toy-cpu"),
+    "QueueScreen": lambda: QueueScreen(read_only=False),
+}
+
+
+async def settled(pilot: Pilot[Any]) -> None:
+    """Waits for the work that the screen has begun."""
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
+async def walk(pilot: Pilot[Any], screen: str) -> None:
+    """Along the road to a screen, from the dashboard."""
+    if screen in MAKERS:
+        pilot.app.push_screen(MAKERS[screen]())
+        await pilot.pause(0.3)
+    for key in ROADS.get(screen, ()):
+        before = pilot.app.screen
+        await pilot.press(key)
+        await until(pilot, lambda before=before: pilot.app.screen is not before)
+        await pilot.pause()
+    assert type(pilot.app.screen).__name__ == screen, pilot.app.said
