@@ -26,8 +26,23 @@ from launcher.record.levels import Level
 from launcher.record.machine import MachineSample
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
+from launcher.run.reading import startup
 
-MODULES = (attempt, check, cluster_view, control, events, info, machine, note, process, queue, ray_session, state)
+MODULES = (
+    attempt,
+    check,
+    cluster_view,
+    control,
+    events,
+    info,
+    machine,
+    note,
+    process,
+    queue,
+    ray_session,
+    startup,
+    state,
+)
 RECORDS = sorted(
     {
         kind

@@ -50,7 +50,7 @@ _KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
 
 
 class HelpScreen(Dialog[None]):
-    """Every key of the screen below, dimmed with its reason where it does not work now; then what its signs mean."""
+    """Every key of the screen below, then those that do not work now with the reason, then what its signs mean."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]
 
@@ -74,7 +74,7 @@ class HelpScreen(Dialog[None]):
         return rows
 
     def _key_rows(self, columns: int) -> list[Row]:
-        """A row for what a key does, with all keys that do it: those of a pair say the same."""
+        """What a key does, with all keys that do it: those of a pair say the same."""
         groups: dict[str, list[Binding]] = {}
         reasons: dict[str, str] = {}
         for node, binding, enabled, tooltip in self._keys:
@@ -85,12 +85,12 @@ class HelpScreen(Dialog[None]):
                     reasons[tooltip] = node.refusal(name) or ""
         rows: list[Row] = [[("Keys", "title")]]
         for words, group in groups.items():
-            reason = reasons.get(words)
-            role = "dim" if reason is not None else "text"
-            key = (f"  {self._display(group)}", "dim" if reason is not None else "live")
-            rows += _told(key, words, role, _KEYS, columns)
-            if reason:
-                rows += _told(("", "dim"), f"not now: {reason}", "notice", _KEYS, columns)
+            if words not in reasons:
+                rows += _told((f"  {self._display(group)}", "live"), words, "text", _KEYS, columns)
+        rows += [[], [("Not now", "title")]] if reasons else []
+        for words, reason in reasons.items():
+            rows += _told((f"  {self._display(groups[words])}", "dim"), words, "dim", _KEYS, columns)
+            rows += _told(("", "dim"), reason, "notice", _KEYS, columns)
         return rows
 
     def _display(self, group: Sequence[Binding]) -> str:
