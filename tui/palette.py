@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from textual import on
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.widgets import Input, OptionList
 
 from launcher.text import clean
 from tui.navigation import navigation
@@ -20,7 +22,15 @@ if TYPE_CHECKING:
 
 
 class Palette(CommandPalette, Page[None]):
-    """Textual's, which a second enter would leave twice."""
+    """Textual's, where a second enter would leave twice and do twice what was chosen."""
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def only_once(self, event: Input.Submitted | OptionList.OptionSelected) -> None:
+        """Keeps what comes after the choice from Textual."""
+        if self.left:
+            event.stop()
+            event.prevent_default()
 
 
 class _Place(NamedTuple):
