@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual import on
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
@@ -31,6 +31,10 @@ class Palette(CommandPalette, Page[None]):
         if self.left:
             event.stop()
             event.prevent_default()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Textual's list fails at a page up or down before it has a size."""
+        return action != "command_list" or bool(self.query_one(CommandList).scrollable_content_region)
 
 
 class _Place(NamedTuple):
