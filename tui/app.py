@@ -165,11 +165,12 @@ class PpoTui(App[None]):
 
     def on_key(self, event: Key) -> None:
         """Says why a key does nothing here; Textual then looks for what it does."""
-        found = self.screen.active_bindings.get(event.key)
-        if not isinstance(self.screen, Page) or self.screen.is_modal or (found is not None and found.enabled):
+        page = self.screen
+        if not isinstance(page, Page) or page.is_modal or event.key in page.active_bindings:
             return
-        why = self.screen.why_not(found.binding.action) if found is not None else ""
-        if text := no_use(event.key, found.binding if found is not None else None, why, self.request.settings.keys):
+        own = page.own_binding(event.key)  # that cannot be used now
+        why = page.why_not(own.action.partition("(")[0]) if own is not None else ""
+        if text := no_use(event.key, own, why, self.request.settings.keys):
             self.notify(text, markup=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:

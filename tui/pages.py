@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
@@ -28,6 +29,7 @@ class Page(Screen[ResultT]):
             return AwaitComplete()
         if self.is_active:
             self.left = True
+            self.workers.cancel_node(self)  # its widgets go one by one: nothing may still be shown in them
             return super().dismiss(result)
         if is_open(self) and self._pending is None:
             self._pending = (result,)
@@ -36,6 +38,11 @@ class Page(Screen[ResultT]):
     def on_screen_resume(self) -> None:
         if self._pending is not None:
             self.dismiss(*self._pending)
+
+    def own_binding(self, key: str) -> Binding | None:
+        """What a key means on this page, also while it cannot be used."""
+        bindings = (each for cls in type(self).__mro__ for each in vars(cls).get("BINDINGS", ()))
+        return next((each for each in bindings if isinstance(each, Binding) and key in each.key.split(",")), None)
 
     def why_not(self, action: str) -> str:
         """Why a key of this page does nothing now."""
