@@ -29,6 +29,7 @@ class Page(Offers, Screen[ResultT]):
             return AwaitComplete()
         if self.is_active:
             self.left = True
+            self.workers.cancel_node(self)  # its widgets go one by one: nothing may still be shown in them
             return super().dismiss(result)
         if is_open(self) and self._pending is None:
             self._pending = (result,)

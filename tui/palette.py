@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual import on
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.widgets import Input, OptionList
 
 from launcher.text import clean
 from tui.navigation import navigation
@@ -20,7 +22,19 @@ if TYPE_CHECKING:
 
 
 class Palette(CommandPalette, Page[None]):
-    """Textual's, which a second enter would leave twice."""
+    """Textual's, where a second enter would leave twice and do twice what was chosen."""
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def only_once(self, event: Input.Submitted | OptionList.OptionSelected) -> None:
+        """Keeps what comes after the choice from Textual."""
+        if self.left:
+            event.stop()
+            event.prevent_default()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Textual's list fails at a page up or down before it has a size."""
+        return action != "command_list" or bool(self.query_one(CommandList).scrollable_content_region)
 
 
 class _Place(NamedTuple):

@@ -86,8 +86,6 @@ async def test_enter_opens_the_run_and_r_comes_back_to_it(make: SimpleNamespace)
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await opened(pilot)
         assert chosen(app) == f"run {runs['old']}"
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, DashboardScreen))
 
 
 async def test_without_runs_it_offers_the_presets(make: SimpleNamespace) -> None:
