@@ -158,5 +158,5 @@ def understand(words: Sequence[str], env: Mapping[str, str]) -> tuple[Sequence[s
     if any("$" in value for value in added.values()):  # which Ray would replace
         return None
     wanted = {**env, **added}
-    fixed = {name for name in wanted.keys() | os.environ.keys() if name == _JOB or name.startswith(READ_AT_IMPORT)}
-    return None if any(wanted.get(name) != os.environ.get(name) for name in fixed) else (argv, wanted)
+    read = (name for name in wanted if name == _JOB or name.startswith(READ_AT_IMPORT))
+    return (argv, wanted) if all(wanted[name] == os.environ.get(name) for name in read) else None

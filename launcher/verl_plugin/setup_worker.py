@@ -16,7 +16,6 @@ import socket
 ADDRESS = "PPO_TUI_FORK_SERVER"  # name of the server's abstract socket
 INSTEAD_OF = "PPO_TUI_SETUP_WORKER"  # Ray's own script
 GREETING, STARTED = b"?", b"+"
-PATIENCE = 45.0  # seconds until the server greets: it may still be importing. Ray expects a worker within 60
 
 
 def main() -> None:
@@ -31,11 +30,10 @@ def ask(address: str) -> bool:
     """Whether the server started a worker with our arguments, environment, folder and output."""
     request = json.dumps({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}).encode()  # noqa: PTH109 (pathlib is slow to import)
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE)
         connection.connect("\0" + address)
+        # The server may still be importing. Ray ends a process that has not become a worker in 60 s and starts another.
         if connection.recv(1) != GREETING:
             return False
-        connection.settimeout(None)  # from here on there would be two workers if we went on alone
         socket.send_fds(connection, [request[:1]], [0, 1, 2])
         connection.sendall(request[1:])
         connection.shutdown(socket.SHUT_WR)

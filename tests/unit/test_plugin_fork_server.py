@@ -32,7 +32,8 @@ def ask(context="{{}}", **env):
     env = {{**os.environ, "RAY_JOB_ID": "01000000", setup_worker.INSTEAD_OF: str(folder / "rays.py"), **env}}
     words = ["--language=PYTHON", "--serialized-runtime-env-context=" + context, str(folder / "worker.py"), "--id=1"]
     argv = [sys.executable, ray_constants.SETUP_WORKER_FILENAME, *words]
-    return subprocess.run(argv, env=env, cwd=folder, capture_output=True, text=True).stdout.strip()
+    done = subprocess.run(argv, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout.strip()
 
 server = fork_server._server
 print(json.dumps({{"server": server.pid, "worker": json.loads(ask('{{"env_vars": {{"MARK": "3"}}}}'))}}))
