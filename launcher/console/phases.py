@@ -15,7 +15,7 @@ from launcher.format import duration
 class Phase:
     """A phase for people.
 
-    `cpu` and `gpu` are usual durations in seconds: of the toy preset on two cores, idle to busy, and of models up to 7B.
+    `cpu` and `gpu` are usual durations in seconds: of the toy preset on two idle or busy cores, of models up to 7B.
     `stall` says what is likely wrong when a run prints nothing for much longer.
     """
 
