@@ -15,7 +15,7 @@ from launcher.format import duration
 class Phase:
     """A phase for people.
 
-    `cpu` and `gpu` are usual durations in seconds: of the toy preset on two cores, of models up to 7B.
+    `cpu` and `gpu` are usual durations in seconds: of the toy preset on two idle or busy cores, of models up to 7B.
     `stall` says what is likely wrong when a run prints nothing for much longer.
     """
 
@@ -33,33 +33,33 @@ _ANSWERS = "No responses arrive: the reward function or the engine may hang."
 PHASES = {
     "config": Phase(
         "reading the configuration",
-        (5, 40),
+        (2, 15),
         (10, 60),
         "Importing torch, vLLM and veRL from a slow disk takes minutes the first time.",
     ),
     "ray": Phase(
         "starting Ray",
-        (5, 20),
+        (8, 35),
         (10, 60),
         "Ray does not start: too few CPUs, a RAY_ADDRESS of another cluster, or leftovers of an older Ray.",
     ),
     "data": Phase(
         "reading the data",
-        (2, 10),
+        (1, 3),
         (5, 45),
         "After the configuration veRL waits for CPUs, without an error: TransferQueue reserves 9; set "
         "transfer_queue.backend.SimpleStorage.num_data_storage_units=1 to reserve 2.",
     ),
     "model": Phase(
         "loading the models",
-        (5, 15),
+        (1, 5),
         (15, 180),
         "After 'worker group kwargs' veRL waits for GPUs and for 3 CPUs per GPU, without an error: "
         f"trainer.n_gpus_per_node exceeds Ray's GPUs, or CPUs are short. {_LOADING}",
     ),
     "engine": Phase(
         "starting the rollout engine",
-        (3, 10),
+        (1, 2),
         (45, 240),
         "At first the engine compiles kernels and captures CUDA graphs (not with rollout.enforce_eager); on "
         "several GPUs NCCL may wait for a peer (NCCL_P2P_DISABLE=1 helps).",
@@ -67,7 +67,7 @@ PHASES = {
     "checkpoint-load": Phase("looking for a checkpoint to load", (1, 5), (1, 120), _LOADING),
     "validate-first": Phase(
         "validating before training",
-        (3, 20),
+        (2, 6),
         (10, 150),
         "The engine generates responses for the whole validation set at once (set data.val_max_samples to reduce "
         f"it). A LoRA run can hang here while it sends weights to the engine. {_ANSWERS}",

@@ -12,6 +12,7 @@ is here imports submodules of it, and no name from its top level except `__versi
 * saving.py: a checkpoint is saved when the supervisor asks for one.
 * separate.py: the trainer separate_async keeps its updates with offloaded weights, and runs without a hybrid engine.
 * platform.py, patches.py, rollout.py, weights.py (only with `VERL_PLATFORM=cpu`): veRL on a machine without a GPU.
+* fork_server.py, setup_worker.py (only there, too): workers are forks of one process, so a run starts sooner.
 
 Needs the standard library and what veRL itself needs, because it may run in an interpreter without ppo-tui.
 """

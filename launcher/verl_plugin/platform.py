@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from verl.plugin.platform import PlatformBase, PlatformRegistry
 
-from launcher.verl_plugin import patches, weights
+from launcher.verl_plugin import fork_server, patches, weights
 from launcher.verl_plugin.late import after_import
 
 
@@ -29,6 +29,7 @@ def install() -> None:
     _ROLLOUT_REGISTRY["hf", "async"] = "launcher.verl_plugin.rollout.HFAdapter"
     RolloutReplicaRegistry.register("hf", _load_replica)
     after_import(weights.MODULE, weights.register)
+    fork_server.install()
 
 
 def _load_replica() -> type:

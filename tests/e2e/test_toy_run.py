@@ -101,6 +101,12 @@ def test_steps_jsonl_and_the_metrics_command_equal_the_file_logger(env: dict[str
             assert told[step][key] == value, (step, key)
 
 
+def test_only_the_driver_imports_verl(run: dict[str, str]) -> None:
+    """The workers are forks: one that imports for itself prints this line, too."""
+    console = (Path(run["dir"]) / "attempts/1/console.log").read_text(errors="replace")
+    assert console.count("Platform override from VERL_PLATFORM: cpu") == 1
+
+
 def test_closing_the_terminal_changes_nothing_for_the_run(env: dict[str, str], run: dict[str, str]) -> None:
     before = status(env, run["run"])
     terminal = Terminal([PPO_TUI, "attach", run["run"]], env)

@@ -1,0 +1,44 @@
+"""Starts a worker of Ray: asks the run's fork server for one, or does what Ray's own `setup_worker.py` does.
+
+Ray runs this file in place of its own and requires its name. It imports nothing of `launcher`, to start in 30 ms.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # modules beside this file are named like modules of the standard library
+
+import contextlib
+import json
+import os
+import socket
+
+ADDRESS = "PPO_TUI_FORK_SERVER"  # name of the server's abstract socket
+INSTEAD_OF = "PPO_TUI_SETUP_WORKER"  # Ray's own script
+GREETING, STARTED = b"?", b"+"
+
+
+def main() -> None:
+    started = False
+    with contextlib.suppress(OSError, KeyError):
+        started = ask(os.environ[ADDRESS])
+    if not started:
+        os.execv(sys.executable, [sys.executable, os.environ[INSTEAD_OF], *sys.argv[1:]])
+
+
+def ask(address: str) -> bool:
+    """Whether the server started a worker with our arguments, environment, folder and output."""
+    request = json.dumps({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}).encode()  # noqa: PTH109 (pathlib is slow to import)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect("\0" + address)
+        # The server may still be importing. Ray ends a process that has not become a worker in 60 s and starts another.
+        if connection.recv(1) != GREETING:
+            return False
+        socket.send_fds(connection, [request[:1]], [0, 1, 2])
+        connection.sendall(request[1:])
+        connection.shutdown(socket.SHUT_WR)
+        return connection.recv(1) == STARTED
+
+
+if __name__ == "__main__":
+    main()
