@@ -96,6 +96,8 @@ class CompareScreen(ChartScreen):
         return max(self.runs, key=reach)
 
     def show_charts(self) -> None:
+        if not self.runs:  # not read yet
+            return
         figures = chosen(*(run.store for run in self.runs))
         for index, figure in enumerate(figures[: len(FIGURES)]):
             chart = overlay(figure, self.runs, self.lens, self._longest)
