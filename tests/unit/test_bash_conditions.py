@@ -61,7 +61,8 @@ DOUBLE = [
     "! ( $x && $none )",
     "$none && $x || $x", "$word =~ ^some", "$word =~ words$", "$word =~ ^word", "$x =~ ^[0-9]+$", "ab =~ a.?b",
     "-f here", "-f sub", "-d sub", "-d here", "-e link", "-L link", "-L here", "-s here", "-s empty", "-x here",
-    "-r here", "-e missing", "-f $path", "-f $none", "-v x", "-v missing", "-n $x && -f here", "abc == a?c", "abc == [a-b]bc",
+    "-r here", "-e missing", "-f $path", "-f $none", "-v x", "-v missing", "-n $x && -f here", "abc == a?c",
+    "abc == [a-b]bc",
     "abc == [!a]*", "-z", "-n", "a==b", "-f == -f",
 ]  # fmt: skip
 SINGLE = [
