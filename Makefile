@@ -24,6 +24,7 @@ PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check -q install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/rivals% bench/screenshot%,$(wildcard bench/*.py))
+EXPERIMENT := PYTHONPATH=tests/support:. $(PYTHON) experiments
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
 # tests again
@@ -89,10 +90,10 @@ pytest: setup
 	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # real runs first; the other tests run while these wait
 
 cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects
-	@$(PYTHON) tests/support/cure.py $(ARGS)
+	@$(EXPERIMENT)/cure.py $(ARGS)
 
 matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
-	@$(PYTHON) tests/support/matrix.py $(ARGS)
+	@$(EXPERIMENT)/matrix.py $(ARGS)
 
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
@@ -108,20 +109,20 @@ bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)
 
 corpus: setup  # broken presets that need a real run; an hour; ARGS="storage_units" selects some
-	@$(PYTHON) tests/support/corpus_run.py $(ARGS)
+	@$(EXPERIMENT)/corpus_run.py $(ARGS)
 
 pictures: setup  # draw the README pictures from recorded runs
 	@PPO_TUI_HOME=$$(mktemp -d) bench/pictures.sh
 
 strings: setup  # print every string that users read, file by file
-	@$(PYTHON) tests/support/strings.py
+	@$(EXPERIMENT)/strings.py
 
 torture: setup  # kill, freeze and stop at random instants; 15 minutes; ARGS="stops --seed 7" selects
-	@$(PYTHON) tests/torture/torture.py $(ARGS)
+	@$(EXPERIMENT)/torture.py $(ARGS)
 
 fuzz: setup
-	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)
-	@PYTHONPATH=tests/support:. $(PYTHON) tests/fuzz/fuzz_runs.py --edits 1000 $(ARGS)
+	@$(EXPERIMENT)/fuzz_console.py --edits 1000000 $(ARGS)
+	@$(EXPERIMENT)/fuzz_runs.py --edits 1000 $(ARGS)
 
 clean:  # everything generated here except .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html

@@ -182,5 +182,5 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
 
 def test_the_page_about_the_screen_has_the_letters_as_they_are() -> None:
     page = FILE.read_text("utf-8")
-    assert page == text(page), "python tests/support/keys_table.py"
+    assert page == text(page), "python experiments/keys_table.py"
     assert "| `m` | metrics | dashboard |" in page

@@ -8,7 +8,7 @@ ROWS = [(cell, row) for cell in cells() if (row := read().get(cell.key))]
 
 
 def test_the_page_says_what_was_run() -> None:
-    assert PAGE.read_text("utf-8") == text(), "python tests/support/matrix.py --page"
+    assert PAGE.read_text("utf-8") == text(), "python experiments/matrix.py --page"
     missing = [cell.key for cell in cells() if read().get(cell.key, {}).get("settings") != list(cell.settings)]
     assert missing == [], "make matrix ARGS=NAME"
 

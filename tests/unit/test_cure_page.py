@@ -7,7 +7,7 @@ from launcher.preset.files import load
 
 
 def test_the_page_says_what_was_run() -> None:
-    assert PAGE.read_text("utf-8") == text(), "python tests/support/cure.py --page"
+    assert PAGE.read_text("utf-8") == text(), "python experiments/cure.py --page"
     assert read().keys() <= {HEALTHY, *(fault.name for fault in FAULTS)}, "make cure ARGS=NAME"
 
 

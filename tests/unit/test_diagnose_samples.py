@@ -219,7 +219,7 @@ def test_every_entry_has_a_sample() -> None:
 
 
 def test_the_page_of_the_causes() -> None:
-    assert FILE.read_text("utf-8") == text(), "python tests/support/causes_table.py"
+    assert FILE.read_text("utf-8") == text(), "python experiments/causes_table.py"
 
 
 def test_entries_are_complete_and_unique() -> None:

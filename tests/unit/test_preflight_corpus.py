@@ -67,4 +67,4 @@ def test_a_shipped_preset_is_not_refused_on_suitable_hardware(name: str):
 
 
 def test_the_page_about_it_is_up_to_date():
-    assert FILE.read_text("utf-8") == text(), "python tests/support/corpus_table.py"
+    assert FILE.read_text("utf-8") == text(), "python experiments/corpus_table.py"

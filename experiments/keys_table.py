@@ -1,10 +1,10 @@
-"""The letters in docs/screen.md from the table of keys: `python tests/support/keys_table.py` writes them."""
+"""The letters in docs/screen.md from the table of keys: `python experiments/keys_table.py` writes them."""
 
 from pathlib import Path
 
 from tui.keys import KEYS, LETTERS
 
-FILE = Path(__file__).parents[2] / "docs" / "screen.md"
+FILE = Path(__file__).parents[1] / "docs" / "screen.md"
 BEGIN, END = "<!-- letters -->\n", "<!-- end of letters -->\n"
 PAGES = {  # parts of the table of keys, by the page that a user sees
     "run pages": "dashboard",

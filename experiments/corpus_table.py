@@ -1,4 +1,4 @@
-"""docs/preflight.md from the rules and the corpus: `python tests/support/corpus_table.py` writes it."""
+"""docs/preflight.md from the rules and the corpus: `python experiments/corpus_table.py` writes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from corpus import VERSION, Case, cases
 
 from launcher.preflight.config import MODULES
 
-FILE = Path(__file__).parents[2] / "docs" / "preflight.md"
+FILE = Path(__file__).parents[1] / "docs" / "preflight.md"
 INTRO = f"""# What the preflight checks in a configuration
 
 `ppo-tui check PRESET`, `ppo-tui run` and the editor check a preset against the rules below before veRL is started.
@@ -17,7 +17,7 @@ names are ppo-tui's own. An error stops a launch unless `--force` is used; PRESE
 rejected when the preset is read. A suggested change is tested against all of these rules: if a number breaks
 another rule, the nearest number that breaks none is suggested, or a change that includes what else must change.
 
-This page is written by `python tests/support/corpus_table.py`; a test compares it.
+This page is written by `python experiments/corpus_table.py`; a test compares it.
 
 ## Rules
 """
@@ -35,7 +35,7 @@ MEASURED = f"""
 
 Settings were written down before anybody asked about them, about half of them unusual but meant to be right
 (`tests/data/preflight/held_out*.yaml`), and asked once, in the order of a hash of their names: the preflight first,
-then veRL {VERSION} (`tests/support/held_out.py`: its loaders, agent loop, tools, reward function and validation
+then veRL {VERSION} (`experiments/held_out.py`: its loaders, agent loop, tools, reward function and validation
 metrics, then what the probe below does). Precision is the share of the preflight's errors that are of settings that
 stop veRL; recall is the share of the settings that stop veRL which it finds; 95 % intervals after Wilson. `first` in
 the lists keeps the first answer. After each list the rules were mended by what it had shown, so that only first
@@ -95,7 +95,7 @@ they have less than 64 MB) and sizes of batches, which the rules above know. Meg
 reward models, distillation and models that read pictures cannot be rehearsed, and the finding says so.
 
 Measured on 2026-11-23 with the 36 settings of the four lists that stop veRL and whose first answer was a miss
-(`tests/support/rehearsals.py`): **31 are found**, each with veRL's own error. The five others are options of vLLM
+(`experiments/rehearsals.py`): **31 are found**, each with veRL's own error. The five others are options of vLLM
 (three), a tracker's package, which a rehearsal does without, and a ground truth that no response can match, which stops
 nothing. Rules and rehearsal together: **165 of 170, recall 0.97 (0.93 to 0.99)**. Of eight settings that run and that
 the rules pass, rehearsed beside them, none failed. Two choices were made after the lists had been read (a shard group

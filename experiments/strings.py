@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SENTENCE = re.compile(r"[A-Za-z{}'),:%] ?[ ][A-Za-z{('\"`]")
 PATTERN = re.compile(r"\(\?|\\[swdbS]|\[\^|\.\*|\]\{|\$\)")
 SCRIPTS = ("verl_plugin",)  # what these say goes to veRL's log

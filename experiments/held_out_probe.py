@@ -1,7 +1,7 @@
 """As verl_probe.py, with more of a start: data sets and loaders, agent loop and tools, the reward function, and the
 metrics of a validation, before the models are built. Only the engine's tokens and the queue are ours.
 
-Slower than verl_probe.py: for tests/support/held_out.py, not for `make test`.
+Slower than verl_probe.py: for experiments/held_out.py, not for `make test`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What rehearsals find of the held-out settings (held_out.py): the failures that no rule found, and false alarms.
 
-    python tests/support/rehearsals.py RESULTS [-j RUNS] [--passed COUNT] [WORD ...]
+    PYTHONPATH=tests/support python experiments/rehearsals.py RESULTS [-j RUNS] [--passed COUNT] [WORD ...]
 
 Rehearses every setting whose first answer was `missed`, and COUNT of those that run and were passed, in the order of a
 hash of their names; only those whose name has all words. Appends a line of JSON for each to RESULTS; what is there
-already is not asked again. A rehearsal takes two minutes on two cores; tests/cpu-host has more of them.
+already is not asked again. A rehearsal takes two minutes on two cores; experiments/cpu-host has more of them.
 """
 
 from __future__ import annotations

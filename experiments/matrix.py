@@ -1,11 +1,11 @@
 """`make matrix`: every estimator, every loss with GRPO, every trainer and every recipe for three steps on the CPU toy,
 through the product. Results are kept in tests/data/matrix.json as they come; docs/algorithms.md is written from them.
 
-    python tests/support/matrix.py [-j RUNS] [--again] [--page] [NAME ...]
+    python experiments/matrix.py [-j RUNS] [--again] [--page] [NAME ...]
 
 Two minutes a run on two cores; `-j` runs several side by side, which takes 2 GB of memory and two cores each. Rows
 that are there already are not run again without `--again`. What the preflight refuses is forced, to see that veRL
-cannot run it either. tests/cpu-host runs all of it in minutes on a larger host.
+cannot run it either. experiments/cpu-host runs all of it in minutes on a larger host.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, current
 from launcher.run.actions.stop import stop
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RESULTS = Path(os.environ.get("MATRIX") or ROOT / "tests" / "data" / "matrix.json")
 PAGE = ROOT / "docs" / "algorithms.md"
 PPO_TUI = os.environ.get("PPO_TUI") or str(Path(sys.executable).parent / "ppo-tui")
@@ -236,7 +236,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 PAGE_TEXT = """# Algorithms
 
 Each row was run for three steps on `toy-cpu` with veRL 0.9.1, through `ppo-tui run`: by `make matrix`, which also
-writes this page (tests/support/matrix.py; a test compares it). What the preflight refuses was forced, and veRL failed.
+writes this page (experiments/matrix.py; a test compares it). What the preflight refuses was forced, and veRL failed.
 
 ## Recipes
 

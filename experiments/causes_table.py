@@ -1,4 +1,4 @@
-"""docs/diagnosis.md from the catalogue and its samples: `python tests/support/causes_table.py` writes it."""
+"""docs/diagnosis.md from the catalogue and its samples: `python experiments/causes_table.py` writes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from launcher.console.causes import CATALOGUE
 
-FILE = Path(__file__).parents[2] / "docs" / "diagnosis.md"
+FILE = Path(__file__).parents[1] / "docs" / "diagnosis.md"
 SAMPLES: list[dict[str, Any]] = YAML(typ="safe").load(DATA / "failures" / "samples.yaml")
 HELD_OUT: list[dict[str, Any]] = YAML(typ="safe").load(DATA / "failures" / "held_out.yaml")
 
@@ -41,7 +41,7 @@ INTRO = f"""# Why a run failed
 
 `ppo-tui diagnose`, the page of a failed run and `d` on the dashboard read the console log once and compare it with a
 catalogue of {len(CATALOGUE)} causes (`launcher/console/causes/`). This page is written by
-`python tests/support/causes_table.py`; a test compares it.
+`python experiments/causes_table.py`; a test compares it.
 
 ## How the cause is chosen
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RESULTS = Path(os.environ.get("CURE") or ROOT / "tests" / "data" / "cure.json")
 REWARDS = ROOT / "tests" / "cpu-host" / "rewards.py"
 FORK, STEPS, MOST = 24, 14, 4  # the step at which a fault is planted, steps with it, fixes that are tried

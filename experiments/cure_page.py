@@ -168,7 +168,7 @@ PAGE_TEXT = """# Does the advice cure?
 the undoing of the fork's own change, and fixes that the rule advises, all from the checkpoint before the flag. It
 runs on the CPU toy (`toy-cpu`, veRL 0.9.1, a model of 111,000 parameters), through the product. The healthy run
 trains for {fork} steps; `ppo-tui fork` continues its last checkpoint with the fault for {steps} steps or more, or
-that of step {early} where a fault only harms what still learns. tests/support/cure.py writes this page from
+that of step {early} where a fault only harms what still learns. experiments/cure.py writes this page from
 tests/data/cure.json; `make cure ARGS="temperature"` runs one row anew.
 
 {table}

@@ -33,7 +33,7 @@ from launcher.run.actions.stop import stop
 from launcher.run.reading.steps import steps
 from launcher.run.supervisor.spawn import kept, spawn_supervisor, write_launch
 
-LOG = Path(__file__).parents[1] / "data" / "logs" / "cpu-toy.log.gz"
+LOG = Path(__file__).parents[1] / "tests" / "data" / "logs" / "cpu-toy.log.gz"
 PPO_TUI = [sys.executable, "-c", "from tui.entry import main; main()"]
 STEPS = 30
 AT_ONCE = 4  # runs

@@ -1,8 +1,8 @@
 #!/bin/bash
 # run.sh: on the host, with the parts of pack.sh in $KIT/parts (KIT: ~/kit). Installs them once, then:
 #
-#   run.sh matrix [ARGS]        tests/support/matrix.py; results in $KIT/results/matrix.json
-#   run.sh cure [ARGS]          tests/support/cure.py; results in $KIT/results/cure.json
+#   run.sh matrix [ARGS]        experiments/matrix.py; results in $KIT/results/matrix.json
+#   run.sh cure [ARGS]          experiments/cure.py; results in $KIT/results/cure.json
 #   run.sh many JOBS < LINES    toy runs side by side, one a line of settings (many.py); results in $KIT/results
 #   run.sh ppo-tui ARGS         any command of ppo-tui
 set -euo pipefail
@@ -42,9 +42,9 @@ echo "== $* ($(date +%T)), $(nproc) CPUs"
 what=$1
 shift
 case $what in
-matrix) python3 code/tests/support/matrix.py "$@" ;;
-cure) python3 code/tests/support/cure.py "$@" ;;
-many) python3 code/tests/cpu-host/many.py "$@" ;;
+matrix) python3 code/experiments/matrix.py "$@" ;;
+cure) python3 code/experiments/cure.py "$@" ;;
+many) python3 code/experiments/cpu-host/many.py "$@" ;;
 ppo-tui) ./ppo-tui "$@" ;;
 esac
 echo "== done ($(date +%T))"

@@ -1,10 +1,10 @@
 """`make cure`: does the advice cure? Faults are planted in the CPU toy, flagged, and their advised fixes tried.
 
-    python tests/support/cure.py [-j RUNS] [--page] [NAME ...]
+    python experiments/cure.py [-j RUNS] [--page] [NAME ...]
 
 All through the product: a healthy run of 24 steps (`ppo-tui run`), a fork of it with each fault (`ppo-tui fork`), and
 `ppo-tui try` on what was flagged, whose trials are runs of the queue. Of several strengths of a fault the first that is
-flagged is tried. Two minutes a run on two cores, so hours for all of them; tests/cpu-host runs 24 side by side.
+flagged is tried. Two minutes a run on two cores, so hours for all of them; experiments/cpu-host runs 24 side by side.
 Results are kept in tests/data/cure.json as they come, with the day and the machine; docs/cure.md is written from them.
 Faults that are named are run anew, and nothing else; without names those that are not there yet.
 """

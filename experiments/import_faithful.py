@@ -1,6 +1,6 @@
 """How faithful `preset import` is: what bash passes to veRL against what the preset's command passes.
 
-    .venv/bin/python tests/support/import_faithful.py FOLDER [FOLDER ...]
+    .venv/bin/python experiments/import_faithful.py FOLDER [FOLDER ...]
 
 Each `.sh` file below a folder is run by bash with recording programs, as from that folder, and imported. The two
 configurations are compared key by key. Prints each script that is not faithful, and a table.

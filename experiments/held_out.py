@@ -1,6 +1,6 @@
 """The settings of tests/data/preflight/held_out*.yaml before the preflight and before veRL: precision and recall.
 
-    .venv/bin/python tests/support/held_out.py [--list held_out_2] [--again] [WORD ...]
+    PYTHONPATH=tests/support .venv/bin/python experiments/held_out.py [--list held_out_2] [--again] [WORD ...]
 
 Asks both about each setting that has no `first` answer yet, or with `--again` the preflight about all, whose name has
 all words, in the order of a hash of their names. Prints a line for each and the totals so far, and writes first answers
@@ -39,7 +39,7 @@ from launcher.preflight.checks import report
 from launcher.preset.files import load
 from launcher.preset.schema import FIELDS
 
-LISTS = Path(__file__).parents[1] / "data" / "preflight"
+LISTS = Path(__file__).parents[1] / "tests" / "data" / "preflight"
 DEEP = ("names", "lengths", "batches", "parallel", "checkpoints", "algorithm")  # these reach the models
 LIMIT = 900.0  # seconds, on a machine that has other work
 Answer = dict[str, Any]

@@ -1,6 +1,6 @@
 """Random damage to real console lines: nothing may raise, hang, or leave escapes in what is shown.
 
-    python tests/fuzz/fuzz_console.py --edits 1000000 --seed 0
+    python experiments/fuzz_console.py --edits 1000000 --seed 0
 
 Every edit takes a line of one of our logs and flips bits in it, cuts it, doubles a part, splices it with
 another line, or inserts something nasty. A document of such lines goes through the readers in chunks of
@@ -20,7 +20,7 @@ from launcher.console.lines import LineSplitter
 from launcher.console.phases import PHASES
 from launcher.console.reader import ConfigDump, ConsoleReader, Event, Notable, PhaseChange, StepLine
 
-LOGS = Path(__file__).parents[1] / "data" / "logs"
+LOGS = Path(__file__).parents[1] / "tests" / "data" / "logs"
 EDITS_OF_A_DOCUMENT = 50
 EDITS_OF_A_START = 5
 SECONDS_OF_A_DOCUMENT = 2.0  # some 100 kB; usual are 10 ms

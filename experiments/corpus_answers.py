@@ -1,5 +1,5 @@
 """What veRL answered to the corpus. Its answer to the same arguments is the same each time, so it is asked once and
-recorded; `python tests/support/corpus_answers.py` asks anew.
+recorded; `python experiments/corpus_answers.py` asks anew.
 
 An answer holds for the arguments, the version of veRL and the probe that it was recorded with: what is changed in a
 preset, in a translation or in the probe is asked again by the test.
@@ -20,8 +20,8 @@ from corpus import VERSION, Case
 
 from launcher import paths
 
-PROBE = Path(__file__).with_name("verl_probe.py")
-FILE = Path(__file__).parents[1] / "data" / "preflight" / "answers.json.gz"
+PROBE = Path(__file__).parents[1] / "tests" / "support" / "verl_probe.py"
+FILE = Path(__file__).parents[1] / "tests" / "data" / "preflight" / "answers.json.gz"
 Answer = dict[str, str | None]
 
 
@@ -63,7 +63,7 @@ def _digest(case: Case) -> str:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "e2e"))
     from test_preflight_verl import CASES, DICE
 
     record([*CASES, *DICE])
