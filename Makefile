@@ -1,7 +1,8 @@
 # make setup   create .venv in this folder with ppo-tui, its tools and veRL
 # make run     start a real PPO run on this machine's CPU; PRESET=gsm8k-0.5b-24gb for a GPU
 # make check   run the quick checks while you work: lint, types and the fast tests
-# make test    run everything that .ci/run checks
+# make test    run everything that .ci/run checks; `nightly` tests where their inputs changed
+# make test-all  run all tests
 #
 # veRL for the CPU and veRL for GPUs need different builds of torch; one .venv holds one of them. PRESET selects
 # it, or EXTRA=cpu|gpu. A .venv with the GPU build keeps it; toy-cpu runs with it, too.
@@ -12,6 +13,7 @@ SHELL := /bin/bash
 
 PRESET ?= toy-cpu
 ARGS ?=
+NIGHTLY := changed
 
 ifneq ($(filter-out toy-cpu,$(PRESET))$(wildcard .venv/.installed-gpu),)
 EXTRA ?= gpu
@@ -34,7 +36,7 @@ ifeq ($(shell uname),Linux)
 TORCH_INDEX := --extra-index-url https://download.pytorch.org/whl/cpu --retries 1
 endif
 
-.PHONY: help setup run check test lint types fast pytest cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run check test test-all lint types fast pytest pages cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -72,6 +74,9 @@ $(HOME)/data/%/train.parquet: | setup  # where the shipped presets expect the da
 
 test: lint types pytest
 
+test-all: NIGHTLY := all
+test-all: test
+
 check: setup
 	@$(MAKE) --no-print-directory -j3 lint types fast
 
@@ -87,7 +92,11 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # real runs first; the other tests run while these wait
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
+
+pages: setup  # the pages of docs/ that are written from tables, samples and results
+	@for page in causes_table.py corpus_table.py keys_table.py "cure.py --page" "matrix.py --page"; do \
+	  $(EXPERIMENT)/$$page; done
 
 cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects
 	@$(EXPERIMENT)/cure.py $(ARGS)

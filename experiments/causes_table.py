@@ -1,4 +1,4 @@
-"""docs/diagnosis.md from the catalogue and its samples: `python experiments/causes_table.py` writes it."""
+"""docs/diagnosis.md from the catalogue and its samples: `make pages` writes it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INTRO = f"""# Why a run failed
 
 `ppo-tui diagnose`, the page of a failed run and `d` on the dashboard read the console log once and compare it with a
 catalogue of {len(CATALOGUE)} causes (`launcher/console/causes/`). This page is written by
-`python experiments/causes_table.py`; a test compares it.
+`make pages`; a test compares it.
 
 ## How the cause is chosen
 

@@ -1,4 +1,4 @@
-"""docs/preflight.md from the rules and the corpus: `python experiments/corpus_table.py` writes it."""
+"""docs/preflight.md from the rules and the corpus: `make pages` writes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ names are ppo-tui's own. An error stops a launch unless `--force` is used; PRESE
 rejected when the preset is read. A suggested change is tested against all of these rules: if a number breaks
 another rule, the nearest number that breaks none is suggested, or a change that includes what else must change.
 
-This page is written by `python experiments/corpus_table.py`; a test compares it.
+This page is written by `make pages`; a test compares it.
 
 ## Rules
 """

@@ -1,4 +1,4 @@
-"""The letters in docs/screen.md from the table of keys: `python experiments/keys_table.py` writes them."""
+"""The letters in docs/screen.md from the table of keys: `make pages` writes them."""
 
 from pathlib import Path
 

@@ -218,8 +218,9 @@ def test_every_entry_has_a_sample() -> None:
     assert {sample["cause"] for sample in [*SAMPLES, *HELD_OUT]} == {cause.id for cause in CATALOGUE}
 
 
+@pytest.mark.nightly("docs/diagnosis.md", "experiments/causes_table.py", "launcher/console/", "tests/data/failures/")
 def test_the_page_of_the_causes() -> None:
-    assert FILE.read_text("utf-8") == text(), "python experiments/causes_table.py"
+    assert FILE.read_text("utf-8") == text(), "make pages"
 
 
 def test_entries_are_complete_and_unique() -> None:
