@@ -1,7 +1,8 @@
 # make setup   create .venv in this folder with ppo-tui, its tools and veRL, as pinned
 # make run     start a real PPO run on this machine's CPU; PRESET=gsm8k-0.5b-24gb for a GPU
 # make check   run the quick checks while you work: lint, types and the fast tests
-# make test    run everything that .ci/run checks
+# make test    run everything that .ci/run checks; `nightly` tests where their inputs changed
+# make test-all  run all tests
 #
 # veRL for the CPU and veRL for GPUs need different builds of torch; one .venv holds one of them. PRESET selects
 # it, or EXTRA=cpu|gpu. A .venv with the GPU build keeps it; toy-cpu runs with it, too.
@@ -12,6 +13,7 @@ SHELL := /bin/bash
 
 PRESET ?= toy-cpu
 ARGS ?=
+NIGHTLY := changed
 
 ifneq ($(filter-out toy-cpu,$(PRESET))$(wildcard .venv/.installed-gpu),)
 EXTRA ?= gpu
@@ -24,6 +26,7 @@ PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check install
 DATA := $(foreach set,gsm8k math,$(if $(findstring $(set),$(PRESET)),$(set)))
 BENCHES := $(filter-out bench/health% bench/rivals% bench/screenshot%,$(wildcard bench/*.py))
+EXPERIMENT := PYTHONPATH=tests/support:. $(PYTHON) experiments
 STAMP := .venv/.installed-$(EXTRA)
 # Always keep bytecode: without it, each test process compiles ppo-tui and rewrites the assertions of all
 # tests again
@@ -32,7 +35,7 @@ export PYTHONDONTWRITEBYTECODE :=
 UV := .venv/bin/uv pip install --python $(PYTHON) --no-deps
 PINS := -r <(grep -vE '^(--|torch==)' launcher/requirements-cpu.txt) -r requirements-dev.txt
 
-.PHONY: help setup run lock check test lint types fast pytest cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
+.PHONY: help setup run lock check test test-all lint types fast pytest pages cure matrix bench bench-health bench-rivals bench-million corpus fuzz pictures strings torture clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -79,6 +82,9 @@ $(HOME)/data/%/train.parquet: | setup  # where the shipped presets expect the da
 
 test: lint types pytest
 
+test-all: NIGHTLY := all
+test-all: test
+
 check: setup
 	@$(MAKE) --no-print-directory -j3 lint types fast
 
@@ -94,13 +100,17 @@ types: setup
 	@.venv/bin/mypy
 
 pytest: setup
-	@$(PYTHON) -m pytest -n 4 --dist loadgroup $(ARGS)  # real runs first; the other tests run while these wait
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup --nightly $(NIGHTLY) $(ARGS)  # real runs first; the other tests run while these wait
+
+pages: setup  # the pages of docs/ that are written from tables, samples and results
+	@for page in causes_table.py corpus_table.py keys_table.py "cure.py --page" "matrix.py --page"; do \
+	  $(EXPERIMENT)/$$page; done
 
 cure: setup  # planted faults, their flags and their fixes; hours; ARGS="temperature" selects
-	@$(PYTHON) tests/support/cure.py $(ARGS)
+	@$(EXPERIMENT)/cure.py $(ARGS)
 
 matrix: setup  # every estimator, loss, trainer and recipe on the CPU toy; ARGS="-j 2 rloo" runs some
-	@$(PYTHON) tests/support/matrix.py $(ARGS)
+	@$(EXPERIMENT)/matrix.py $(ARGS)
 
 bench: setup
 	@for script in $(BENCHES) bench/terminal; do echo "== $$script"; $(PYTHON) $$script; done
@@ -116,21 +126,21 @@ bench-million: setup
 	@$(PYTHON) bench/open_run.py --million $(ARGS)
 
 corpus: setup  # broken presets that need a real run; an hour; ARGS="storage_units" selects some
-	@$(PYTHON) tests/support/corpus_run.py $(ARGS)
+	@$(EXPERIMENT)/corpus_run.py $(ARGS)
 
 pictures: setup  # draw the README pictures from recorded runs
 	@PPO_TUI_HOME=$$(mktemp -d) bench/pictures.sh
 
 strings: setup  # print every string that users read, file by file
-	@$(PYTHON) tests/support/strings.py
+	@$(EXPERIMENT)/strings.py
 
 torture: setup  # kill, freeze and stop at random instants; 15 minutes; ARGS="stops --seed 7" selects
-	@$(PYTHON) tests/torture/torture.py $(ARGS)
+	@$(EXPERIMENT)/torture.py $(ARGS)
 
 fuzz: setup
-	@$(PYTHON) tests/fuzz/fuzz_console.py --edits 1000000 $(ARGS)
-	@PYTHONPATH=tests/support:. $(PYTHON) tests/fuzz/fuzz_runs.py --edits 1000 $(ARGS)
-	@PYTHONPATH=tests/support:. $(PYTHON) tests/fuzz/fuzz_keys.py --presses 20000 $(ARGS)
+	@$(EXPERIMENT)/fuzz_console.py --edits 1000000 $(ARGS)
+	@$(EXPERIMENT)/fuzz_runs.py --edits 1000 $(ARGS)
+	@$(EXPERIMENT)/fuzz_keys.py --presses 20000 $(ARGS)
 
 clean:  # everything generated here except .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis snapshot_report.html

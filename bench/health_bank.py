@@ -4,7 +4,7 @@
 
 The tables are of the unseen half; `--calibration` shows those of the other, on which limits are chosen, `--gpu` those
 of a model of 135M on GPUs. `--write`
-puts the tables into docs/health-evaluation.md. What the runs are: tests/cpu-host/bank.py.
+puts the tables into docs/health-evaluation.md. What the runs are: experiments/cpu-host/bank.py.
 """
 
 import argparse

@@ -1,7 +1,9 @@
 """What all tests share."""
 
+import fcntl
 import gc
 import inspect
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from nightly import changed, due
 from waiting import PATIENCE
 
 # No test is timed, neither by a deadline nor by how long an example takes to make: a busy machine is not a defect.
@@ -24,12 +27,30 @@ settings.load_profile("test")
 _SLOW_FIXTURES = {"ppo_tui", "verl", "terminals", "tmux", "snap_compare"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what `make check` leaves to `make test`; single tests are marked where they stand."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--nightly", choices=["all", "changed"], default="all", help="tests marked nightly: those of changed inputs?"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks what `make check` leaves to `make test`; single tests are marked where they stand.
+
+    With `--nightly changed`, tests marked nightly are left out where none of their inputs changed.
+    """
     for item in items:
         assert isinstance(item, pytest.Function)
         if inspect.iscoroutinefunction(item.function) or _SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker("slow")
+    if config.getoption("nightly") == "changed":
+        kept = [item for item in items if _is_due(item)]
+        config.hook.pytest_deselected(items=[item for item in items if not _is_due(item)])
+        items[:] = kept
+
+
+def _is_due(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("nightly")
+    return mark is None or due((*mark.args, item.nodeid.partition("::")[0]), changed())
 
 
 @pytest.fixture(scope="session")
@@ -61,15 +82,17 @@ class ToyBuild:
 
 
 @pytest.fixture(scope="session")
-def toy_build(tmp_path_factory: pytest.TempPathFactory) -> ToyBuild:
-    """The toy task, built once for all tests that need it; two processes ask at the same time."""
-    home = tmp_path_factory.mktemp("toy")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PPO_TUI_HOME", str(home))
-        asked = [sys.executable, "-c", "from launcher.data import toy; print(toy.ensure(progress=print))"]
-        both = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-        lines = [process.communicate(timeout=PATIENCE)[0].splitlines() for process in both]
-    return ToyBuild(home / "cache", lines)
+def toy_build(shared: Path) -> ToyBuild:
+    """The toy task, built once for all tests of all workers that need it; two processes ask at the same time."""
+    home, told = shared / "toy", shared / "toy.json"
+    with (shared / "toy.lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not told.exists():
+            patch.setenv("PPO_TUI_HOME", str(home))
+            asked = [sys.executable, "-c", "from launcher.data import toy; print(toy.ensure(progress=print))"]
+            both = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+            told.write_text(json.dumps([process.communicate(timeout=PATIENCE)[0].splitlines() for process in both]))
+    return ToyBuild(home / "cache", json.loads(told.read_text()))
 
 
 def pytest_collection_finish() -> None:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping
 
 _TOKEN = re.compile(
     r"\s*(0[xX][0-9a-fA-F]+|\d+#\w+|\d+|[A-Za-z_]\w*(?:\[[^\]]*\])?"
-    r"|\*\*|<<=|>>=|\+\+|--|&&|\|\||[-+*/%]=|==|!=|<=|>=|<<|>>|[-+*/%<>=!~?:(),&|^])"
+    r"|\*\*|<<=|>>=|\+\+|--|&&|\|\||[-+*/%&|^]=|==|!=|<=|>=|<<|>>|[-+*/%<>=!~?:(),&|^])",
+    re.ASCII,
 )
+_NAME = re.compile(r"[A-Za-z_]")
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("||",),
     ("&&",),
@@ -19,7 +21,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("+", "-"),
     ("*", "/", "%"),
 )
-_SET = ("=", "+=", "-=", "*=", "/=", "%=")
+_SET = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "|=", "^=")
 _WORD = 1 << 64
 _DEEPEST = 40
 
@@ -58,8 +60,6 @@ _DO: Mapping[str, Callable[[int, int], int]] = {
     "&": lambda a, b: a & b,
     "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b,
-    "&&": lambda a, b: bool(a) and bool(b),
-    "||": lambda a, b: bool(a) or bool(b),
 }
 
 
@@ -69,6 +69,7 @@ class Arithmetic:
     def __init__(self, text: str, get: Callable[[str], str], put: Callable[[str, str], None], depth: int = 0) -> None:
         self._get, self._put, self._depth = get, put, depth
         self._tokens, self._at = _tokens(text), 0
+        self._skipping = False  # the operands that `&&`, `||` and `?` leave out
 
     def value(self) -> int:
         """Its value. Raises NotANumber."""
@@ -82,12 +83,22 @@ class Arithmetic:
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
+    def _after(self) -> str:
+        return self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else ""
+
     def _take(self, *wanted: str) -> str:
         token = self._next()
         if token and token in wanted:
             self._at += 1
             return token
         return ""
+
+    def _skipped(self, part: Callable[[], int], skip: bool) -> int:
+        """Reads a part of the expression, which is not evaluated where `skip` says so."""
+        before, self._skipping = self._skipping, self._skipping or skip
+        found = part()
+        self._skipping = before
+        return found
 
     def _comma(self) -> int:
         found = self._choice()
@@ -99,22 +110,30 @@ class Arithmetic:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise NotANumber("too deep")
-        name = self._next()
-        after = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else ""
-        if (name[:1].isalpha() or name[:1] == "_") and after in _SET:
+        name, after = self._next(), self._after()
+        if _NAME.match(name) and after in _SET:
             self._at += 2
+            before = 0 if after == "=" else self._variable(name)
             found = self._choice()
             if after != "=":
-                found = wrapped(int(_DO[after[0]](self._variable(name), found)))
-            self._put(name, str(found))
+                found = self._do(after[:-1], before, found)
+            self._set(name, found)
         else:
-            found = self._binary(0)
-            if self._take("?"):
-                yes = self._choice()
-                if not self._take(":"):
-                    raise NotANumber("?")
-                no = self._choice()
-                found = yes if found else no
+            found = self._conditional()
+        self._depth -= 1
+        return found
+
+    def _conditional(self) -> int:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise NotANumber("too deep")
+        found = self._binary(0)
+        if self._take("?"):
+            yes = self._skipped(self._comma, not found)
+            if not self._take(":"):
+                raise NotANumber("?")
+            no = self._skipped(self._conditional, bool(found))
+            found = yes if found else no
         self._depth -= 1
         return found
 
@@ -123,8 +142,16 @@ class Arithmetic:
             return self._power()
         found = self._binary(level + 1)
         while sign := self._take(*_LEVELS[level]):
-            found = wrapped(int(_DO[sign](found, self._binary(level + 1))))
+            if sign in ("&&", "||"):
+                decided = bool(found) == (sign == "||")
+                other = self._skipped(lambda: self._binary(level + 1), decided)
+                found = int(sign == "||") if decided else int(bool(other))
+            else:
+                found = self._do(sign, found, self._binary(level + 1))
         return found
+
+    def _do(self, sign: str, left: int, right: int) -> int:
+        return 0 if self._skipping else wrapped(int(_DO[sign](left, right)))
 
     def _power(self) -> int:
         base = self._unary()
@@ -138,11 +165,12 @@ class Arithmetic:
     def _unary(self) -> int:
         for sign, change in (("-", lambda a: -a), ("+", lambda a: a), ("!", lambda a: int(not a)), ("~", lambda a: ~a)):
             if self._take(sign):
-                return int(change(self._unary()))
+                return wrapped(int(change(self._unary())))
         if step := self._take("++", "--"):
-            name = self._next()
+            if not _NAME.match(self._next()):  # two signs
+                return self._unary()
             self._at += 1
-            return self._stepped(name, step)
+            return self._stepped(self._tokens[self._at - 1], step)
         if self._take("("):
             self._depth += 1
             if self._depth > _DEEPEST:
@@ -156,7 +184,7 @@ class Arithmetic:
         self._at += 1
         if token[:1].isdigit():
             return _number(token)
-        if not token or not (token[0].isalpha() or token[0] == "_"):
+        if not _NAME.match(token):
             raise NotANumber(token or "end")
         found = self._variable(token)
         if step := self._take("++", "--"):
@@ -164,13 +192,17 @@ class Arithmetic:
         return found
 
     def _stepped(self, name: str, step: str) -> int:
-        found = self._variable(name) + (1 if step == "++" else -1)
-        self._put(name, str(found))
+        found = wrapped(self._variable(name) + (1 if step == "++" else -1))
+        self._set(name, found)
         return found
 
+    def _set(self, name: str, value: int) -> None:
+        if not self._skipping:
+            self._put(name, str(value))
+
     def _variable(self, name: str) -> int:
-        if not name:
-            raise NotANumber("end")
+        if self._skipping:
+            return 0
         text = self._get(name).strip()
         if re.fullmatch(r"-?\d+", text):
             return wrapped(-_number(text[1:]) if text[0] == "-" else _number(text))
@@ -197,8 +229,10 @@ def _number(text: str) -> int:
     try:
         if "#" in text:
             base, _, digits = text.partition("#")
-            return int(digits, int(base))
+            if "_" in digits or not 2 <= int(base) <= 36:  # bash goes to 64, with digits of its own
+                raise NotANumber(text)
+            return wrapped(int(digits, int(base)))
         octal = len(text) > 1 and text[0] == "0" and text[1] not in "xX"
-        return int(text, 8 if octal else 0)
+        return wrapped(int(text, 8 if octal else 0))
     except ValueError:
         raise NotANumber(text) from None

@@ -30,6 +30,7 @@ class _Entry:
         self.muted = limits.muted
         self.raw = Level.OK  # what the rule said last
         reason = rule.not_applicable() if limits.enabled else "disabled in the settings"
+        self.error: Exception | None = None  # that the rule raised
         self.off = reason is not None  # by the user, by the configuration, or because the rule failed
         if reason is not None:
             self.state.set(0, Level.N_A, reason)
@@ -52,7 +53,7 @@ class _Entry:
                 state.push(step, reading)
                 self.raw = reading.raw
         except Exception as error:
-            self.off = True
+            self.off, self.error = True, error
             state.set(step, Level.N_A, f"rule failed: {type(error).__name__}: {error}")
         return None if state.level == before else LevelChange(step, self.rule.id, before, state.level, state.message)
 
@@ -178,6 +179,14 @@ class Checklist:
         if self._checks is None:
             self._checks = verdict.sort(entry.check(self._config, self._logged) for entry in self._entries.values())
         return self._checks
+
+    def take_errors(self) -> list[Exception]:
+        """What rules raised since the last call."""
+        raised = [entry for entry in self._entries.values() if entry.error is not None]
+        errors = [entry.error for entry in raised if entry.error is not None]
+        for entry in raised:
+            entry.error = None
+        return errors
 
     @property
     def verdict(self) -> Level:

@@ -2,6 +2,7 @@
 
 run.yaml            what was asked for: preset snapshot, overrides, argv, environment without secrets
 state.json          what the supervisor knows now (atomic)
+failures.json       errors inside the supervisor, with their tracebacks
 events.jsonl        phase changes, health rises and releases, user actions, exits (append)
 gpu.jsonl           samples of the machine (append, thinned)
 note.json           what the user says about it, with tags
@@ -92,6 +93,7 @@ class RunDir:
     run_yaml = _In("run.yaml")
     state = _In("state.json")
     events = _In("events.jsonl")
+    failures = _In("failures.json")
     machine = _In("gpu.jsonl")
     note = _In("note.json")
     control = _In("control")

@@ -18,6 +18,7 @@ from launcher import clock
 from launcher.record.attempt import Exit
 from launcher.record.check import Check
 from launcher.record.damage import damage, later, schema_of
+from launcher.record.failure import Failure
 from launcher.record.json import RARE, SCHEMA, Record
 from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId, session_members
@@ -46,10 +47,11 @@ class RunState(Record):
     `phase` is what goes on since `phase_since`, and usually takes `phase_usual`. `stall` says why the run
     seems to stand still. `verdict` is the highest level that is on, `flags` the rules that are, the worst
     first. The scores are those of `run.reading.scores.Scores`. `heartbeat` is the last sign of the supervisor, at
-    `beat` of `launcher.clock`. Of an imported run `outcome` tells how it ended, and `ended` when. The last fields
-    are derived by a reader and never written: veRL trains on in a lost run, the supervisor lives but has not
-    written for so many minutes, an ended run took so many seconds; what of its files is damaged, file and field;
-    that a later ppo-tui wrote it, so that it can only be looked at.
+    `beat` of `launcher.clock`. `failures` are errors inside the supervisor, which make the run damaged. Of an
+    imported run `outcome` tells how it ended, and `ended` when. The last fields are derived by a reader and never
+    written: veRL trains on in a lost run, the supervisor lives but has not written for so many minutes, an ended run
+    took so many seconds; what of its files is damaged, file and field; that a later ppo-tui wrote it, so that it can
+    only be looked at.
     """
 
     state: str
@@ -78,6 +80,7 @@ class RunState(Record):
     best_score: float | None = field(default=None, metadata=RARE)
     last_score: float | None = field(default=None, metadata=RARE)
     checks: tuple[Check, ...] = ()
+    failures: tuple[Failure, ...] = field(default=(), metadata=RARE)
     updated: float | None = None
     heartbeat: float | None = field(default=None, compare=False)
     beat: float | None = field(default=None, compare=False, metadata=RARE)
@@ -140,7 +143,7 @@ def current(run: RunDir, *, checks: bool = True, settings: bool = True) -> RunSt
     that exit.json tells: its supervisor was killed before it had read the whole log for the cause.
     """
     state = _known(run, checks)
-    damaged = (*state.damaged, *damage(run, settings=checks and settings))
+    damaged = (*state.damaged, *map(str, state.failures), *damage(run, settings=checks and settings))
     return dataclasses.replace(state, damaged=damaged) if damaged else state
 
 

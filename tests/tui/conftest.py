@@ -292,3 +292,12 @@ def warned(make: SimpleNamespace) -> Path:
         log=LAST_WORDS,
     )
     return path
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Sizes and keys by their names, `80x24` and `v-enter`: snapshots are called so."""
+    if isinstance(val, tuple) and len(val) == 2 and all(type(side) is int for side in val):
+        return f"{val[0]}x{val[1]}"
+    if isinstance(val, (tuple, list)) and val and all(isinstance(key, str) and key.isalnum() for key in val):
+        return "-".join(val)
+    return None

@@ -247,7 +247,7 @@ def test_utilisation_is_the_mean_of_a_minute_whatever_the_pace_of_samples() -> N
     assert util_plot(history, store, state, GpuSample(1)) is None
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
 @pytest.mark.parametrize("kind", ["worst", "eight", "host"])
 def test_looks(snap_compare: Callable[..., bool], make: SimpleNamespace, kind: str, size: tuple[int, int]) -> None:
     if kind == "worst":

@@ -180,7 +180,8 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
     assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}}
 
 
+@pytest.mark.nightly("docs/screen.md", "experiments/keys_table.py", "tui/keys.py")
 def test_the_page_about_the_screen_has_the_letters_as_they_are() -> None:
     page = FILE.read_text("utf-8")
-    assert page == text(page), "python tests/support/keys_table.py"
+    assert page == text(page), "make pages"
     assert "| `m` | metrics | dashboard |" in page

@@ -302,7 +302,7 @@ async def test_any_size_will_do(make: SimpleNamespace, home: Path, slow: Slow, s
         assert_fits(app, *(["2 errors"] if size[0] >= 40 else []))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48), (20, 5)])
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
 def test_looks(
     snap_compare: Callable[..., bool],
     make: SimpleNamespace,

@@ -76,7 +76,7 @@ def test_looks(snap_compare: Compare, make: SimpleNamespace, warned: Path, look:
     assert snap_compare(make.app(warned, **look), terminal_size=(80, 24), run_before=ready)
 
 
-@pytest.mark.parametrize("size", [(60, 16), (40, 12), (20, 5)])
+@pytest.mark.parametrize("size", [(40, 12), (20, 5)])
 def test_small(snap_compare: Compare, make: SimpleNamespace, warned: Path, size: tuple[int, int]) -> None:
     assert snap_compare(make.app(warned), terminal_size=size, run_before=ready)
 

@@ -7,8 +7,11 @@ from matrix import PAGE, SHORT, Cell, cells, read, text
 ROWS = [(cell, row) for cell in cells() if (row := read().get(cell.key))]
 
 
+@pytest.mark.nightly(
+    "docs/algorithms.md", "experiments/matrix.py", "tests/data/matrix.json", "launcher/algorithms.py", "presets/"
+)
 def test_the_page_says_what_was_run() -> None:
-    assert PAGE.read_text("utf-8") == text(), "python tests/support/matrix.py --page"
+    assert PAGE.read_text("utf-8") == text(), "make pages"
     missing = [cell.key for cell in cells() if read().get(cell.key, {}).get("settings") != list(cell.settings)]
     assert missing == [], "make matrix ARGS=NAME"
 

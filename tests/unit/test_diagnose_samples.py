@@ -221,8 +221,9 @@ def test_every_sample_is_taken_for_output_of_veRL() -> None:
     assert [text for text in written if not is_verl_output(lambda text=text: [text])] == []
 
 
+@pytest.mark.nightly("docs/diagnosis.md", "experiments/causes_table.py", "launcher/console/", "tests/data/failures/")
 def test_the_page_of_the_causes() -> None:
-    assert FILE.read_text("utf-8") == text(), "python tests/support/causes_table.py"
+    assert FILE.read_text("utf-8") == text(), "make pages"
 
 
 def test_each_entry_is_typed_and_complete() -> None:

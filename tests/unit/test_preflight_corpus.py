@@ -66,5 +66,6 @@ def test_a_shipped_preset_is_not_refused_on_suitable_hardware(name: str):
     assert [finding for finding in findings if finding.level == "error"] == []
 
 
+@pytest.mark.nightly("docs/preflight.md", "experiments/corpus_table.py", "launcher/preflight/", "tests/data/preflight/")
 def test_the_page_about_it_is_up_to_date():
-    assert FILE.read_text("utf-8") == text(), "python tests/support/corpus_table.py"
+    assert FILE.read_text("utf-8") == text(), "make pages"

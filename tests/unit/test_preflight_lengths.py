@@ -62,6 +62,7 @@ def test_long_prompts_are_measured_with_the_models_tokenizer(tmp_path: Path, mod
     assert "about 48 of them short enough" in dropped[1].message
 
 
+@pytest.mark.nightly("launcher/preflight/", "launcher/data/")
 @pytest.mark.parametrize("trust", ["false", "true"], ids=["tokenizers", "transformers"])
 def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path, trust: str) -> None:
     from transformers import AutoTokenizer
@@ -77,6 +78,7 @@ def test_lengths_are_what_the_tokenizer_itself_says(tmp_path: Path, model: Path,
     assert found["lengths"] == {str(len(tokenizer(text, add_special_tokens=False)["input_ids"])): 3}
 
 
+@pytest.mark.nightly("launcher/preflight/", "launcher/data/")
 def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, model: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
@@ -90,6 +92,7 @@ def test_a_template_beyond_plain_jinja_is_left_to_transformers(tmp_path: Path, m
     assert sum(found["lengths"].values()) == 2
 
 
+@pytest.mark.nightly("launcher/preflight/", "launcher/data/")
 def test_a_model_without_a_chat_template(tmp_path: Path, model: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()

@@ -84,6 +84,7 @@ def argv(base: str, recipe: str) -> list[str]:
     return build(loaded, version=version, folders=folders, python=sys.executable, environ={}).argv[4:]
 
 
+@pytest.mark.nightly("launcher/preset/", "launcher/algorithms.py", "presets/")
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("verl") is None, reason="veRL is not installed")
 def test_verl_gets_the_published_settings_on_every_base() -> None:

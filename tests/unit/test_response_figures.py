@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def test_figures_are_added_to_a_step_and_kept(tmp_path: Path, monkeypatch: pytes
     (run.rollouts / "2.jsonl").write_bytes((DATA / "rollout" / "1.jsonl").read_bytes() + b'{"output": "cut of')
     (run.rollouts / "3.jsonl").mkdir()
     steps = [StepRecord(n, 0.0, None, {"actor/pg_loss": 0.1}) for n in (1, 2, 3)]
-    told = ToldByResponses(run, attempt, lambda count: count(0.0))
+    told = ToldByResponses(run, attempt, lambda part: nullcontext())
     for record in steps:
         told.add(record)
     assert [len(record.data) > 1 for record in steps] == [False, True, False]

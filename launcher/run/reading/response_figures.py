@@ -3,7 +3,9 @@
 import contextlib
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import Literal
 
 from launcher.errors import UserError
 from launcher.health.keys import RUN_MEMORY
@@ -13,7 +15,7 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.run.reading.responses import Dump, rows
 from launcher.run.reading.source import records
 
-Counting = Callable[[float], object]
+Guard = Callable[[Literal["responses"]], AbstractContextManager[None]]
 
 _OWN = (PREFIX, *RUN_MEMORY)
 _MOST = 1 << 23  # bytes read of one dump
@@ -28,8 +30,8 @@ class ToldByResponses:
     read, or that comes when the time is spent; of a dump that is still being written, those of its whole lines.
     """
 
-    def __init__(self, run: RunDir, attempt: AttemptDir, guard: Callable[[Counting], None] | None = None) -> None:
-        """`guard` runs the counting, as `Supervisor._guard`; without it no dump is read."""
+    def __init__(self, run: RunDir, attempt: AttemptDir, guard: Guard | None = None) -> None:
+        """The counting is done in a block of `guard`; without it no dump is read."""
         self._run, self._attempt, self._guard = run, attempt, guard
         self._figures = ResponseFigures()
         self._since, self._spent = time.monotonic(), 0.0
@@ -40,7 +42,8 @@ class ToldByResponses:
             record.data |= known
         elif self._guard is not None and self._spent <= _SHARE * (time.monotonic() - self._since) + _AHEAD:
             before = time.thread_time()
-            self._guard(lambda _: self._count(record))
+            with self._guard("responses"):
+                self._count(record)
             self._spent += time.thread_time() - before
 
     def _count(self, record: StepRecord) -> None:

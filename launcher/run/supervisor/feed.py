@@ -25,14 +25,13 @@ from launcher.run.supervisor.adoption import CatchingUp
 from launcher.run.supervisor.alerts import StopRule
 from launcher.run.supervisor.behind import Behind
 from launcher.run.supervisor.disk import ConsoleLimit
+from launcher.run.supervisor.failures import Guard
 from launcher.run.supervisor.nodes import sampling
 from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.sampling import Sampling
 from launcher.tail import LineTail, Tail
 
 _AT_ONCE = 16  # MiB that are read between two looks for a stop
-Guard = Callable[[Callable[[float], object]], None]
-"""Calls a part with the time; an error in it is noted and goes no further."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +110,11 @@ class Feed:
         if isinstance(self._sampling, Sampling):
             self._sampling.watch(driver, self._of.id)
 
-    def recall(self, _: float) -> None:
+    def recall(self) -> None:
         """Takes in the earlier attempts. Judging 10,000 steps takes seconds: the driver starts meanwhile."""
         earlier = earlier_steps(self._of.run, self._of.attempt.number, self._of.launch.resume_step)
-        self.keeper.took(earlier)
+        with self._guard("checkpoints"):
+            self.keeper.took(earlier)
         self.monitor.history(earlier)
         for event in read_events(self._of.run.events):  # what the user muted
             if isinstance(event.what, Action):
@@ -126,39 +126,49 @@ class Feed:
             with contextlib.suppress(UserError):  # a rule that does not exist, or does not any more
                 self.monitor.mute(str(rule), verb == "mute")
 
-    def read(self, now: float) -> None:
+    def read(self) -> None:
         """Takes in what was printed and logged since the last look.
 
         Of a process that prints without end only a part, or a stop would not be heard.
         """
-        now = self._past.since if self._past and self.catching_up else now
+        now = self._past.since if self._past and self.catching_up else clock.now()
         for _ in range(_AT_ONCE):
-            passed = self._console.passed
+            self.behind, passed = False, self._console.passed  # not behind either where reading fails
             chunk, lines = self._console.read(), self._metrics.read()
             self.behind = bool(chunk or lines)
-            if self._past and self.catching_up and self._console.passed > passed:
-                self.monitor.feed_records(self._past.recorded(self._console.offset), now)
-            if chunk:
-                self.monitor.feed_console(chunk, now, self._console.passed)
-            self.monitor.feed_file(lines, now)
-            self._take(self.monitor.collect(now))
+            with self._guard("console"):
+                if self._past and self.catching_up and self._console.passed > passed:
+                    self.monitor.feed_records(self._past.recorded(self._console.offset), now)
+                if chunk:
+                    self.monitor.feed_console(chunk, now, self._console.passed)
+            with self._guard("metrics"):
+                self.monitor.feed_file(lines, now)
+            with self._guard("steps"):
+                self._take(self.monitor.collect(now))
             if not self.behind:
                 break
         if self._past and self.catching_up and not self.behind:
             self._past.until = clock.now()
-        self._scores.poll()
+        for error in self.monitor.checklist.take_errors():
+            with self._guard("rules"):
+                raise error
+        with self._guard("scores"):
+            self._scores.poll()
         if not self.catching_up:
-            self._console_limit.apply()
+            with self._guard("console size"):
+                self._console_limit.apply()
 
     def _take(self, records: list[StepRecord]) -> None:
         for record in records:
             levels = {check.rule: check.level for check in self.monitor.checklist.checks() if not check.muted}
             if reason := self._stop_rule.due(levels, record.step):
                 self._stop(reason, record.step)
-        self.keeper.took(records)
+        with self._guard("checkpoints"):
+            self.keeper.took(records)
 
-    def sample(self, now: float) -> None:
+    def sample(self) -> None:
         """Judges a new sample of the machine, if there is one."""
+        now = clock.now()
         if self._sampling.hangs and not self._hung:
             self._hung = True
             told = "no samples of the machine for a minute: NVML or the disk does not answer"
@@ -173,17 +183,24 @@ class Feed:
 
     def _tell(self, record: StepRecord) -> None:
         """Adds to a step what is ppo-tui's own."""
-        self._responses.add(record)
+        with self._guard("responses"):
+            self._responses.add(record)
         if self._held:
             record.data.setdefault(RUN_MEMORY[0], max(self._held) / GIB)
             self._held = self._held[-1:]  # several steps may come between two samples
 
     def close(self) -> None:
         """Takes in what is left and ends the sampling, once an attempt that has ended is read to its end."""
-        self._guard(self.monitor.close)
-        self._guard(lambda _: self._scores.poll())
+        with self._guard("steps"):
+            self.monitor.close(clock.now())
+        with self._guard("scores"):
+            self._scores.poll()
         self._sampling.close()
 
     def state(self, state: RunState) -> RunState:
-        """`state` with the figures of the run as they are now."""
-        return self._scores.put_into(self.monitor.state(state, clock.now()))
+        """`state` with the figures of the run as they are now, as far as they can be had."""
+        with self._guard("state"):
+            state = self.monitor.state(state, clock.now())
+        with self._guard("scores"):
+            return self._scores.put_into(state)
+        return state

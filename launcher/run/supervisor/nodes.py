@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from launcher.record.layout import AttemptDir, RunDir
 from launcher.record.machine import MachineSample
 from launcher.record.ray_session import joined_session
 from launcher.run.supervisor.disk import MachineLog
+from launcher.run.supervisor.failures import Guard
 from launcher.run.supervisor.sampling import Sampling
 from launcher.verl_config import ray_address
 
@@ -31,9 +32,7 @@ _CONNECTED = re.compile(
 )
 
 
-def sampling(
-    run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Callable[[Callable[[float], object]], None]
-) -> "Sampling | NodeSampling":
+def sampling(run: RunDir, attempt: AttemptDir, launch: LaunchRecord, guard: Guard) -> "Sampling | NodeSampling":
     """What samples the machines of a run: those of its cluster where it has one. `guard` is that of `Sampling`."""
     log = MachineLog(run.machine)
     if launch.job is not None:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from launcher.record.process import ProcessId, run_members
 from launcher.record.ray_session import RaySession
 from launcher.run.reading.checklist import machine_sizes
 from launcher.run.supervisor.disk import MachineLog
+from launcher.run.supervisor.failures import Guard
 
 _STARTS = 5.0  # seconds that NVML may take to start before a run is started without it
 _ENDS = 3.0  # seconds that the last sample may take
@@ -29,14 +30,14 @@ class OtherNodes(Protocol):
 
 
 class Sampling:
-    """A thread that appends samples to gpu.jsonl and hands them over. `guard` calls a part and notes its mistakes."""
+    """A thread that appends samples to gpu.jsonl and hands them over. `guard` is that of `FailureLog`."""
 
     def __init__(
         self,
         log: MachineLog,
         ray: Path,
         visible: Collection[str] | None,
-        guard: Callable[[Callable[[float], object]], None],
+        guard: Guard,
         others: OtherNodes | None = None,
     ) -> None:
         """`ray` is where the folder of the run's Ray is noted."""
@@ -79,20 +80,23 @@ class Sampling:
         self._thread.join(_ENDS)
 
     def _work(self) -> None:
-        self._guard(self._begin)
+        with self._guard("machine"):
+            self._begin()
         while self._sampler is not None and not self._ending.wait(0.2):
             if self._log.due(self._others.every if self._others is not None else 1.0):
-                self._guard(self._sample)
+                with self._guard("machine"):
+                    self._sample()
             self._sign = time.monotonic()
         if self._sampler is not None:
-            self._guard(self._sample)
+            with self._guard("machine"):
+                self._sample()
             self._sampler.close()
 
-    def _begin(self, _: float) -> None:
+    def _begin(self) -> None:
         self._sampler = Sampler(self._visible)
         self._begun.set()
 
-    def _sample(self, _: float) -> None:
+    def _sample(self) -> None:
         assert self._sampler is not None
         if self._driver is not None and time.monotonic() - self._looked > _LOOKED:
             self._looked = time.monotonic()

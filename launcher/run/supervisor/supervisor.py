@@ -7,9 +7,7 @@ and is the only writer of state.json, events.jsonl, gpu.jsonl and steps.jsonl.
 import contextlib
 import os
 import time
-import traceback
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from launcher.health.alerting import AlertSettings
 from launcher.record import control
 from launcher.record.attempt import Exit
 from launcher.record.events import Action, Alert, DriverExit, LevelChange, Note, StateChange
+from launcher.record.failure import Failure
 from launcher.record.layout import RunDir
 from launcher.record.process import ATTEMPT, RUN, ProcessId
 from launcher.record.state import RunState, StateFile
@@ -27,6 +26,7 @@ from launcher.run.supervisor import driver
 from launcher.run.supervisor.adoption import driver_of, who_asked
 from launcher.run.supervisor.alerts import AlertCommand
 from launcher.run.supervisor.disk import OwnFolder, Reserve
+from launcher.run.supervisor.failures import FailureLog
 from launcher.run.supervisor.feed import Feed, Supervised
 from launcher.run.supervisor.job import JobDriver
 from launcher.run.supervisor.ray_token import ray_authentication
@@ -48,9 +48,10 @@ class Supervisor:
         self.retries = alerts.retry
         self.alert_command = AlertCommand(alerts.on_alert, lambda text: self.events.add(Alert(text)))
         self.state_file = StateFile(run)
-        self.faulty = False
         self._gone = OwnFolder().gone
         self.reserve = Reserve(run.path / ".room", self._gone)
+        self.failures = FailureLog(run, self.attempt.number, self._report)
+        self._guard = self.failures.guard
         self.feed = Feed(of, alerts, self._guard, self._alert, self._stop_at)
         self.driver: driver.Driver | JobDriver | None = None
         self.state = before.state if before else "queued"
@@ -65,9 +66,10 @@ class Supervisor:
     def supervise(self) -> None:
         """Runs the attempt to its end."""
         if self._take_over() if self.before else self._spawn():
-            self._guard(self.feed.recall)
+            with self._guard("history"):
+                self.feed.recall()
             while self.driver is not None and self.driver.running() and not self._gone():
-                self._look(clock.now())
+                self._look()
                 if not self.feed.behind:
                     time.sleep(TICK)
             self._finish()
@@ -128,7 +130,8 @@ class Supervisor:
         self.events.add(Note(f"the supervisor was killed; another one took over the run, whose driver {goes}"))
         self._continue_stop()
         if self.late:  # a stop of what the driver had left behind
-            self._guard(self._obey)
+            with self._guard("requests"):
+                self._obey()
         return True
 
     def _continue_stop(self) -> None:
@@ -144,24 +147,27 @@ class Supervisor:
             self.feed.watch(found.id)
         self._write()
 
-    def _look(self, now: float) -> None:
-        self._guard(self._obey)
-        self._guard(self.feed.read)
-        self._guard(self.feed.sample)
+    def _look(self) -> None:
+        with self._guard("requests"):
+            self._obey()
+        with self._guard("log"):
+            self.feed.read()
+        with self._guard("machine"):
+            self.feed.sample()
         if self.state == "starting" and self.feed.monitor.step is not None and not self.feed.catching_up:
             self._enter("running")
         since = self.stopping_since
         if since is not None and time.monotonic() - since > driver.PATIENCE and self.driver:
             self.driver.kill()
         while self.told:
-            self.events.add(Note(self.told.popleft()), now)
+            self.events.add(Note(self.told.popleft()))
         self._write()
 
-    def _obey(self, now: float) -> None:
+    def _obey(self) -> None:
         if self.terminated:
             self.stop("SIGTERM to the supervisor")
         for request in control.take(self.run):
-            self.events.add(Action(request.verb, request.by, request.rule), now)
+            self.events.add(Action(request.verb, request.by, request.rule))
             if request.verb == "stop" and self.late:
                 self.requested_by = request.by
             elif request.verb == "stop":
@@ -169,18 +175,9 @@ class Supervisor:
             else:
                 self.feed.mute(request.verb, request.rule)
 
-    def _guard(self, part: Callable[[float], object]) -> None:
-        """Reading and judging must never harm the run: a mistake in them is noted, supervision goes on."""
-        now = clock.now()
-        try:
-            part(now)
-        except Exception as error:
-            if not self.faulty:
-                self.faulty = True
-                with contextlib.suppress(OSError):
-                    traceback.print_exc()
-                text = f"ppo-tui failed while reading the run ({error!r}); figures may be missing"
-                self.events.add(Note(f"{text}; see {self.run.supervisor_log.absolute()}"), now)
+    def _report(self, failure: Failure) -> None:
+        text = f"ppo-tui failed at '{failure.part}' ({failure.error}); metrics may be missing"
+        self.events.add(Note(f"{text}; see {self.run.failures.absolute()}"))
 
     def _stop_at(self, reason: str, step: int) -> None:
         if self.stop(reason):
@@ -189,9 +186,12 @@ class Supervisor:
     def _alert(self, change: LevelChange, t: float) -> None:
         """A flag rose to WARN or CRITICAL: the checkpoint before it is kept, and the user's command hears of it."""
         if change.alarming and change.rule not in self.feed.monitor.checklist.muted:
-            self._guard(lambda _: self._protect(change))
-            StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
-            self._tell({"kind": change.kind, "t": t, **change.to_json()})
+            with self._guard("checkpoints"):
+                self._protect(change)
+            with self._guard("alerts"):
+                StallReport(self.run, self.attempt, self.id, self.told.append).rose(change.rule, self.driver)
+            with self._guard("alerts"):
+                self._tell({"kind": change.kind, "t": t, **change.to_json()})
 
     def _protect(self, change: LevelChange) -> None:
         if (told := self.feed.keeper.rose(change, self.feed.monitor.checklist.checks())) is not None:
@@ -210,10 +210,12 @@ class Supervisor:
         left = self.driver.clear()
         if left:
             self.events.add(Note(f"could not kill these processes of the run: {', '.join(left)}"))
-        self._guard(self.feed.read)
+        with self._guard("log"):
+            self.feed.read()
         while self.feed.behind and not self._gone():
             self._write()
-            self._guard(self.feed.read)
+            with self._guard("log"):
+                self.feed.read()
         self.feed.close()
         while self.told:
             self.events.add(Note(self.told.popleft()))
@@ -231,7 +233,7 @@ class Supervisor:
         self.events.add(DriverExit.of(record))
         if ended is None:
             ended = Outcome(record.state)
-            with contextlib.suppress(UserError):  # a log that cannot be read
+            with self._guard("diagnosis"), contextlib.suppress(UserError):  # a log that cannot be read
                 ended = outcome(self.attempt, record, self.feed.monitor.total)
         self.events.add(StateChange(self.state, ended.state))
         self.state = ended.state
@@ -239,11 +241,12 @@ class Supervisor:
         if ended.state == "failed":
             self._tell({"kind": "exit", "t": record.t, "code": record.code, "error": ended.error})
         self.alert_command.close()
-        for waiting in (self.feed.sink, self.events):
-            self.reserve.retry(waiting.flush)
+        for write in (self.feed.sink.flush, self.events.flush, self.failures.write):
+            self.reserve.retry(write)
         self.reserve.release()
         if ended.state == "failed":
-            self._guard(lambda _: self._retry(ended.cause))
+            with self._guard("retry"):
+                self._retry(ended.cause)
 
     def _retry(self, cause: str | None) -> None:
         """Continues the run after a while, unless somebody cancels that, continues it himself or removes it."""
@@ -287,7 +290,8 @@ class Supervisor:
     def _replace_state(self, outcome: Outcome) -> None:
         known = self.driver.id if self.driver else None
         if self.before and self.feed.catching_up and self.exit is None:  # figures that are behind are not shown
-            self.state_file.write(replace(self.before, state=self.state, supervisor=_ME, driver=known))
+            now = replace(self.before, state=self.state, supervisor=_ME, driver=known)
+            self.state_file.write(replace(now, failures=self.failures.summary))
             return
         state = RunState(
             outcome.state,
@@ -301,7 +305,8 @@ class Supervisor:
             cause=outcome.cause,
             stall=self.driver.away if self.driver else None,
         )
-        self.state_file.write(self.feed.state(state))
+        state = self.feed.state(state)
+        self.state_file.write(replace(state, failures=self.failures.summary))
 
 
 _ME = ProcessId.of(os.getpid()) or ProcessId(os.getpid(), clock.now())
