@@ -14,6 +14,8 @@ export PYTHONPATH=$KIT/code:$KIT/site HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0
 export CUDA_VISIBLE_DEVICES=90,91,92,93
 # some hosts show little memory until it was used once, and Ray ends workers when that little is full
 export RAY_memory_monitor_refresh_ms=0
+# twenty runs have more threads than some hosts have numbers for
+sysctl -qw kernel.pid_max=4194304 kernel.threads-max=1000000 || true
 cd "$KIT" # where this was called may be another checkout, whose modules Python would find first
 mkdir -p results
 if [ ! -e installed ]; then
