@@ -103,7 +103,7 @@ TABLE: dict[str, RuleLimits] = {
         factor=0.8,
         rise=times(warn=0.10, critical=0.20),
         gain_span=fixed(warn=(0.05, 0.05 / 0.8), critical=(0.05, 0.05 / 0.8)),
-        gain_sigmas=fixed(warn=(2, 2 / 0.8), critical=(2, 2 / 0.8)),
+        gain_sigmas=fixed(warn=(1.25, 1.25 / 0.8), critical=(1.25, 1.25 / 0.8)),
     ),
     "CLIP-1": rule(factor=0.8, share=times(notice=0.05, warn=0.10, critical=0.30)),
     "ENT-1": rule(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from launcher.health import keys
 from launcher.health.series import Baseline, Ema, log_sigma, median, sigma
 
-_TELLING = 7  # values from which a rise is judged
+_TELLING = 7  # values from which a smoothed rise is judged
 _HALF = 20  # scores, which are compared with as many before them
 _FEW = 4  # scores at the beginning, that all later ones are above
 _TWO_ERRORS = 2 / 3  # of the difference between the medians of 20 scores and of 50, in sigmas
@@ -144,7 +144,7 @@ class Reward:
     @property
     def young(self) -> bool:
         """Whether there is a reward, with too few values to tell whether it rises."""
-        return 0 < self.count < _TELLING
+        return 0 < self.count < 2 * _FEW
 
     def near_top(self, value: float) -> bool:
         """Whether `value` is within 5 % of the top of the score range; False when the range is unknown."""

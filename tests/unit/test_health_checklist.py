@@ -147,7 +147,7 @@ def texts(check: Check) -> list[str]:
 
 def test_a_row_has_its_limits_and_fixes_that_fit_the_run_with_present_values() -> None:
     checklist = Checklist(CONFIG)
-    for step in range(1, 8):
+    for step in range(1, 9):
         checklist.step(step, healthy(step))
     found = row(checklist, "KL-1")
     assert texts(found)[0] == "actor_rollout_ref.actor.optim.lr ↓ (now 1e-06)"
