@@ -4,6 +4,7 @@ Without NVML (no NVIDIA driver) the list of GPUs is empty and `Sampler.missing` 
 """
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
 _CGROUP_STAT = Path("/sys/fs/cgroup/memory.stat")
 _DETAILS = 10.0  # seconds between two samples that also tell limits and holders
+_STACK = 25  # field of /proc/PID/stat behind the name: where the stack begins
 _SLOWED = {  # bits of NVML's reasons for lower clocks; idling and set clocks are none
     0x04: "power limit",
     0x08: "hardware slowdown",
@@ -56,6 +58,7 @@ class Sampler:
         self._nvml: Any = None
         self._devices: list[_Device] = []
         self._detailed = 0.0
+        self._counted_twice = 0  # bytes
         self._owners: dict[int, Owner] = {}
         self._recorded: dict[int | str, dict[int, int | None]] = {}  # holders of a device as last recorded
         try:
@@ -97,10 +100,11 @@ class Sampler:
         if detailed:
             self._detailed = now
             self._owners.clear()
+            self._counted_twice = _shared_by_forks(pids)
         return MachineSample(
             t=round(now, 2),
             host=HostSample(*host_memory()),
-            run=ProcessesSample(_private(pids)),
+            run=ProcessesSample(max(0, _private(pids) - self._counted_twice)),
             gpus=tuple(self._gpu(device, pids, session, detailed) for device in self._devices),
             missing=self.missing if detailed else None,
         )
@@ -197,8 +201,27 @@ def host_memory() -> tuple[int, int]:
     return used, total
 
 
+def _shared_by_forks(pids: Collection[int]) -> int:
+    """Bytes that `_private` counts more than once: pages that forks of one process still share (Linux only).
+
+    A process that was forked without a new program has the stack of its parent. The kernel walks all pages for the
+    sum, so only such processes are asked, every ten seconds.
+    """
+    forks, twice = defaultdict[str, list[Path]](list), 0
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError):
+            process = Path("/proc", str(pid))
+            forks[(process / "stat").read_text().rpartition(")")[2].split()[_STACK]].append(process)
+    for process in (each for group in forks.values() if len(group) > 1 for each in group):
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            lines = (line.split() for line in (process / "smaps_rollup").read_text().splitlines()[1:])
+            size = {words[0]: int(words[1]) for words in lines}
+            twice += 1024 * (size["Anonymous:"] - size["Pss_Anon:"])
+    return twice
+
+
 def _private(pids: Collection[int]) -> int:
-    """Resident bytes that these processes share with nobody, so Ray's object store is left out."""
+    """Resident bytes of these processes without shared memory, so Ray's object store is left out."""
     total = 0
     for pid in pids:
         with contextlib.suppress(psutil.Error):

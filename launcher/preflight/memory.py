@@ -19,7 +19,7 @@ from launcher.preflight.trained import Trained
 FRESH = int(1.2 * GIB)  # CUDA context and NCCL of the training process before its first pass (H200 runs)
 CONTEXT = int(1.45 * GIB)  # the same with cuBLAS's workspaces and the kernels of all passes
 PROCESS = int(0.45 * GIB)  # a Python process that imported torch, with its share of Ray's services
-PROCESS_LEAST = int(0.25 * GIB)  # the least that one held (toy-cpu: 0.27 to 0.44 GiB)
+PROCESS_LEAST = int(0.1 * GIB)  # the mean that forks of one process hold for themselves (toy-cpu: 0.06 to 0.16 GiB)
 TRAINER = 3 * GIB  # a worker that trains
 ENGINE = int(6.6 * GIB)  # vLLM's server, core and worker
 RESUMED = "reference, after a resume"

@@ -215,3 +215,20 @@ def test_what_the_driver_keeps_is_not_usable(
     FakeNvml([FakeGpu(total=143_356 << 20, used=700 << 20, reserved=reserved)]).install(monkeypatch)
     (gpu,) = machine.here().gpus
     assert (gpu.usable, gpu.total, gpu.used) == (usable, 143_356 << 20, 700 << 20)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_page_that_forks_share_counts_once() -> None:
+    """The toy's workers are forks: their sum was twice what the host had in use."""
+    held = 200 << 20
+    code = (
+        f"import os, sys; data = b'x' * {held}\n"
+        "forks = [pid for pid in (os.fork(), os.fork()) if pid]\n"
+        "print(os.getpid(), flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pids = [int(process.stdout.readline()) for _ in range(4)]
+        found = Sampler().sample(pids, None).run.rss
+        process.kill()
+    assert found is not None and held < found < 2 * held
