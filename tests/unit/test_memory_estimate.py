@@ -279,11 +279,11 @@ def test_what_left_the_gpu_is_in_host_memory() -> None:
 
 
 def test_host_memory_of_the_toy_counts_its_trainer_and_its_engine() -> None:
-    """Measured on 2 cores, 2026-11-25: 3.9 GiB (PSS) in 9 processes that import torch and in Ray's."""
+    """Measured on 2 cores, 2026-11-25 (PSS): 1.7 GiB with forked workers; 3.9 GiB where each imports torch."""
     found = memory.estimate(assumed("toy-cpu", "1x24", "model.path=Qwen/Qwen2.5-0.5B-Instruct"))
     assert found is not None
     least, more = [part.bytes / GIB for part in found.host_parts if "process" in part.label or "Ray" in part.label]
-    assert 2.0 <= least <= 3.9 <= least + more <= 4.2
+    assert 0.8 <= least <= 1.7 <= 3.9 <= least + more <= 4.2
 
 
 def test_a_dynamic_budget_does_not_count_padding() -> None:
