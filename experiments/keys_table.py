@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tui.keys import LETTERS
-from tui.words.keys import pages
+from tui.kit.key_words import pages
+from tui.kit.keys import LETTERS
 
 FILE = Path(__file__).parents[1] / "docs" / "screen.md"
 BEGIN, END = "<!-- letters -->\n", "<!-- end of letters -->\n"

@@ -27,19 +27,19 @@ from textual.theme import Theme, ThemeProvider
 from textual.types import CSSPathType
 
 from launcher.screen_request import ScreenRequest
-from tui import terminal
-from tui.actions.editing import edit_preset
-from tui.drawing.glyphs import to_ascii
-from tui.keys import KEYS
-from tui.navigation import Navigation
-from tui.offers import Offers
-from tui.pages import Page
+from tui.kit import terminal
+from tui.kit.actions.editing import edit_preset
+from tui.kit.drawing.glyphs import to_ascii
+from tui.kit.key_words import no_use
+from tui.kit.keys import KEYS
+from tui.kit.navigation import Navigation
+from tui.kit.offers import Offers
+from tui.kit.page import Page
+from tui.kit.theme import OWN, TERMINAL, foreign_variables, theme_name
+from tui.kit.widgets.log_tail import LogTail
+from tui.kit.widgets.message_line import MessageLine, Said
+from tui.kit.widgets.painted import ASCII_CLASS, ROLE_CLASSES
 from tui.routes import Routes
-from tui.theme import OWN, TERMINAL, foreign_variables, theme_name
-from tui.widgets.log_tail import LogTail
-from tui.widgets.message_line import MessageLine, Said
-from tui.widgets.painted import ASCII_CLASS, ROLE_CLASSES
-from tui.words.keys import no_use
 
 _OPENING = 0.5  # seconds that leaving waits for a screen which is just opening
 
@@ -49,7 +49,7 @@ class PpoTui(App[None]):
 
     TITLE = "ppo-tui"
     # all at once: for a screen with styles of its own Textual would parse everything again
-    CSS_PATH: ClassVar[CSSPathType | None] = ["app.tcss", *sorted(Path(__file__).parent.glob("*/*.tcss"))]
+    CSS_PATH: ClassVar[CSSPathType | None] = ["app.tcss", *sorted(Path(__file__).parent.rglob("*/*.tcss"))]
     COMPONENT_CLASSES = ROLE_CLASSES
     # The terminal's title. No widget shows it, so a change must not repaint all, as Textual's own would.
     title: Reactive[str] = Reactive("", repaint=False)
@@ -84,7 +84,7 @@ class PpoTui(App[None]):
         self._leaving = False
         self._complaints: list[str] = []
         if settings.keys:
-            from tui.keymap import checked
+            from tui.kit.keymap import checked
 
             keymap, self._complaints = checked(settings.keys)
             self.set_keymap(keymap)
@@ -264,7 +264,7 @@ class PpoTui(App[None]):
         return await super().run_action(action, default_namespace, namespaces)
 
     def action_help(self) -> None:
-        from tui.screens.help import HelpScreen
+        from tui.pages.help.screen import HelpScreen
 
         legends = self.screen.LEGENDS if isinstance(self.screen, Offers) else ()
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values()), legends))

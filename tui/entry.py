@@ -40,7 +40,7 @@ def open_screen(request: ScreenRequest) -> int:
     if remote:  # before Textual is imported, which reads it once
         os.environ.setdefault("TEXTUAL_DISABLE_KITTY_KEY", "1")
     from tui.app import PpoTui
-    from tui.terminal import CutDriver, given_back, title_kept
+    from tui.kit.terminal import CutDriver, given_back, title_kept
 
     app = PpoTui(request, CutDriver if remote else None)
     with given_back(), title_kept():
@@ -53,14 +53,14 @@ def check_theme(name: str) -> None:
     from launcher.settings import OUR_THEMES
 
     if name not in OUR_THEMES:
-        from tui.theme import theme_name
+        from tui.kit.theme import theme_name
 
         theme_name(name)
 
 
 def list_keys(settings: Settings) -> tuple[list[dict[str, Any]], list[str]]:
     """Every key by id with the user's keys laid over, sorted; and what is wrong with the user's keys."""
-    from tui.keymap import checked, commands
+    from tui.kit.keymap import checked, commands
 
     keymap, complaints = checked(settings.keys)
     return [found.as_json() for _, found in sorted(commands(keymap).items())], complaints

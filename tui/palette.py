@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.widgets import Input, OptionList
 
 from launcher.text import clean
-from tui.navigation import navigation
-from tui.pages import Page
+from tui.kit.navigation import navigation
+from tui.kit.page import Page
 
 if TYPE_CHECKING:
     from launcher.run.reading.reader import RunReader
@@ -87,7 +87,7 @@ class PresetPlaces(_Places):
 
     def places(self) -> Iterator[_Place]:
         from launcher.preset.files import available
-        from tui.actions.editing import edit_preset
+        from tui.kit.actions.editing import edit_preset
 
         read_only = bool(getattr(self.screen, "read_only", False))
         for name, path in available().items():
@@ -99,8 +99,8 @@ class MetricPlaces(_Places):
 
     def places(self) -> Iterator[_Place]:
         from launcher.metrics.glossary import describe
-        from tui.charts.lens import Lens
-        from tui.screens.metric import MetricScreen
+        from tui.kit.charts.lens import Lens
+        from tui.pages.metrics.metric import MetricScreen
 
         reader: RunReader | None = getattr(self.screen, "reader", None)
         chosen: Path | None = getattr(self.screen, "chosen_run", None)

@@ -23,32 +23,32 @@ class Routes:
         self.marked: list[Path] = []
 
     def show_run(self, run: Path, *, read_only: bool) -> None:
-        from tui.screens.dashboard import DashboardScreen
+        from tui.pages.dashboard.screen import DashboardScreen
 
         self._show(DashboardScreen(run, read_only=read_only))
 
     def show_runs(self, *, read_only: bool, current: Path | None = None) -> None:
-        from tui.screens.runs import RunsScreen
+        from tui.pages.runs.screen import RunsScreen
 
         self._show(RunsScreen(read_only=read_only, current=current))
 
     def show_queue(self, *, read_only: bool) -> None:
-        from tui.screens.queue import QueueScreen
+        from tui.pages.queue.screen import QueueScreen
 
         self._app.push_screen(QueueScreen(read_only=read_only))
 
     def compare(self, runs: Sequence[Path]) -> None:
-        from tui.screens.compare import CompareScreen
+        from tui.pages.compare.screen import CompareScreen
 
         self._app.push_screen(CompareScreen(runs))
 
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
-        from tui.screens.editor import EditorScreen
+        from tui.pages.editor.screen import EditorScreen
 
         self._app.push_screen(EditorScreen(draft, field=field, read_only=read_only, settings=settings))
 
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
-        from tui.screens.launch import LaunchScreen
+        from tui.pages.launch.screen import LaunchScreen
 
         return await self._app.push_screen_wait(LaunchScreen(preset, after=after))
 

@@ -7,9 +7,9 @@ from textual.pilot import Pilot
 
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
-from tui.widgets.editor_side import EditorSide
-from tui.widgets.form import FormLines
-from tui.widgets.lines import Lines
+from tui.kit.widgets.lines import Lines
+from tui.pages.editor.form import FormLines
+from tui.pages.editor.side import EditorSide
 
 HOME, LARGE = (80, 24), (160, 48)
 MINE = "# mine\nextends: toy-cpu\nactor:\n  lr: 2e-4   # lower\n"

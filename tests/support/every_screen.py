@@ -12,13 +12,13 @@ from launcher.preset.drafts import open_draft
 from launcher.record.layout import all_runs
 from launcher.run.reading.diagnosis import Explanation
 from launcher.run.reading.reader import RunReader
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.choose import ChooseScreen
-from tui.dialogs.paste import PasteScreen
-from tui.screens.diagnosis import DiagnosisScreen
-from tui.screens.editor import EditorScreen
-from tui.screens.launch import LaunchScreen
-from tui.screens.queue import QueueScreen
+from tui.kit.dialogs.ask import AskScreen
+from tui.kit.dialogs.choose import ChooseScreen
+from tui.kit.dialogs.paste import PasteScreen
+from tui.pages.diagnosis.screen import DiagnosisScreen
+from tui.pages.editor.screen import EditorScreen
+from tui.pages.launch.screen import LaunchScreen
+from tui.pages.queue.screen import QueueScreen
 
 # How a person gets to each screen: keys from the dashboard of a run. A new screen has to be added here,
 ROADS: dict[str, tuple[str, ...]] = {

@@ -34,7 +34,7 @@ from launcher.run.actions.queue import add
 from launcher.screen_request import ScreenRequest
 from tui import app as app_module
 from tui.app import PpoTui
-from tui.keys import KEYS
+from tui.kit.keys import KEYS
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 SIZES = ((20, 5), (80, 24), (160, 48))

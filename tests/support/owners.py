@@ -9,7 +9,7 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 
 import tui
-from tui.keys import KEYS
+from tui.kit.keys import KEYS
 
 
 @functools.cache

@@ -12,9 +12,9 @@ from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from tui.widgets.log_tail import LogTail
-from tui.widgets.message_line import MessageLine
-from tui.widgets.painted import Painted
+from tui.kit.widgets.log_tail import LogTail
+from tui.kit.widgets.message_line import MessageLine
+from tui.kit.widgets.painted import Painted
 
 _TEXT = re.compile(r'<text [^>]* x="([\d.]+)" y="[\d.]+" [^>]*-line-(\d+)\)">(.*?)</text>')
 _CELL = 12.2  # width of a cell in exported pictures

@@ -20,11 +20,11 @@ from launcher.record.attempt import Exit
 from launcher.record.state import RunState
 from launcher.run.reading.missed import last_look, looked
 from launcher.run.reading.reader import RunReader
-from tui import terminal
-from tui.attention import Notices, title
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.events import EventsScreen
-from tui.widgets.away_panel import AwayPanel
+from tui.kit import terminal
+from tui.pages.dashboard.attention import Notices, title
+from tui.pages.dashboard.away_panel import AwayPanel
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.events.screen import EventsScreen
 
 until = partial(shown, looks=80)
 

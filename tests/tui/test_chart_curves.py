@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
-from tui.charts.lens import Lens
-from tui.charts.view import ACROSS, SMOOTHINGS, View
-from tui.drawing.chart import GUTTER, draw
-from tui.drawing.plot import Curve, Limit, Mark, Plot
-from tui.drawing.rows import change, width
-from tui.drawing.scale import log_scale
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.view import ACROSS, SMOOTHINGS, View
+from tui.kit.drawing.chart import GUTTER, draw
+from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing.rows import change, width
+from tui.kit.drawing.scale import log_scale
 
 ANY = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.0, -1.0, 1e-300, 1e300]))
 

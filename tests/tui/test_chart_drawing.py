@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launcher.metrics.store import Series
-from tui.drawing.chart import GUTTER, draw
-from tui.drawing.plot import Curve, Limit, Mark, Plot
-from tui.drawing.rows import change, width
-from tui.drawing.scale import step_limit
+from tui.kit.drawing.chart import GUTTER, draw
+from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing.rows import change, width
+from tui.kit.drawing.scale import step_limit
 
 ANY = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.0]))
 

@@ -10,15 +10,15 @@ from textual.pilot import Pilot
 
 from launcher.metrics.pins import toggle
 from tui.app import PpoTui
-from tui.charts.view import TIME, TOKENS, View
-from tui.screens.charted import ChartScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.metric import MetricScreen
-from tui.screens.metrics import MetricsScreen
-from tui.widgets.charts import MetricChart
-from tui.widgets.checklist import Checklist
-from tui.widgets.painted import Painted
-from tui.widgets.view_line import ViewLine
+from tui.kit.charted import ChartScreen
+from tui.kit.charts.view import TIME, TOKENS, View
+from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.painted import Painted
+from tui.kit.widgets.view_line import ViewLine
+from tui.pages.dashboard.checklist import Checklist
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.metrics.metric import MetricScreen
+from tui.pages.metrics.screen import MetricsScreen
 
 HOME, LARGE = (80, 24), (160, 48)
 

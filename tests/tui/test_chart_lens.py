@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import Series, SeriesStore
-from tui.charts.axes import TOKENS_KEY, time_axis, time_limit, token_axis
-from tui.charts.lens import Lens
-from tui.charts.smoothing import Average, Smoothing
-from tui.charts.view import TIME, TOKENS, View
-from tui.drawing.plot import Curve, Plot
-from tui.drawing.scale import fit_limit
+from tui.kit.charts.axes import TOKENS_KEY, time_axis, time_limit, token_axis
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.smoothing import Average, Smoothing
+from tui.kit.charts.view import TIME, TOKENS, View
+from tui.kit.drawing.plot import Curve, Plot
+from tui.kit.drawing.scale import fit_limit
 
 WILD = st.one_of(st.floats(width=32), st.sampled_from([math.nan, math.inf, -math.inf, 0.0]))
 

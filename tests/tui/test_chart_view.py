@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.charts.view import TOKENS, View, Whole
+from tui.kit.charts.view import TOKENS, View, Whole
 
 WHOLE = Whole(0, 1160, newest=290)
 

@@ -14,13 +14,13 @@ from terminal import Terminal
 from textual.pilot import Pilot
 
 from launcher.record.layout import RunDir
-from tui.content.compare import contrast_lines, difference_lines
-from tui.drawing.rows import width
 from tui.entry import main
-from tui.screens.compare import CompareScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.runs import RunsScreen
-from tui.widgets.charts import MetricChart
+from tui.kit.drawing.rows import width
+from tui.kit.widgets.charts import MetricChart
+from tui.pages.compare.rows import contrast_lines, difference_lines
+from tui.pages.compare.screen import CompareScreen
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.runs.screen import RunsScreen
 
 HOME = (80, 24)
 Compare = Callable[..., bool]

@@ -22,16 +22,16 @@ from launcher.record.layout import RunDir
 from launcher.record.process import ProcessId
 from launcher.record.state import RunState, current
 from launcher.run.reading.reader import RunReader
-from tui.dialogs.confirm import ConfirmScreen
-from tui.drawing.plot import Plot
-from tui.widgets.banner import Banner
-from tui.widgets.charts import MetricChart
-from tui.widgets.checklist import Checklist
-from tui.widgets.header_line import HeaderLine
-from tui.widgets.log_tail import LogTail
-from tui.widgets.painted import Painted
-from tui.widgets.progress_line import ProgressLine
-from tui.widgets.startup_list import StartupList
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.drawing.plot import Plot
+from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.log_tail import LogTail
+from tui.kit.widgets.painted import Painted
+from tui.pages.dashboard.banner import Banner
+from tui.pages.dashboard.checklist import Checklist
+from tui.pages.dashboard.progress_line import ProgressLine
+from tui.pages.dashboard.startup_list import StartupList
 
 until = partial(waited, looks=60)
 

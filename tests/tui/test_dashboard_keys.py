@@ -14,11 +14,11 @@ from textual.pilot import Pilot
 
 from launcher.record.control import take
 from launcher.record.layout import RunDir
-from tui.dialogs.confirm import ConfirmScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.runs import RunsScreen
-from tui.widgets.header_line import HeaderLine
-from tui.widgets.key_bar import KeyBar
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.key_bar import KeyBar
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.runs.screen import RunsScreen
 
 until = partial(waited, looks=60)
 

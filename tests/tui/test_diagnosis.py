@@ -13,16 +13,16 @@ from textual.pilot import Pilot
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
 from launcher.run.actions.import_logs import import_logs
-from tui.screens.diagnosis import DiagnosisScreen
-from tui.screens.editor import EditorScreen
-from tui.screens.log import LogScreen
-from tui.widgets.banner import Banner
-from tui.widgets.charts import MetricChart
-from tui.widgets.checklist import Checklist
-from tui.widgets.diagnosis_list import DiagnosisList
-from tui.widgets.diagnosis_panel import DiagnosisPanel
-from tui.widgets.lines import Lines
-from tui.widgets.log_tail import LogTail
+from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.log_tail import LogTail
+from tui.pages.dashboard.banner import Banner
+from tui.pages.dashboard.checklist import Checklist
+from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
+from tui.pages.diagnosis.cause_list import DiagnosisList
+from tui.pages.diagnosis.screen import DiagnosisScreen
+from tui.pages.editor.screen import EditorScreen
+from tui.pages.log.screen import LogScreen
 
 HOME = (80, 24)
 OOM = "GPU out of memory in the actor update"

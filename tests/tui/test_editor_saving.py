@@ -15,14 +15,14 @@ from terminal import Terminal
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
-from tui.actions.editing import edit_preset, edit_run
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.choose import ChooseScreen
-from tui.screens.editor import EditorScreen
-from tui.screens.launch import LaunchScreen
-from tui.screens.runs import RunsScreen
-from tui.widgets.findings import Findings
-from tui.widgets.form import FormLines
+from tui.kit.actions.editing import edit_preset, edit_run
+from tui.kit.dialogs.ask import AskScreen
+from tui.kit.dialogs.choose import ChooseScreen
+from tui.kit.widgets.findings import Findings
+from tui.pages.editor.form import FormLines
+from tui.pages.editor.screen import EditorScreen
+from tui.pages.launch.screen import LaunchScreen
+from tui.pages.runs.screen import RunsScreen
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from textual.widgets import Input
 
 from launcher.preset.files import load
 from launcher.record.layout import RunDir
-from tui.screens.editor import EditorScreen
-from tui.widgets.command_text import CommandText
-from tui.widgets.editor_side import EditorSide
-from tui.widgets.findings import Findings
-from tui.widgets.form import FormLines
-from tui.widgets.form_area import FormArea
-from tui.widgets.value_box import ValueBox
+from tui.kit.widgets.command_text import CommandText
+from tui.kit.widgets.findings import Findings
+from tui.pages.editor.form import FormLines
+from tui.pages.editor.form_area import FormArea
+from tui.pages.editor.screen import EditorScreen
+from tui.pages.editor.side import EditorSide
+from tui.pages.editor.value_box import ValueBox
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
-from tui.draft_checks import DraftChecks
-from tui.widgets.editor_side import EditorSide
+from tui.pages.editor.draft_checks import DraftChecks
+from tui.pages.editor.side import EditorSide
 
 GIB = 1 << 30
 SIZES = [(80, 24), (160, 48)]
@@ -83,7 +83,7 @@ class RecordedChecks(DraftChecks):
 def shot(
     snap_compare: Compare, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[tuple[int, int], Sequence[str], str], bool]:
-    monkeypatch.setattr("tui.widgets.editor_side.DraftChecks", RecordedChecks)
+    monkeypatch.setattr("tui.pages.editor.side.DraftChecks", RecordedChecks)
     path = home / "presets" / "mine.yaml"
     path.parent.mkdir()
 

@@ -13,10 +13,10 @@ from pilots import until as shown
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.confirm import ConfirmScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.runs import RunsScreen
+from tui.kit.dialogs.ask import AskScreen
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.runs.screen import RunsScreen
 
 until = partial(shown, looks=600)
 

@@ -10,10 +10,10 @@ from launcher.metrics.store import SeriesStore
 from launcher.record.check import Bound, Check
 from launcher.record.events import Event, PhaseChange
 from launcher.record.levels import Level
-from tui.charts.check import check_plot
-from tui.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, chosen, headline, plot, trend
-from tui.charts.marks import rises
-from tui.drawing.chart import draw
+from tui.kit.charts.check import check_plot
+from tui.kit.charts.figures import ENTROPY, FIGURES, KL, LENGTH, REWARD, THROUGHPUT, chosen, headline, plot, trend
+from tui.kit.charts.marks import rises
+from tui.kit.drawing.chart import draw
 
 
 def store(records: list[StepRecord], attempt: int = 1) -> SeriesStore:

@@ -7,9 +7,9 @@ from textual.app import App, ComposeResult
 from textual.containers import VerticalScroll
 
 from launcher.preflight.finding import Finding
-from tui.drawing.rows import width
-from tui.widgets.findings import Findings, finding_rows
-from tui.widgets.painted import ROLE_CLASSES
+from tui.kit.drawing.rows import width
+from tui.kit.widgets.findings import Findings, finding_rows
+from tui.kit.widgets.painted import ROLE_CLASSES
 
 BATCH = Finding(
     "V3",

@@ -21,15 +21,15 @@ from launcher.record.levels import Level
 from launcher.record.state import RunState, current
 from launcher.run.actions.import_logs import import_logs
 from tui.app import PpoTui
-from tui.screens.check_detail import CheckDetailScreen
-from tui.screens.checks import ChecksScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.events import EventsScreen
-from tui.widgets.charts import MetricChart
-from tui.widgets.checklist import Checklist
-from tui.widgets.items import Items
-from tui.widgets.lines import Lines
-from tui.widgets.painted import Painted
+from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.items import Items
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import Painted
+from tui.pages.checks.detail import CheckDetailScreen
+from tui.pages.checks.screen import ChecksScreen
+from tui.pages.dashboard.checklist import Checklist
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.events.screen import EventsScreen
 
 until = partial(shown, looks=80)
 

@@ -13,13 +13,13 @@ from launcher.preset.files import load
 from launcher.record.info import Edit, Origin
 from launcher.record.layout import RunDir
 from launcher.run.actions.trials import Plan
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.confirm import ConfirmScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.editor import EditorScreen
-from tui.screens.trials import TrialsScreen
-from tui.widgets.charts import MetricChart
-from tui.widgets.items import Items
+from tui.kit.dialogs.ask import AskScreen
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.items import Items
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.editor.screen import EditorScreen
+from tui.pages.trials.screen import TrialsScreen
 
 HOME = (80, 24)
 SNAPSHOT = load("toy-cpu").snapshot()

@@ -17,19 +17,19 @@ from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample
 from launcher.record.state import RunState
 from launcher.run.reading.machine_history import MachineHistory
 from launcher.run.reading.reader import RunReader
-from tui.charts.lens import Lens
-from tui.charts.memory import look, memory_plot, util_plot
-from tui.charts.view import View
-from tui.content.memory import detail_rows, device_row, devices, holder_rows
-from tui.drawing.chart import draw
-from tui.drawing.plot import Plot
-from tui.drawing.rows import width
-from tui.widgets.charts import MemoryChart, MetricChart
-from tui.widgets.device_detail import DeviceDetail
-from tui.widgets.device_list import DeviceList
-from tui.widgets.memory import Memory
-from tui.widgets.timing_split import TimingSplit
-from tui.widgets.view_line import ViewLine
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.memory import look, memory_plot, util_plot
+from tui.kit.charts.view import View
+from tui.kit.drawing.chart import draw
+from tui.kit.drawing.plot import Plot
+from tui.kit.drawing.rows import width
+from tui.kit.memory_rows import detail_rows, device_row, devices, holder_rows
+from tui.kit.widgets.charts import MemoryChart, MetricChart
+from tui.kit.widgets.view_line import ViewLine
+from tui.pages.dashboard.memory import Memory
+from tui.pages.dashboard.timing_split import TimingSplit
+from tui.pages.gpu.device_detail import DeviceDetail
+from tui.pages.gpu.device_list import DeviceList
 
 GIB = 1 << 30
 RECORDED = Path(__file__).parent.parent / "data" / "memory" / "nvml-4gpu.jsonl.gz"

@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 from textual.widgets import Static, TextArea
 
 from launcher.preset.files import load, users
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.confirm import ConfirmScreen
-from tui.dialogs.paste import PasteScreen
-from tui.screens.editor import EditorScreen
-from tui.screens.runs import RunsScreen
+from tui.kit.dialogs.ask import AskScreen
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.paste import PasteScreen
+from tui.pages.editor.screen import EditorScreen
+from tui.pages.runs.screen import RunsScreen
 
 HOME = (80, 24)
 COMMAND = """python3 -m verl.trainer.main_ppo \\

@@ -16,11 +16,11 @@ from textual.screen import Screen
 
 from launcher.paths import settings_file
 from launcher.settings import Key
-from tui.keymap import bindings, checked, commands
-from tui.keys import KEYS, LETTERS, TOGETHER
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.help import HelpScreen
-from tui.screens.log import LogScreen
+from tui.kit.keymap import bindings, checked, commands
+from tui.kit.keys import KEYS, LETTERS, TOGETHER
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.help.screen import HelpScreen
+from tui.pages.log.screen import LogScreen
 
 TERMINAL_KEYS = {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+q"}  # tmux, screen, flow control
 EVERY = [(page, binding) for page in KEYS for binding in bindings(page)]
@@ -65,9 +65,11 @@ def test_one_key_does_one_thing_on_a_page(page: str) -> None:
 
 
 def test_the_keys_are_known_without_any_screen() -> None:
-    script = "import sys, tui.keymap; tui.keymap.commands(); print([n for n in sys.modules if n.startswith('tui.')])"
+    script = (
+        "import sys, tui.kit.keymap; tui.kit.keymap.commands(); print([n for n in sys.modules if n.startswith('tui.')])"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert sorted(ast.literal_eval(done.stdout)) == ["tui.keymap", "tui.keys"]
+    assert sorted(ast.literal_eval(done.stdout)) == ["tui.kit", "tui.kit.keymap", "tui.kit.keys"]
 
 
 def test_good_keys_are_taken_as_textual_names_them() -> None:
@@ -180,7 +182,7 @@ def test_a_letter_has_one_meaning_on_all_pages() -> None:
     assert several == {"c": {"compare", "other steps"}, "e": {"edit", "cause"}}
 
 
-@pytest.mark.nightly("docs/screen.md", "experiments/keys_table.py", "tui/keys.py")
+@pytest.mark.nightly("docs/screen.md", "experiments/keys_table.py", "tui/kit/keys.py")
 def test_the_page_about_the_screen_has_the_letters_as_they_are() -> None:
     page = FILE.read_text("utf-8")
     assert page == text(page), "make pages"

@@ -11,8 +11,8 @@ from pilots import message, until
 from textual.pilot import Pilot
 
 from launcher.preflight.finding import REHEARSAL, Finding, of_config
-from tui.screens.launch import LaunchScreen
-from tui.widgets.lines import Lines
+from tui.kit.widgets.lines import Lines
+from tui.pages.launch.screen import LaunchScreen
 
 GOOD = """
 extends: toy-cpu
@@ -53,7 +53,7 @@ class Rehearsed:
 @pytest.fixture
 def rehearsal(monkeypatch: pytest.MonkeyPatch) -> Rehearsed:
     found = Rehearsed()
-    monkeypatch.setattr("tui.screens.launch.examine", lambda *_: ())
+    monkeypatch.setattr("tui.pages.launch.screen.examine", lambda *_: ())
     monkeypatch.setattr("launcher.run.actions.rehearse.rehearse", found)
     return found
 

@@ -13,14 +13,14 @@ from textual.pilot import Pilot
 from launcher.preflight.finding import Finding
 from launcher.preflight.gate import Refused
 from launcher.record.layout import RunDir
-from tui.content.launch_plan import plan, settings_with
-from tui.dialogs.confirm import ConfirmScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.editor import EditorScreen
-from tui.screens.launch import LaunchScreen
-from tui.widgets.command_text import CommandText
-from tui.widgets.findings import Findings
-from tui.widgets.lines import Lines
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.widgets.command_text import CommandText
+from tui.kit.widgets.findings import Findings
+from tui.kit.widgets.lines import Lines
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.editor.screen import EditorScreen
+from tui.pages.launch.plan_rows import plan, settings_with
+from tui.pages.launch.screen import LaunchScreen
 
 GOOD = """
 extends: toy-cpu
@@ -51,7 +51,7 @@ class Slow:
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     found = Slow()
     found.go.set()
-    monkeypatch.setattr("tui.screens.launch.examine", found)
+    monkeypatch.setattr("tui.pages.launch.screen.examine", found)
     return found
 
 
@@ -311,7 +311,7 @@ def test_looks(
     size: tuple[int, int],
 ) -> None:
     """With findings and a command of its own: the real ones depend on the machine."""
-    from tui.content.launch_plan import Plan
+    from tui.pages.launch.plan_rows import Plan
 
     keys = ("actor_rollout_ref.actor.ppo_mini_batch_size", "data.train_batch_size")
     change = {"actor.ppo_mini_batch_size": 64}
@@ -326,7 +326,7 @@ def test_looks(
         f" \\\n  key_{n}={n}" for n in range(40)
     )
     made = Plan([[(line, "text")] for line in lines], command, [mini, FILE, DISK])
-    monkeypatch.setattr("tui.screens.launch.plan", lambda *_: made)
+    monkeypatch.setattr("tui.pages.launch.screen.plan", lambda *_: made)
 
     async def shown(pilot: Pilot[Any]) -> None:
         screen = await opened(pilot, "gsm8k-0.5b-24gb")

@@ -14,16 +14,16 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Button, Input, Static, TextArea
 
-from tui.dialogs.choose import ChooseScreen
-from tui.dialogs.confirm import ConfirmScreen
-from tui.dialogs.paste import PasteScreen
-from tui.pages import Dialog, Page
+from tui.kit.dialogs.choose import ChooseScreen
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.dialogs.paste import PasteScreen
+from tui.kit.page import Dialog, Page
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.help.screen import HelpScreen
+from tui.pages.log.screen import LogScreen
+from tui.pages.metrics.metric import MetricScreen
+from tui.pages.runs.screen import RunsScreen
 from tui.palette import Palette
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.help import HelpScreen
-from tui.screens.log import LogScreen
-from tui.screens.metric import MetricScreen
-from tui.screens.runs import RunsScreen
 
 SIZE = (80, 24)
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -37,7 +37,7 @@ async def in_list(pilot: Pilot[Any]) -> None:
 def test_every_screen_is_a_page() -> None:
     screens = {owner for owner in owners() if issubclass(owner, Screen)}
     assert all(issubclass(screen, Page) for screen in screens)
-    assert all(issubclass(screen, Dialog) for screen in screens if screen.__module__.startswith("tui.dialogs"))
+    assert all(issubclass(screen, Dialog) for screen in screens if screen.__module__.startswith("tui.kit.dialogs"))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_every_screen_is_a_page() -> None:
 async def test_an_answer_given_several_times_counts_once(
     make: SimpleNamespace, warned: Path, opens: str, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.actions.data._write", lambda choice, narrate: Path("data"))
+    monkeypatch.setattr("tui.pages.runs.make_data._write", lambda choice, narrate: Path("data"))
     make.run(hex_id="0ld", name="older", state=make.ended("finished", created=make.start - 100))
     app = make.app()
     async with app.run_test(size=SIZE) as pilot:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from textual.screen import Screen
 
-from tui.widgets.form import FormLines
-from tui.widgets.line_table import LineTable, MetricTable, ResponseTable, RunTable
+from tui.kit.widgets.line_table import LineTable, MetricTable, ResponseTable, RunTable
+from tui.pages.editor.form import FormLines
 
 KEYS = [str(number) for number in range(20)]
 MOVES = [("end", "19"), ("up", "18"), ("k", "17"), ("home", "0"), ("down", "1"), ("j", "2")]

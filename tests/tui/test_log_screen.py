@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from launcher.console.pager import Entry
 from launcher.metrics.records import StepRecord
 from launcher.record.layout import RunDir
-from tui.screens.log import LogScreen
-from tui.widgets.log_view import LogView
+from tui.pages.log.screen import LogScreen
+from tui.pages.log.view import LogView
 
 HOME = (80, 24)
 LOGS = Path(__file__).parent.parent / "data" / "logs"

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 from pilots import message, picture, until
 
-from tui.dialogs.confirm import ConfirmScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.runs import RunsScreen
-from tui.widgets import message_line
-from tui.widgets.key_bar import KeyBar
-from tui.widgets.message_line import MessageLine
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.widgets import message_line
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.message_line import MessageLine
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.runs.screen import RunsScreen
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (160, 48)])

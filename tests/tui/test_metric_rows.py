@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from launcher.metrics.store import Series
-from tui.content.matching import letters, ranked
-from tui.content.metrics import metric_row, shorten
-from tui.drawing.glyphs import SPARK, to_ascii
-from tui.drawing.rows import width
-from tui.drawing.spark import spark
+from tui.kit.drawing.glyphs import SPARK, to_ascii
+from tui.kit.drawing.rows import width
+from tui.kit.drawing.spark import spark
+from tui.kit.matching import letters, ranked
+from tui.kit.metric_rows import metric_row, shorten
 
 KEYS = [
     "actor/entropy",

@@ -15,13 +15,13 @@ from launcher.format import number
 from launcher.metrics.pins import pinned, toggle
 from launcher.paths import layout_file
 from tui.app import PpoTui
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.metric import MetricScreen
-from tui.screens.metrics import MetricsScreen
-from tui.widgets.charts import MetricChart, PinnedCharts
-from tui.widgets.line_table import MetricTable
-from tui.widgets.lines import Lines
-from tui.widgets.painted import Painted
+from tui.kit.widgets.charts import MetricChart, PinnedCharts
+from tui.kit.widgets.line_table import MetricTable
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import Painted
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.metrics.metric import MetricScreen
+from tui.pages.metrics.screen import MetricsScreen
 
 HOME, LARGE = (80, 24), (160, 48)
 SIZES = [HOME, LARGE]

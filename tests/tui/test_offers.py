@@ -11,13 +11,13 @@ from textual.app import App
 
 from launcher.record.layout import RunDir
 from launcher.run.reading.checkpoints import TRACKER
-from tui.offers import Offers
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.help import LEGENDS, HelpScreen, HelpText
-from tui.screens.log import LogScreen
-from tui.screens.queue import QueueScreen
-from tui.screens.runs import RunsScreen
-from tui.widgets.key_bar import KeyBar
+from tui.kit.offers import Offers
+from tui.kit.widgets.key_bar import KeyBar
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.help.screen import LEGENDS, HelpScreen, HelpText
+from tui.pages.log.screen import LogScreen
+from tui.pages.queue.screen import QueueScreen
+from tui.pages.runs.screen import RunsScreen
 
 HOME = (80, 24)
 

@@ -7,8 +7,8 @@ from textual.containers import Container
 from textual.theme import Theme
 
 from tui.app import PpoTui
-from tui.drawing.rows import Row
-from tui.widgets.painted import HIDDEN, ROLE_CLASSES, Painted
+from tui.kit.drawing.rows import Row
+from tui.kit.widgets.painted import HIDDEN, ROLE_CLASSES, Painted
 
 
 class Line(Painted):
@@ -73,7 +73,7 @@ async def test_what_has_not_changed_is_not_painted_again() -> None:
 
 
 def test_the_styles_of_roles_are_the_apps_and_not_worked_out_for_every_widget() -> None:
-    from tui.screens.dashboard import DashboardScreen  # its widgets
+    from tui.pages.dashboard.screen import DashboardScreen  # its widgets
 
     assert DashboardScreen
     kinds = [Painted]

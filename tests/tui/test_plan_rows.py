@@ -10,9 +10,9 @@ from launcher.preset.drafts import open_draft
 from launcher.preset.effective import of_draft
 from launcher.preset.field_values import where_of
 from launcher.preset.flow import flow
-from tui.content.plan import difference_rows, flow_rows, memory_rows
-from tui.content.preset_form import Form
-from tui.drawing.rows import Row, width
+from tui.kit.drawing.rows import Row, width
+from tui.pages.editor.plan_rows import difference_rows, flow_rows, memory_rows
+from tui.pages.editor.preset_form import Form
 
 GIB = 1 << 30
 

@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from launcher.record import queue
 from launcher.record.process import ProcessId
 from launcher.record.queue import Queued
-from tui.screens.queue import QueueScreen
-from tui.screens.runs import RunsScreen
-from tui.widgets.line_table import LineTable, RunTable
-from tui.widgets.lines import Lines
+from tui.kit.widgets.line_table import LineTable, RunTable
+from tui.kit.widgets.lines import Lines
+from tui.pages.queue.screen import QueueScreen
+from tui.pages.runs.screen import RunsScreen
 
 until = partial(shown, looks=400)
 HOME = (80, 24)
@@ -26,7 +26,7 @@ HOME = (80, 24)
 @pytest.fixture(autouse=True)
 def asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started."""
-    for module in ("launcher.run.actions.queue", "tui.screens.queue", "tui.screens.runs"):
+    for module in ("launcher.run.actions.queue", "tui.pages.queue.screen", "tui.pages.runs.screen"):
         monkeypatch.setattr(f"{module}.wake", lambda **_: None)
     monkeypatch.setattr("launcher.run.reading.turns._sampled", lambda _: dict.fromkeys("0123"))
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.drawing.rows import Row, cells, change, crop, fit, joined, put, spread, width
+from tui.kit.drawing.rows import Row, cells, change, crop, fit, joined, put, spread, width
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=12)
 ROWS = st.lists(st.tuples(TEXT, st.sampled_from(["text", "dim", "warn"])), max_size=5)

@@ -10,8 +10,8 @@ from launcher.record.attempt import Exit
 from launcher.record.info import Edit, Origin, RunInfo
 from launcher.record.layout import RunDir
 from launcher.record.state import ALIVE, ENDED, RunState
-from tui.drawing.rows import Row
-from tui.words.run import STATES, lineage, notice, state_words, uptime, verdict_words
+from tui.kit.drawing.rows import Row
+from tui.kit.run_words import STATES, lineage, notice, state_words, uptime, verdict_words
 
 
 def text(row: Row) -> str:

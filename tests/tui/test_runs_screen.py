@@ -14,18 +14,18 @@ from textual.widgets import Input
 
 from launcher.preset.files import Summary, users
 from launcher.preset.library import copy
-from tui.content.run_list import ORDERS, RunList
-from tui.dialogs.ask import AskScreen
-from tui.dialogs.confirm import ConfirmScreen
-from tui.drawing.rows import width
-from tui.screens.compare import CompareScreen
-from tui.screens.dashboard import DashboardScreen
-from tui.screens.launch import LaunchScreen
-from tui.screens.runs import POLL, RunsScreen
-from tui.widgets.key_bar import KeyBar
-from tui.widgets.line_table import RunTable
-from tui.widgets.lines import Lines
-from tui.widgets.painted import Painted
+from tui.kit.dialogs.ask import AskScreen
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.drawing.rows import width
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.line_table import RunTable
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import Painted
+from tui.pages.compare.screen import CompareScreen
+from tui.pages.dashboard.screen import DashboardScreen
+from tui.pages.launch.screen import LaunchScreen
+from tui.pages.runs.run_list import ORDERS, RunList
+from tui.pages.runs.screen import POLL, RunsScreen
 
 until = partial(shown, looks=80)
 
@@ -281,7 +281,7 @@ def test_looks(
         Summary("gsm8k-0.5b-24gb", "shipped", Path(), "Qwen2.5-0.5B learns GSM8K", "1 GPU with 24 GB"),
         Summary("toy-cpu", "shipped", Path(), "Real veRL PPO without a GPU", "no GPU, 6 GB of memory"),
     ]
-    monkeypatch.setattr("tui.screens.runs.read_presets", lambda: presets)
+    monkeypatch.setattr("tui.pages.runs.screen.read_presets", lambda: presets)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     three_runs(make)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from launcher.run.reading.responses import Sample
-from tui.content.samples import score_course, score_row
-from tui.content.word_diff import compare, flow, plain
-from tui.drawing.rows import width
-from tui.screens.sample_diff import SampleDiffScreen
-from tui.widgets.line_table import ResponseTable
+from tui.kit.drawing.rows import width
+from tui.kit.widgets.line_table import ResponseTable
+from tui.pages.samples.diff_screen import SampleDiffScreen
+from tui.pages.samples.rows import score_course, score_row
+from tui.pages.samples.word_diff import compare, flow, plain
 
 HOME = (80, 24)
 Compare = Callable[..., bool]

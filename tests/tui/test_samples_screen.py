@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from launcher.run.reading.responses import Sample
-from tui.content.samples import ORDERS, about, ordered, sample_page
-from tui.drawing.fold import fold
-from tui.drawing.rows import width
-from tui.screens.samples import SamplesScreen
+from tui.kit.drawing.fold import fold
+from tui.kit.drawing.rows import width
+from tui.pages.samples.rows import ORDERS, about, ordered, sample_page
+from tui.pages.samples.screen import SamplesScreen
 
 HOME = (80, 24)
 DATA = Path(__file__).parent.parent / "data" / "samples"
@@ -45,7 +45,7 @@ async def opened(pilot: Pilot[Any], *keys: str) -> SamplesScreen:
 
 def shown(screen: SamplesScreen) -> list[str]:
     """The answers on the screen's list, in its order."""
-    from tui.widgets.line_table import ResponseTable
+    from tui.kit.widgets.line_table import ResponseTable
 
     return [screen.samples[int(key)].response for key in screen.query_one(ResponseTable).keys]
 

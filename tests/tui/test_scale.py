@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tui.drawing.scale import LABEL, labels, log_scale, step_limit, value_scale
+from tui.kit.drawing.scale import LABEL, labels, log_scale, step_limit, value_scale
 
 VALUES = st.floats(allow_nan=False, allow_infinity=False)
 

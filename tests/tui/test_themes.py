@@ -14,8 +14,8 @@ from textual.theme import BUILTIN_THEMES, Theme
 
 from launcher.errors import UserError
 from launcher.settings import OUR_THEMES
-from tui.theme import OWN, foreign_variables, theme_name
-from tui.widgets.painted import ROLES
+from tui.kit.theme import OWN, foreign_variables, theme_name
+from tui.kit.widgets.painted import ROLES
 
 THEMES = {theme.name: theme for theme in OWN}
 CURVES = ("curve", "curve-2", "curve-3", "curve-4")

@@ -10,8 +10,8 @@ import pytest
 from launcher.metrics.records import StepRecord, figures
 from launcher.metrics.store import SeriesStore
 from launcher.metrics.timing import last_split, usual_split
-from tui.drawing.rows import width
-from tui.widgets.timing_split import TimingSplit
+from tui.kit.drawing.rows import width
+from tui.pages.dashboard.timing_split import TimingSplit
 
 LOGS = Path(__file__).parent.parent / "data" / "logs"
 

@@ -9,8 +9,8 @@ from textual.widgets import Input
 from launcher.run.actions.import_logs import import_logs
 from launcher.screen_request import ScreenRequest
 from tui.app import PpoTui
-from tui.widgets.form import FormLines
-from tui.widgets.value_box import ValueBox
+from tui.pages.editor.form import FormLines
+from tui.pages.editor.value_box import ValueBox
 
 LOG = str(Path(__file__).parents[1] / "data/logs/grpo.log.gz")
 

@@ -8,8 +8,8 @@ import pytest
 
 from launcher.metrics.records import StepRecord
 from launcher.metrics.store import SeriesStore
-from tui.charts.figures import REWARD, plot
-from tui.drawing.plot import Plot
+from tui.kit.charts.figures import REWARD, plot
+from tui.kit.drawing.plot import Plot
 
 OLD, NEW = "val/test_score/gsm8k", "val-core/openai/gsm8k/acc/mean@1"
 

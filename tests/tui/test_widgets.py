@@ -10,15 +10,15 @@ from launcher.record.levels import Level
 from launcher.record.machine import GpuSample, MachineSample
 from launcher.record.state import Rollout, RunState
 from launcher.run.reading.startup import DONE, ENDED, RUNNING, STAGES, WAITING, Stage, Startup
-from tui.drawing.glyphs import to_ascii
-from tui.drawing.rows import Row
-from tui.widgets.checklist import Checklist, summary
-from tui.widgets.header_line import HeaderLine
-from tui.widgets.log_tail import LogTail
-from tui.widgets.memory import Memory
-from tui.widgets.progress_line import ProgressLine
-from tui.words.check import check_rows
-from tui.words.startup import startup_rows
+from tui.kit.drawing.glyphs import to_ascii
+from tui.kit.drawing.rows import Row
+from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.log_tail import LogTail
+from tui.pages.checks.words import check_rows
+from tui.pages.dashboard.checklist import Checklist, summary
+from tui.pages.dashboard.memory import Memory
+from tui.pages.dashboard.progress_line import ProgressLine
+from tui.pages.dashboard.startup_words import startup_rows
 
 
 def lines(rows: Sequence[Row]) -> list[str]:

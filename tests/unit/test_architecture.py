@@ -29,11 +29,11 @@ LATE = (  # what some commands and pages need, and neither 'status' nor the dash
     "launcher.console.causes",
     "launcher.export",
     "launcher.data.",
-    "tui.screens.editor",
-    "tui.screens.launch",
-    "tui.screens.log",
-    "tui.screens.samples",
-    "tui.screens.runs",
+    "tui.pages.editor.screen",
+    "tui.pages.launch.screen",
+    "tui.pages.log.screen",
+    "tui.pages.samples.screen",
+    "tui.pages.runs.screen",
 )
 
 
@@ -51,7 +51,7 @@ for name in {CORE!r}:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["launcher.cli", "tui.app", "tui.screens.dashboard"])
+@pytest.mark.parametrize("module", ["launcher.cli", "tui.app", "tui.pages.dashboard.screen"])
 def test_a_command_and_the_first_frame_wait_for_nothing_that_they_do_not_show(module: str) -> None:
     script = f"import sys, {module}; print([name for name in sys.modules if name.startswith({LATE!r})])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)

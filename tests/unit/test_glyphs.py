@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.drawing.glyphs import to_ascii
+from tui.kit.drawing.glyphs import to_ascii
 
 ROOT = Path(__file__).parents[2]
 _READ = {"\xa0"}  # looked for in what people paste, never drawn

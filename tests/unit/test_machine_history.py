@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from launcher.record.machine import GpuSample, Holder, HostSample, MachineSample, ProcessesSample
 from launcher.run.reading.machine_history import MachineHistory
-from tui.charts.axes import SpentAxis
-from tui.charts.memory_axis import SampleAxis, SpentSamples
+from tui.kit.charts.axes import SpentAxis
+from tui.kit.charts.memory_axis import SampleAxis, SpentSamples
 
 GIB = 1 << 30
 

@@ -2,7 +2,7 @@ import pytest
 
 from launcher.errors import UserError
 from launcher.preset.field_values import field_named
-from tui.actions.preset_saving import editor_command
+from tui.kit.actions.preset_saving import editor_command
 
 
 def test_a_field_is_named_by_its_name_or_its_key() -> None:

@@ -23,7 +23,7 @@ from launcher.run.supervisor.failures import FailureLog
 from launcher.run.supervisor.protection import Keeper
 from launcher.run.supervisor.spawn import write_launch
 from launcher.run.supervisor.supervisor import Supervisor
-from tui.words.run import notice
+from tui.kit.run_words import notice
 
 STEPS = 6
 DRIVER = f"""

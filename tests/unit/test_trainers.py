@@ -18,7 +18,7 @@ from launcher.preset import defaults
 from launcher.preset.files import load
 from launcher.preset.flow import flow
 from launcher.preset.translate import RunFolders, build
-from tui.content.plan import flow_rows
+from tui.pages.editor.plan_rows import flow_rows
 
 FOLDERS = RunFolders.below(Path("/runs/r1"))
 SEPARATE = ("trainer.mode=separate_async", "trainer.parameter_sync_step=2", "rollout.nodes=1", "rollout.gpus=1")

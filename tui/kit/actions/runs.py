@@ -1,0 +1,192 @@
+"""What is done to runs from several screens: marked, compared, stopped, exported, deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launcher.errors import UserError
+from tui.kit.dialogs.ask import AskScreen, ask_and_do
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.navigation import navigation
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from launcher.record.layout import RunDir
+    from launcher.run.reading.reader import RunReader
+
+_FORMATS = "Format by extension: .csv, .jsonl, .parquet, .svg or .tfevents; a folder for TensorBoard"
+
+
+def toggle_mark(app: App[Any], run: Path) -> None:
+    """Marks a run, or takes its mark away; says so when there are enough."""
+    from launcher.run.reading.compare import MOST
+
+    marked = navigation(app).marked
+    if run in marked:
+        marked.remove(run)
+    elif len(marked) < MOST:
+        marked.append(run)
+    else:
+        app.notify(f"At most {MOST} runs can be compared; press space to unmark one", severity="warning")
+
+
+def compare_marked(app: App[Any], chosen: Path | None) -> None:
+    """Compares the marked runs; a single one with the chosen one."""
+    from launcher.run.reading.compare import FEWEST, MOST
+
+    runs = [run for run in navigation(app).marked if run.is_dir()]
+    if len(runs) < FEWEST and chosen is not None and chosen not in runs:
+        runs.append(chosen)
+    _compare(app, runs, f"Mark {FEWEST} to {MOST} runs with space, then press c to compare them")
+
+
+def compare_with_others(app: App[Any], run: Path) -> None:
+    """Compares a run with the marked ones; when none is marked a fork with its parent, others with the run before."""
+    from launcher.record.layout import RunDir, all_runs
+    from launcher.run.reading.compare import MOST
+    from launcher.run.reading.steps import parent_of
+
+    others = [other for other in navigation(app).marked if other != run and other.is_dir()][: MOST - 1]
+    if not others and (parent := parent_of(RunDir(run).read_info().parent)) is not None:
+        others = [parent.path]
+    elif not others:
+        known = [each.path for each in all_runs()]
+        others = known[known.index(run) + 1 :][:1] if run in known else []
+    _compare(app, [run, *others], "No older run to compare with; mark runs with space in the list (r)")
+
+
+def _compare(app: App[Any], runs: Sequence[Path], too_few: str) -> None:
+    from launcher.run.reading.compare import FEWEST
+
+    if len(runs) < FEWEST:
+        app.notify(too_few)
+    else:
+        navigation(app).compare(runs)
+
+
+async def stop_run(app: App[Any], reader: RunReader) -> None:
+    """Asks, telling what would be lost, and stops the run when the reply is yes. Runs in a worker."""
+    from launcher.run.reading.checkpoints import latest_checkpoint
+
+    run, step = reader.dir, reader.state.step
+    kept = latest_checkpoint(run)
+    trained = "No step finished yet." if step is None else f"Trained {step} step{'s' * (step != 1)}."
+    lost = f"The last checkpoint is at step {kept[0]}." if kept else "No checkpoint to resume from."
+    details = f"{trained} {lost}\n\nveRL gets SIGTERM; after 6 seconds all its processes are killed."
+    question = ConfirmScreen(f"Stop {reader.name}?", details, "y  stop", "n  cancel")
+    if await app.push_screen_wait(question):
+        await _stop(app, [run])
+
+
+async def note_run(app: App[Any], run: RunDir) -> None:
+    """Asks for the note and the tags of a run. Runs in a worker."""
+    from launcher.record.control import refuse_later
+    from launcher.record.note import RunNote, read_note
+
+    def write(line: str) -> bool:
+        refuse_later(run)
+        try:
+            RunNote.parse(line).write(run.note)
+        except OSError as error:
+            raise UserError(f"cannot write {run.note}: {error.strerror}") from None
+        return True
+
+    hint = "Words starting with # are tags"
+    await ask_and_do(app, f"Note for {run.id}", str(read_note(run.note)), write, lambda _: None, hint)
+
+
+async def stop_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
+    """Asks once and stops several runs. Runs in a worker."""
+    question = ConfirmScreen(f"Stop {_which(runs)}?", "\n".join(run.id for run in runs), "y  stop", "n  cancel")
+    if await app.push_screen_wait(question):
+        await _stop(app, runs)
+
+
+async def _stop(app: App[Any], runs: Sequence[RunDir]) -> None:
+    """Stops runs, and says which were asked to end, which have ended already, and which could not be stopped."""
+    from launcher.record.state import ALIVE
+    from launcher.run.actions.stop import stop
+
+    asked = []
+    for run in runs:
+        said: list[str] = []
+        try:
+            state = await asyncio.to_thread(stop, run, by="screen", narrate=said.append)
+        except (OSError, UserError) as error:  # a full disk, and no supervisor that could be signalled
+            app.notify(f"{run.id} not stopped: {error}", severity="error", markup=False)
+            continue
+        if state in ALIVE:
+            asked.append(run)
+        else:
+            app.notify("; ".join((f"{run.id} is {state}", *said)), markup=False)
+    if asked:
+        app.notify(f"Stop requested: {_which(asked)}", markup=False)
+
+
+def _which(runs: Sequence[RunDir]) -> str:
+    return runs[0].id if len(runs) == 1 else f"{len(runs)} runs"
+
+
+async def delete_runs(app: App[Any], runs: Sequence[RunDir]) -> None:
+    """Asks once, telling what it frees, and deletes ended runs; one that is live refuses it. Runs in a worker."""
+    from launcher.format import gib
+    from launcher.run.actions.delete import check, delete, size
+
+    try:
+        for run in runs:
+            await asyncio.to_thread(check, run)
+    except UserError as error:
+        app.notify(str(error), title="Not deleted", severity="error", markup=False)
+        return
+    frees = await asyncio.to_thread(lambda: sum(size(run.path) for run in runs))
+    which = _which(runs)
+    listed = "\n".join(str(run.path) for run in runs)
+    details = f"{listed}\n\nThis removes steps, log, samples, checkpoints and merged models: {gib(frees)} GiB."
+    if not await app.push_screen_wait(ConfirmScreen(f"Delete {which}?", details, "y  delete", "n  cancel")):
+        return
+    marked = navigation(app).marked
+    for run in runs:
+        try:
+            await asyncio.to_thread(delete, run)
+        except UserError as error:
+            app.notify(str(error), title="Not deleted", severity="error", markup=False)
+        else:
+            marked[:] = [path for path in marked if path != run.path]
+            app.notify(f"Deleted {run.id}", markup=False)
+
+
+async def export_run(app: App[Any], run: RunDir) -> None:
+    """Asks for the file, whose ending is the format, and before one is replaced. Runs in a worker."""
+    from launcher.export.formats import destination, export
+
+    def wrong(to: str) -> str | None:
+        try:
+            destination(to.strip() or ".")
+        except UserError as error:
+            return _without_option(error, to)
+        return None if to.strip() else _FORMATS
+
+    to, exported = f"{run.id}.csv", None
+    while exported is None:
+        reply = await app.push_screen_wait(AskScreen(f"Export {run.id} to", to, wrong, _FORMATS))
+        if reply is None:
+            return
+        to = reply.strip()
+        try:
+            path, _ = destination(to)
+            exists = path.exists()
+            question = ConfirmScreen(f"Replace {path.name}?", str(path.absolute()), "y  replace", "n  cancel")
+            if not exists or await app.push_screen_wait(question):
+                exported = await asyncio.to_thread(export, run, to, force=exists)
+        except UserError as error:
+            app.notify(_without_option(error, to), title="Not exported", severity="error", markup=False)
+    app.notify(str(exported.absolute()), title="Exported", markup=False)
+
+
+def _without_option(error: UserError, to: str) -> str:
+    """What the command `export` says of its option `--to`, without the option."""
+    return str(error).removeprefix(f"--to {to}: ")

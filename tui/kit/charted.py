@@ -1,0 +1,143 @@
+"""The base of every screen with charts: one view of them all, moved by keys."""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
+from typing import Any
+
+from launcher.format import duration, number
+from launcher.metrics.store import SeriesStore
+from tui.kit.charts.axes import TOKENS_KEY
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.view import ACROSS, SMOOTHINGS, STEP, TIME, TOKENS, View, Whole
+from tui.kit.drawing.chart import GUTTER
+from tui.kit.page import Page
+from tui.kit.widgets.charts import TALL, MetricChart
+from tui.kit.widgets.view_line import ViewLine
+
+_PAN = 0.5  # of the window
+HEIGHTS: list[tuple[int, str]] = [
+    (0, "-sliver"),
+    (5, "-tiny"),
+    (9, "-low"),
+    (18, "-short"),
+    (24, "-home"),
+    (TALL, "-tall"),
+]
+
+
+class ChartScreen(Page[None]):
+    """Has a `ViewLine` and `MetricChart`s, whose plots it shows through `lens`; screens of a run share it."""
+
+    def __init__(self, lens: Lens | None = None) -> None:
+        super().__init__()
+        self.lens = lens or Lens()
+
+    def charted(self) -> tuple[SeriesStore, Any] | None:
+        """The figures that the view moves over and the planned number of steps; None while there are none."""
+        raise NotImplementedError
+
+    def show_charts(self) -> None:
+        """Shows all charts through the lens."""
+        raise NotImplementedError
+
+    def drop_cursor(self) -> bool:
+        """Ends the reading of values; whether there was one."""
+        if self.lens.view.cursor is None:
+            return False
+        self._look(replace(self.lens.view, cursor=None))
+        return True
+
+    def show_view(self) -> None:
+        """Says what the charts show other than usual."""
+        found = self.charted()
+        view = self.lens.view
+        words, cursor = [], ""
+        if found is not None:
+            words = view.words(self.lens.whole(*found))
+            cursor = self._cursor_words(found[0]) if view.cursor is not None else ""
+        self.set_class(bool(words or cursor), "-viewed")
+        self.query_one(ViewLine).show(words, cursor)
+
+    def action_zoom(self, factor: float) -> None:
+        if found := self._moving():
+            self._look(self.lens.view.zoomed(factor, found[1]))
+
+    def action_pan(self, direction: int) -> None:
+        if found := self._moving():
+            self._look(self.lens.view.panned(_PAN * direction, found[1]))
+
+    def action_point(self, direction: int) -> None:
+        """The cursor one column on, to a step that was trained."""
+        found = self._moving()
+        if not found:
+            return
+        store, whole = found
+        view, steps = self.lens.view, store.steps
+        first, last = view.shown(whole)
+        if view.cursor is None:
+            at = bisect_right(steps, last) - 1
+        else:
+            stride = max((last - first) // self._columns(), 1)
+            if direction > 0:
+                at = bisect_left(steps, view.cursor + stride)
+            else:
+                at = bisect_right(steps, view.cursor - stride) - 1
+        self._look(view.pointing(steps[min(max(at, 0), len(steps) - 1)], whole))
+
+    def action_fit(self) -> None:
+        view = self.lens.view
+        self._look(replace(view, window=None, follows=False, fitted=not view.fitted or view.window is not None))
+
+    def action_usual_view(self) -> None:
+        self._look(View())
+
+    def action_log_scale(self) -> None:
+        self._look(replace(self.lens.view, log=not self.lens.view.log))
+
+    def action_smooth(self) -> None:
+        view = self.lens.view
+        at = SMOOTHINGS.index(view.smoothing)
+        self._look(replace(view, smoothing=SMOOTHINGS[(at + 1) % len(SMOOTHINGS)]))
+
+    def action_across(self) -> None:
+        """The next x axis that the run has figures for."""
+        found = self.charted()
+        if found is None:
+            return
+        at = ACROSS.index(self.lens.view.across)
+        for across in (*ACROSS[at + 1 :], *ACROSS[:at]):
+            if across == STEP or self.lens.axis(found[0], across) is not None:
+                self._look(replace(self.lens.view, across=across))
+                return
+            self.notify(
+                "No time axis: this log has no times"
+                if across == TIME
+                else f"No token axis: this run logs no {TOKENS_KEY}"
+            )
+
+    def _moving(self) -> tuple[SeriesStore, Whole] | None:
+        """The figures and their stretch, when there are steps to move over."""
+        found = self.charted()
+        if found is None or not found[0].steps:
+            return None
+        return found[0], self.lens.whole(*found)
+
+    def _look(self, view: View) -> None:
+        self.lens.view = view
+        self.show_charts()
+        self.show_view()
+
+    def _columns(self) -> int:
+        """Columns of curve of the charts."""
+        widths = [chart.size.width for chart in self.query(MetricChart) if chart.size.width]
+        return max(min(widths, default=0) - GUTTER, 1)
+
+    def _cursor_words(self, store: SeriesStore) -> str:
+        """`step 120 · 2h 05m · 1.2M tokens`."""
+        step = self.lens.view.cursor
+        assert step is not None
+        found = [f"step {step}"]
+        for across, words in ((TIME, duration), (TOKENS, lambda count: f"{number(count)} tokens")):
+            axis = self.lens.axis(store, across)
+            found += [words(axis.place(step))] if axis else []
+        return " · ".join(found)

@@ -1,0 +1,225 @@
+"""The charts of the dashboard: which figures they show, and what is said beside them."""
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import MappingProxyType
+
+from launcher.format import number
+from launcher.metrics import names
+from launcher.metrics.store import Series, SeriesStore
+from launcher.record.check import Bound
+from launcher.record.events import LevelChange
+from launcher.record.state import RunState
+from launcher.run.reading.scores import validation
+from tui.kit.charts.axes import TOKENS_KEY
+from tui.kit.charts.marks import flag, limit_lines, marks
+from tui.kit.charts.validation import finite_last, validation_points
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.glyphs import WAITING
+from tui.kit.drawing.plot import Curve, Plot
+from tui.kit.drawing.rows import Row
+from tui.kit.drawing.scale import step_limit
+
+RECENT = 20  # values that "usual" is the median of
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure a chart shows: veRL's names for it, and the families of health rules about it.
+
+    `missing` is what the chart says when a run never logs it; `context` is what stands beside the value.
+    """
+
+    title: str
+    keys: tuple[str, ...]
+    rules: tuple[str, ...]
+    missing: str
+    context: Callable[[Sequence[float], SeriesStore], str]
+    unit: str = ""
+
+
+def _best(values: Sequence[float], _: SeriesStore) -> str:
+    return f"best {number(max(values))}"
+
+
+def _usual(values: Sequence[float], _: SeriesStore) -> str:
+    before = values[-RECENT - 1 : -1]
+    return f"usual {number(statistics.median(before))}" if before else ""
+
+
+def _start(values: Sequence[float], _: SeriesStore) -> str:
+    return f"from {number(statistics.median(values[:3]))}"
+
+
+def _gpu_count(values: Sequence[float], store: SeriesStore) -> str:
+    """With several GPUs their number, as veRL's throughput is that of one. The line above tells the pace."""
+    found = store.first_of("perf/time_per_step", "timing_s/step")
+    seconds = finite(found[1].values[-1:]) if found else []
+    gpus = _gpus(store, seconds[0]) if seconds else 0
+    return f"× {gpus} GPUs" if gpus > 1 else _usual(values, store)
+
+
+def _gpus(store: SeriesStore, seconds: float) -> int:
+    """How many GPUs the newest step had: its tokens over what one GPU did in its time. 0: not logged."""
+    tokens, rate = (store.get(key) for key in (TOKENS_KEY, *names.THROUGHPUT))
+    last = [series.last or 0.0 if series else 0.0 for series in (tokens, rate)]
+    counted = last[0] / (seconds * last[1]) if seconds * last[1] > 0 else 0.0
+    return round(counted) if math.isfinite(counted) else 0
+
+
+def _longest(_: Sequence[float], store: SeriesStore) -> str:
+    """The share is of responses as long as the longest: cut off only where that is the limit (TRUNC-1)."""
+    last = [store.get(f"response_length/{name}") for name in ("max", "clip_ratio")]
+    found = [value for series in last if series for value in finite(series.values[-1:])]
+    if len(found) < 2:
+        return ""
+    percent = 100 * found[1]
+    return f"longest {number(found[0])} ({f'{percent:.0f}' if percent >= 10 else number(percent)} %)"
+
+
+REWARD = Figure(
+    "reward", names.SCORE, ("REW", "SIG", "HACK", "VAL"), "this run logs no reward (critic/score/mean)", _best
+)
+KL = Figure(
+    names.FROM_REFERENCE.title,
+    names.KL,
+    ("KL", "CLIP"),
+    "this run logs no KL; set algorithm.use_kl_in_reward=True or actor_rollout_ref.actor.use_kl_loss=True to log it",
+    _usual,
+)
+ENTROPY = Figure("entropy", names.ENTROPY, ("ENT",), "this run logs no entropy (actor/entropy)", _start)
+THROUGHPUT = Figure(
+    "throughput",
+    names.THROUGHPUT,
+    ("THR", "STALL"),
+    "this run logs no throughput (perf/throughput)",
+    _gpu_count,
+    " tok/s",
+)
+LENGTH = Figure(
+    "response length",
+    ("response_length/mean",),
+    ("LEN", "TRUNC"),
+    "this run logs no response length (response_length/mean)",
+    _longest,
+    " tokens",
+)
+GRADIENT = Figure(
+    "gradient norm", ("actor/grad_norm",), ("GRAD",), "this run logs no gradient norm (actor/grad_norm)", _usual
+)
+STALENESS = Figure(
+    names.OF_RESPONSES.title,
+    names.STALENESS,
+    ("STALE", "EVICT", "WAIT"),
+    "this run logs no age of responses (training/off_policy/trajectory_staleness)",
+    _usual,
+    " versions",
+)
+FIGURES = (REWARD, KL, ENTROPY, THROUGHPUT)  # at every size
+ALL_FIGURES = (*FIGURES, LENGTH, GRADIENT)  # where there is room
+
+
+def chosen(*stores: SeriesStore) -> tuple[Figure, ...]:
+    """`ALL_FIGURES` by what these runs have: other drift without a reference, the age of stale responses."""
+    drift = names.drift(*stores)
+    second = KL if drift.keys == KL.keys else Figure(drift.title, drift.keys, KL.rules, KL.missing, _usual)
+    if drift.keys == STALENESS.keys:
+        return (REWARD, replace(STALENESS, rules=(*STALENESS.rules, *KL.rules)), *ALL_FIGURES[2:])
+    last = STALENESS if any(map(names.asynchronous, stores)) else GRADIENT
+    return (REWARD, second, ENTROPY, THROUGHPUT, LENGTH, last)
+
+
+def plot(
+    figure: Figure,
+    store: SeriesStore,
+    state: RunState,
+    rises: Sequence[LevelChange],
+    *,
+    figures: Sequence[Figure] = FIGURES,
+    bounds: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
+) -> Plot:
+    """What the chart of one figure shows now.
+
+    `rises` are the events of flags that rose; those about none of the `figures` on the screen are marked at
+    the reward: that is what they put at risk. `bounds` are limits, by metric.
+    """
+    found = store.first_of(*figure.keys)
+    chart = Plot(figure.title, last=step_limit(store.last_step or 0, state.total))
+    if found is None:
+        trained = store.first_of("actor/pg_loss", *names.SCORE, *names.ENTROPY)
+        chart.note = figure.missing if trained else _waiting(state)
+        return chart
+    key, series = found
+    chart.curves = [Curve(series)]
+    chart.headline = headline(figure, series, store)
+    usual = next((check.usual for check in state.checks if check.usual is not None and check.keys[:1] == (key,)), None)
+    if figure.context is _usual and usual is not None and len(chart.headline) > 1:  # what the check compares with
+        chart.headline[1:] = [[(f"usual {number(usual)}", "dim")]]
+    chart.limits = limit_lines(bounds.get(key, ()))
+    chart.flag = flag(lambda rule: _concerns(figure, rule), state)
+    chart.marks = marks(lambda rule: figure is _chart_of(rule, figures), store, rises)
+    if figure is REWARD:
+        _add_validation(chart, store, series)
+    return chart
+
+
+def _add_validation(chart: Plot, store: SeriesStore, reward: Series) -> None:
+    """The validations beside the reward: as points when they share its scale, the last one in words."""
+    scores = validation(store)
+    if scores is None:
+        return
+    if points := validation_points(scores, reward):
+        chart.curves.append(points)
+    if (last := finite_last(scores)) is not None:
+        chart.headline.append([(f"{WAITING} val {number(last)}", "point")])
+
+
+def headline(figure: Figure, series: Series, store: SeriesStore) -> list[Row]:
+    """`0.412 ↑`, `best 0.431`."""
+    last = series.last
+    if last is None:
+        return []
+    recent = series.values[-2 * RECENT :]
+    good = finite(series.values)
+    value: Row = [(number(last) + (figure.unit if math.isfinite(last) else ""), "title")]
+    if not math.isfinite(last):
+        value = [(f"{glyphs.CRITICAL} {number(last)}", "critical")]
+    else:
+        value.append((f" {trend(finite(recent)) or ' '}", "dim"))
+    context = figure.context(good, store) if good else ""
+    return [value, [(context, "dim")]] if context else [value]
+
+
+def finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]
+
+
+def trend(values: Sequence[float]) -> str:
+    """An arrow when the mean of the newest values (ten at most) has left the mean of as many before them.
+
+    It must have left by two standard errors of independent noise, which is estimated from the steps between
+    neighbours: their median is 0.95 of the noise's standard deviation.
+    """
+    count = min(len(values) // 2, RECENT // 2)
+    if count < 3:
+        return ""
+    now, before = statistics.fmean(values[-count:]), statistics.fmean(values[-2 * count : -count])
+    noise = statistics.median(abs(b - a) for a, b in pairwise(values[-2 * count :])) / 0.95
+    if abs(now - before) <= max(2 * noise * math.sqrt(2 / count), 0.002 * abs(before)):
+        return ""
+    return glyphs.UP if now > before else glyphs.DOWN
+
+
+def _waiting(state: RunState) -> str:
+    return "no step yet" if state.live else "no step finished"
+
+
+def _concerns(figure: Figure, rule: str) -> bool:
+    return rule.rpartition("-")[0] in figure.rules
+
+
+def _chart_of(rule: str, figures: Sequence[Figure]) -> Figure:
+    return next((figure for figure in figures if _concerns(figure, rule)), REWARD)

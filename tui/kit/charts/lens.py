@@ -1,0 +1,117 @@
+"""Shows the plots of a screen through its view: window, x axis, smoothing, log scale, cursor."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import Any
+
+from launcher.format import number
+from launcher.metrics.store import Series, SeriesStore
+from tui.kit.charts.axes import SpentAxis, time_axis, time_limit, token_axis
+from tui.kit.charts.smoothing import Smoothing
+from tui.kit.charts.view import STEP, TIME, TOKENS, View, Whole
+from tui.kit.drawing.axis import STEPS
+from tui.kit.drawing.plot import Curve, Plot
+from tui.kit.drawing.rows import Row
+from tui.kit.drawing.scale import fit_limit, step_limit
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An axis of a run, and the steps it was made of."""
+
+    steps: int
+    newest: int | None
+    axis: SpentAxis | None
+
+
+class Lens:
+    """Keeps what is costly to make: averages, and the axes of time and tokens."""
+
+    def __init__(self) -> None:
+        self.view = View()
+        self._smoothing = Smoothing()
+        self._axes: dict[tuple[int, str], _Known] = {}  # by the identity of the store, and what x is
+
+    def whole(self, store: SeriesStore, total: Any) -> Whole:
+        """The steps that a run has, usually with room for those to come."""
+        newest = store.last_step or 0
+        if self.view.fitted:
+            return Whole(store.steps[0] if store.steps else 0, fit_limit(newest), newest)
+        return Whole(0, step_limit(newest, total if isinstance(total, int) else None), newest)
+
+    def axis(self, store: SeriesStore, across: str) -> SpentAxis | None:
+        """The axis of time or tokens of a run; None when it has no such figures."""
+        known = self._axes.get((id(store), across))
+        made_of = (len(store.steps), store.last_step)
+        if known is None or (known.steps, known.newest) != made_of:
+            axis = time_axis(store) if across == TIME else token_axis(store)
+            known = self._axes[id(store), across] = _Known(*made_of, axis)
+        return known.axis
+
+    def look(self, plot: Plot, store: SeriesStore, total: Any) -> Plot:
+        """The plot of a run, changed into what the view shows of it."""
+        view = self.view
+        plot.axis = self.frame(plot, store, total) or STEPS
+        plot.cursor = view.cursor
+        raw, plot.curves = plot.curves, self.smoothed(plot.curves)
+        if view.cursor is not None and raw:
+            plot.headline = cursor_headline(raw, view.cursor)
+            if len(plot.curves) > len(raw):  # an average before its raw curve
+                average = _at(plot.curves[1], view.cursor)
+                plot.headline += [[(f"average {number(average)}", "dim")]] if average is not None else []
+        return plot
+
+    def frame(self, plot: Plot, store: SeriesStore, total: Any) -> SpentAxis | None:
+        """Gives a plot the ends and the scale of the view. Returns its x axis, None for steps."""
+        view = self.view
+        spent = self.axis(store, view.across) if view.across != STEP else None
+        first, last = view.shown(self.whole(store, total))
+        plot.first, plot.last = _spent_ends(spent, view, first, last) if spent else (first, last)
+        plot.log = view.log
+        return spent
+
+    def smoothed(self, curves: list[Curve]) -> list[Curve]:
+        """The averages of the curves; behind a single curve the raw one stays."""
+        weight = self.view.smoothing
+        if not weight:
+            return curves
+        lines = [curve for curve in curves if not curve.points_only]
+        raw = [replace(curve, role="raw", label="", sign="") for curve in lines] if len(lines) == 1 else []
+        return [*raw, *(curve if curve.points_only else self._average(curve, weight) for curve in curves)]
+
+    def _average(self, curve: Curve, weight: float) -> Curve:
+        assert isinstance(curve.points, Series)
+        return replace(curve, points=self._smoothing.of(curve.points, weight))
+
+
+def cursor_headline(curves: list[Curve], step: int, at: int | None = None) -> list[Row]:
+    """`at 120: 0.412`, and the values of the other curves in their colours.
+
+    `at`: the step that is named, where `step` is the index of a sample.
+    """
+    parts: list[Row] = []
+    lines = sum(not curve.points_only for curve in curves)
+    for curve in curves:
+        value = _at(curve, step)
+        if parts and value is None:
+            continue
+        name = f"{curve.sign} " if curve.sign and len(curves) > 1 else ""
+        before = "" if parts else f"at {step if at is None else at}: "
+        role = "title" if lines == 1 and not curve.points_only else curve.role
+        parts.append([(before, "dim"), (f"{name}{number(value)}", role)])
+    return parts
+
+
+def _at(curve: Curve, step: int) -> float | None:
+    steps = curve.points.steps
+    at = bisect_right(steps, step) - 1
+    return curve.points.values[at] if at >= 0 and steps[at] == step else None
+
+
+def _spent_ends(axis: SpentAxis, view: View, first: int, last: int) -> tuple[float, float]:
+    """The ends of an axis of time or tokens: round ones for all of it, so that columns stay."""
+    if view.window is not None or view.fitted:
+        return axis.place(first), axis.place(last)
+    if view.across == TOKENS:
+        return 0.0, float(step_limit(int(axis.end) + 1, None))
+    return 0.0, time_limit(axis.end)

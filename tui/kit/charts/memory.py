@@ -1,0 +1,165 @@
+"""The charts of the GPU page: memory and utilisation of one device over the steps."""
+
+import math
+import statistics
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from launcher.format import GIB, number
+from launcher.metrics.store import Series, SeriesStore, Span
+from launcher.record.state import RunState
+from launcher.run.reading.machine_history import MachineHistory
+from tui.kit.charts.lens import Lens, cursor_headline
+from tui.kit.charts.memory_axis import SampleAxis, SpentSamples
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.plot import Curve, Limit, Mark, Plot
+from tui.kit.drawing.scale import step_limit
+from tui.kit.memory_rows import HOST, Device, device_name
+
+_TRAINERS = ("actor/perf/max_memory_reserved_gb", "perf/max_memory_reserved_gb")
+_HOSTS = ("actor/perf/cpu_memory_used_gb", "perf/cpu_memory_used_gb")
+
+
+_FEW = 20  # steps up to which a chart shows what happens within them
+_WINDOWS, _OVERLAP = 15, 4  # windows side by side across a chart; points in each of them
+
+
+def over_steps(samples: Series, axis: SampleAxis, steps: int, pick: Callable[[Sequence[float]], float]) -> Series:
+    """`pick` of the samples of `steps` steps, again and again, each at the last of its samples.
+
+    Memory and utilisation go up and down in each step: all samples of many steps make a barcode.
+    """
+    found = Series()
+    places = [bisect_left(samples.steps, end) for end in axis.ends()]
+    stride = max(steps // _OVERLAP, 1)
+    for at in range((len(places) - 1) % stride, len(places), stride):  # the newest step is one of them
+        begin, end = places[at - steps] if at >= steps else 0, places[at]
+        values = [value for value in samples.values[begin:end] if math.isfinite(value)]
+        if values and (not found.steps or samples.steps[end - 1] > found.steps[-1]):
+            found.append(samples.steps[end - 1], pick(values))
+    return found
+
+
+class Held:
+    """A series of samples whose value stays until the next one: columns between two samples are no gap."""
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+        self.steps, self.values = series.steps, series.values
+
+    def span(self, first: int, last: int) -> Span | None:
+        """Of the samples `first` to `last`; of the one before where there is none between them."""
+        if self.steps and last < first <= self.steps[-1]:
+            first = last
+        return self.series.span(first, last)
+
+    def columns(self, first: int, last: int, count: int) -> list[Span | None]:
+        return self.series.columns(first, last, count)
+
+
+def memory_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device | None) -> Plot:
+    """What is used and what of it the run holds, in GiB. Without samples: what veRL itself logged."""
+    if device is None:
+        return _logged(store)
+    index, host = device.index, device.index == HOST
+    plot = _plot(f"{device_name(device)} memory, GiB", history, store, state)
+    used = history.series("host") if host else history.series("used", index)
+    run = history.series("rss") if host else history.series("run_used", index)
+    if used is not None:
+        plot.curves.append(Curve(Held(used), label="used"))
+        plot.headline.append([(f"{number(used.last)} used", "title")])
+        peak = used.span(0, len(history.times))
+        if peak is not None:
+            plot.headline.append([(f"peak {number(peak.high)}", "dim")])
+    if run is not None:
+        plot.curves.append(Curve(Held(run), role="curve-2", label="this run", sign=glyphs.FILL))
+    if total := device.total:
+        plot.limits.append(Limit(total / GIB, label=f"{total / GIB:.0f} GiB"))
+    if not plot.curves:
+        plot.note = "this device does not report its memory"
+    return plot
+
+
+def util_plot(history: MachineHistory, store: SeriesStore, state: RunState, device: Device) -> Plot | None:
+    """Utilisation in per cent; None when nothing measures it."""
+    series = history.series("util", device.index)
+    if series is None:
+        return None
+    plot = _plot(f"{device_name(device)} utilisation, %", history, store, state)
+    plot.limits = [Limit(0, "axis", reach=True), Limit(100, "axis", reach=True)]
+    minute = bisect_left(history.times, history.times[-1] - 60)
+    recent = series.values[bisect_left(series.steps, minute) :]
+    if (mean := math.fsum(recent) / max(len(recent), 1)) >= 0:  # neither nan
+        plot.headline.append([(f"last minute {mean:.0f} %", "title")])
+    plot.curves.append(Curve(Held(series)))
+    return plot
+
+
+def look(plot: Plot, lens: Lens, store: SeriesStore, total: int | None) -> Plot:
+    """A plot of this page as the run's other charts are looked at: their stretch, x axis, cursor, scale.
+
+    When all is shown it has a place for the step that goes on, too, whose samples come before its figures.
+    """
+    samples = plot.axis
+    if not isinstance(samples, SampleAxis):
+        return lens.look(plot, store, total)
+    if store.last_step is None:  # its x is the time since the start
+        return plot
+    view, reached = lens.view, int(plot.last)
+    spent = lens.frame(plot, store, total)
+    first, last = view.shown(lens.whole(store, total))
+    raw = plot.curves
+    if last - first > _FEW:
+        steps = int(last - first) // _WINDOWS
+        plot.curves = [curve for each in raw for curve in _banded(each, samples, steps)]
+    plot.axis = SpentSamples(samples, spent) if spent else samples
+    if spent is None and view.window is None and not view.fitted:
+        planned = total
+        plot.last = max(plot.last, step_limit(min(reached, planned or reached), planned))
+    step = view.cursor
+    if step is not None and (sample := samples.sample_of(step)) is not None:
+        if sample and plot.axis.place(sample) > plot.last:  # taken a moment after the last step of the window
+            sample -= 1
+        plot.cursor = sample
+        plot.headline = cursor_headline(raw, sample, step)
+    return plot
+
+
+def _banded(curve: Curve, samples: SampleAxis, steps: int) -> list[Curve]:
+    """A curve of samples as its highest values over its lowest; as its mean where it is no memory."""
+    assert isinstance(curve.points, Held)
+    series = curve.points.series
+
+    def of(pick: Callable[[Sequence[float]], float]) -> Held:
+        return Held(over_steps(series, samples, steps, pick))
+
+    if not curve.label:
+        return [replace(curve, points=of(statistics.fmean))]
+    least = [] if curve.sign else [replace(curve, points=of(min), role="raw", label="least", sign=glyphs.FILL_REST)]
+    return [*least, replace(curve, points=of(max))]
+
+
+def _plot(title: str, history: MachineHistory, store: SeriesStore, state: RunState) -> Plot:
+    last = store.last_step
+    if last is None:
+        seconds = int(history.times[-1] - history.times[0]) + 1 if history.times else 1
+        axis, end = SampleAxis(history.times, [], []), step_limit(seconds, None)
+        return Plot(f"{title}, since the start", last=end, axis=axis)
+    live = state.live
+    axis = SampleAxis(history.times, store.steps, store.times, math.inf if live else max(last, 1))
+    seams = (axis.sample_of(seam) for seam in store.seams)  # on the axis of samples
+    marks = [Mark(sample, glyphs.SEAM, "text") for sample in seams if sample is not None]
+    return Plot(title, last=last + 1 if live else max(last, 1), axis=axis, marks=marks)
+
+
+def _logged(store: SeriesStore) -> Plot:
+    """Memory from veRL's own metrics: peaks of the training process, and the host."""
+    plot = Plot("memory logged by veRL, GiB", last=step_limit(store.last_step or 0, None))
+    for keys, label, role, sign in ((_TRAINERS, "trainer peak", "curve", ""), (_HOSTS, "host", "curve-2", glyphs.FILL)):
+        if found := store.first_of(*keys):
+            plot.curves.append(Curve(found[1], role=role, label=label, sign=sign))
+            plot.headline.append([(f"{label} {number(found[1].last)}", "title")])
+    if not plot.curves:
+        plot.note = "veRL logged no memory figures either"
+    return plot

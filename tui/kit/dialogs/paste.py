@@ -1,0 +1,74 @@
+"""A question that is answered with a text of many lines."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from launcher.text import clean
+from tui.kit.keys import KEYS
+from tui.kit.page import Dialog
+
+
+class PasteScreen(Dialog[str | None]):
+    """Returns the text, None when it was left. What `wrong` says about a text stands below it.
+
+    Enter ends a text that is `whole`; in any other it begins a line.
+    """
+
+    HINTS = "enter  after a path    f2  continue    esc  cancel"
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["paste"]]
+
+    def __init__(
+        self,
+        question: str,
+        details: str,
+        wrong: Callable[[str], str | None],
+        whole: Callable[[str], bool] = lambda text: False,
+        text: str = "",
+    ) -> None:
+        super().__init__()
+        self._question, self._details, self._wrong, self._whole, self._text = question, details, wrong, whole, text
+        self._refused: str | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Static(Content(self._question), id="question")
+            yield Static(Content(self._details), id="details")
+            yield TextArea(self._text, compact=True, soft_wrap=False)
+            yield Static("", id="wrong")
+            yield from self.hints()
+
+    def on_mount(self) -> None:
+        area = self.query_one(TextArea)
+        area.focus()
+        area.move_cursor(area.document.end)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        if event.text_area.text != self._refused:  # news of a change may come after the reply to it
+            self.query_one("#wrong", Static).update("")
+
+    def action_submit(self) -> None:
+        self.query_one(TextArea).call_later(self._take)  # behind the keys that it has not seen yet
+
+    def action_enter(self) -> None:
+        self.query_one(TextArea).call_later(self._enter)
+
+    def _enter(self) -> None:
+        area = self.query_one(TextArea)
+        if self._whole(area.text):
+            self._take()
+        else:
+            area.replace("\n", *area.selection)
+
+    def _take(self) -> None:
+        text = self.query_one(TextArea).text
+        if wrong := self.objection(self._wrong, text):
+            self._refused = text
+            self.query_one("#wrong", Static).update(Content(clean(wrong)))
+        else:
+            self.dismiss(text)

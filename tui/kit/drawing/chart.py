@@ -1,0 +1,198 @@
+"""A line chart as rows of text: title, curves in braille, axes with short labels.
+
+Stable by design: the step axis ends at a rung of a ladder or the planned total, and the value axis at round
+numbers, so one more step changes a few cells. Spikes stay: a column shows its lowest and highest value.
+A value that is not finite leaves a gap.
+"""
+
+from textwrap import wrap
+
+from tui.kit.drawing import scale
+from tui.kit.drawing.braille import Canvas
+from tui.kit.drawing.glyphs import AXIS, BASE, DOT, DOWN, LIMIT, SEAM, UP
+from tui.kit.drawing.plot import Curve, Limit, Plot
+from tui.kit.drawing.rows import Row, Span, crop, fit, joined, spread, width
+from tui.kit.drawing.trace import Window, trace
+
+GUTTER = scale.LABEL + 1  # label and axis
+_LEAST = 8  # columns of curve below which labels give way
+_LEGEND = 5  # rows of curve below which the legend gives way
+
+
+def draw(plot: Plot, columns: int, rows: int) -> list[Row]:
+    """The chart in exactly `rows` rows of `columns` cells; any size is fine."""
+    if columns <= 0 or rows <= 0:
+        return []
+    title = _title(plot, columns)
+    body = rows - 1
+    if body == 0:
+        return [title]
+    if plot.note is not None or not plot.curves:
+        return [title, *_note(plot.note or "", columns, body)]
+    legend = _legend(plot, columns) if body > _LEGEND else []
+    body -= len(legend)
+    labelled = columns >= GUTTER + _LEAST
+    gutter = GUTTER if labelled else 0
+    based = labelled and body >= 3
+    plotted = _plot(plot, columns - gutter, body - based, gutter)
+    return [title, *legend, *plotted, *([_base(plot, columns - gutter, gutter)] if based else [])]
+
+
+def _title(plot: Plot, columns: int) -> Row:
+    left: Row = [(" ", "text"), *([plot.flag, (" ", "text")] if plot.flag else []), (plot.title, "title")]
+    right: Row = []
+    for part in plot.headline:
+        candidate: Row = [*right, *([(" ", "text")] if right else []), *part]
+        if width(left) + width(candidate) + 2 > columns:
+            break
+        right = candidate
+    return spread(left, [*right, (" ", "text")] if right else [], columns)
+
+
+def _legend(plot: Plot, columns: int) -> list[Row]:
+    """One row that names the curves, each in its colour, when there are two with a name."""
+    named = [curve for curve in plot.curves if curve.label]
+    if len(named) < 2:
+        return []
+    room = max((columns - 1) // len(named) - 2, 1)
+    row: Row = [(" ", "text")]
+    for curve in named:
+        row += [*crop([(f"{curve.sign or BASE} {curve.label}", curve.role)], room), ("  ", "text")]
+    return [fit(row, columns)]
+
+
+def _note(text: str, columns: int, rows: int) -> list[Row]:
+    lines = wrap(text, max(columns - 2 * 3, 8))[:rows]
+    above = (rows - len(lines)) // 2
+    drawn: list[Row] = [[] for _ in range(above)]
+    drawn += [[("   " if columns > 12 else "", "text"), (line, "dim")] for line in lines]
+    drawn += [[] for _ in range(rows - len(drawn))]
+    return [fit(row, columns) for row in drawn]
+
+
+def _plot(plot: Plot, columns: int, rows: int, gutter: int) -> list[Row]:
+    canvas, behind = Canvas(columns, rows), Canvas(columns, rows)  # a raw curve is behind its average
+    traces = [
+        trace(curve.points, Window(curve.axis or plot.axis, plot.first, plot.last, canvas.width), positive=plot.log)
+        for curve in plot.curves
+    ]
+    lows = [low for parts in traces for part in parts for _, low, _ in part]
+    highs = [high for parts in traces for part in parts for _, _, high in part]
+    if not lows:
+        return _note(_empty(plot), columns + gutter, rows)
+    reached = [limit.value for limit in plot.limits if limit.reach]
+    if plot.log:
+        lows = [low if low > 0 else high for low, high in zip(lows, highs, strict=True)]
+        reached = [value for value in reached if value > 0]
+    of_values = scale.log_scale if plot.log else scale.value_scale
+    low, high, ticks = of_values(min(lows + reached), max(highs + reached), rows)
+
+    def y_of(value: float) -> int:
+        return round(scale.share(value, low, high, log=plot.log) * (canvas.height - 1))
+
+    signs: dict[tuple[int, int], Span] = {}  # by row and column
+    for curve, parts in zip(plot.curves, traces, strict=True):
+        placed = [[(x, y_of(bottom), y_of(top)) for x, bottom, top in part] for part in parts]
+        if not curve.points_only:
+            for part in placed:
+                _draw(behind if curve.role == "raw" else canvas, part, curve.role)
+        _sign(signs, curve, placed)
+    texts = [scale.labels([tick])[0] for tick in ticks] if plot.log else scale.labels(ticks)
+    label_at = {y_of(tick) // 4: text for tick, text in zip(ticks, texts, strict=True)}
+    limit_at = {y_of(limit.value) // 4: limit for limit in reversed(plot.limits) if low <= limit.value <= high}
+    above = [limit for limit in plot.limits if limit.value > high and limit.edge]
+    below = [limit for limit in plot.limits if limit.value < low and limit.edge]
+    at = _cursor(plot, columns)
+    drawn: list[Row] = []
+    for row in range(rows):
+        layers = zip(canvas.row(row), behind.row(row), strict=True)
+        dots = [signs.get((row, column), front or back) for column, (front, back) in enumerate(layers)]
+        cells = _cells(dots, limit_at.get(row))
+        if row == 0 and above:
+            nearest = min(above, key=lambda limit: limit.value)
+            cells = _labelled(cells, f"{UP} {nearest.label}", nearest.role)
+        if row == rows - 1 and below:
+            nearest = max(below, key=lambda limit: limit.value)
+            cells = _labelled(cells, f"{DOWN} {nearest.label}", nearest.role)
+        if at is not None and cells[at][0] in (" ", LIMIT):
+            cells[at] = (SEAM, "text")
+        axis: Row = [(f"{label_at.get(row, ''):>{scale.LABEL}}{AXIS}", "axis")] if gutter else []
+        drawn.append([*axis, *joined(cells)])
+    return drawn
+
+
+def _empty(plot: Plot) -> str:
+    """Why there is nothing to draw."""
+    finite = any(curve.points.span(0, curve.points.steps[-1]) for curve in plot.curves if curve.points.steps)
+    if not finite:
+        return "no finite value yet"
+    return "no value above 0 to show on a log scale" if plot.log else "no value in this range"
+
+
+def _cursor(plot: Plot, columns: int) -> int | None:
+    """The column of cells that the cursor is in."""
+    if plot.cursor is None:
+        return None
+    return Window(plot.axis, plot.first, plot.last, columns).column(plot.cursor)
+
+
+def _sign(signs: dict[tuple[int, int], Span], curve: Curve, parts: list[list[tuple[int, int, int]]]) -> None:
+    """The signs of a curve: one at each point of a curve of points, else one at the newest."""
+    points = [((bottom + top) // 8, x // 2) for part in parts for x, bottom, top in part]
+    if curve.points_only:
+        signs.update(dict.fromkeys(points, (curve.sign or DOT, curve.role)))
+    elif curve.sign and points:
+        signs[points[-1]] = (curve.sign, curve.role)
+
+
+def _cells(dots: list[Span | None], limit: Limit | None) -> list[Span]:
+    """A row of the curve on blank cells, or on the line of a limit."""
+    if limit is None:
+        return [cell or (" ", "text") for cell in dots]
+    cells = [cell or (LIMIT, limit.role) for cell in dots]
+    return _labelled(cells, limit.label, limit.role) if limit.label else cells
+
+
+def _labelled(cells: list[Span], label: str, role: str) -> list[Span]:
+    """The label as near to the right end of a row as the curve leaves room for it."""
+    text = f" {label} "
+    free = [char in (" ", LIMIT) for char, _ in cells]
+    for start in range(len(cells) - len(text) - 1, 0, -1):
+        if all(free[start : start + len(text)]):
+            return [*cells[:start], *((char, role) for char in text), *cells[start + len(text) :]]
+    return cells
+
+
+def _draw(canvas: Canvas, part: list[tuple[int, int, int]], role: str) -> None:
+    """One part: upright strokes from low to high, each joined to the one before it."""
+    before: tuple[int, int, int] | None = None
+    for x, bottom, top in part:  # y grows downward: top <= bottom
+        canvas.upright(x, top, bottom, role)
+        if before is not None:
+            x0, bottom0, top0 = before
+            if bottom < top0:
+                canvas.line(x0, top0, x, bottom, role)
+            elif top > bottom0:
+                canvas.line(x0, bottom0, x, top, role)
+            else:  # they overlap: join at a height both have
+                shared = max(top, top0)
+                canvas.line(x0, shared, x, shared, role)
+        before = (x, bottom, top)
+
+
+def _base(plot: Plot, columns: int, gutter: int) -> Row:
+    """The x axis: its ends, and the marks between."""
+    left, right = plot.axis.label(plot.first), plot.axis.label(plot.last)
+    if left == right:  # a few minutes after the second day
+        right = f"+{plot.axis.label(plot.last - plot.first)}"
+    first, final = len(left), columns - len(right) - 1
+    if first > final:
+        return fit([], columns + gutter)
+    cells: list[Span] = [(char, "axis") for char in left + BASE * (final + 1 - first) + right]
+    window = Window(plot.axis, plot.first, plot.last, columns)
+    for mark in plot.marks:
+        if (at := window.column(mark.step)) is not None:
+            cells[min(max(at, first), final)] = (mark.sign, mark.role)
+    if (at := _cursor(plot, columns)) is not None:
+        cells[min(max(at, first), final)] = (UP, "title")
+    return [(" " * gutter, "axis"), *joined(cells)]

@@ -1,0 +1,90 @@
+"""What a chart shows: curves, limits, marks and words, without any size or colour."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tui.kit.drawing.axis import STEPS, Axis
+from tui.kit.drawing.rows import Row, Span
+
+
+class Stretch(Protocol):
+    """Lowest, highest and last finite value of a stretch of steps."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def last(self) -> float: ...
+
+
+class Points(Protocol):
+    """What a curve is drawn from; `launcher.metrics.store.Series` is one. Steps ascend."""
+
+    @property
+    def steps(self) -> Sequence[int]: ...
+    @property
+    def values(self) -> Sequence[float]: ...
+    def span(self, first: int, last: int) -> Stretch | None: ...
+    def columns(self, first: int, last: int, count: int) -> Sequence[Stretch | None]: ...
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One series and how it is drawn.
+
+    `role` is its colour: `curve`, `curve-2` to `curve-4` beside it, `raw` behind a smoothed one. `label`
+    names it in the legend, which a chart has when two curves have one; `sign` (one cell) stands at its newest
+    point and before the label, for screens without colour. `points_only`: single points in `sign`, not
+    joined. `axis` is the curve's own way from steps to x, for a run with other times than the chart's.
+    """
+
+    points: Points
+    role: str = "curve"
+    label: str = ""
+    sign: str = ""
+    points_only: bool = False
+    axis: Axis | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A sign on the step axis: a health flag that rose, an attempt that began."""
+
+    step: int
+    sign: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A level line across the chart.
+
+    `label` stands on its right end. `reach`: the range is widened to hold it. `edge`: when it is out of
+    range, its label stands at the edge nearest to it, with an arrow.
+    """
+
+    value: float
+    role: str = "limit"
+    label: str = ""
+    reach: bool = False
+    edge: bool = False
+
+
+@dataclass
+class Plot:
+    """Everything a chart shows. `note` is a sentence that stands in the place of curves."""
+
+    title: str
+    headline: list[Row] = field(default_factory=list)  # most important first; what does not fit is left out
+    curves: list[Curve] = field(default_factory=list)  # a later one covers an earlier one
+    first: float = 0  # left end of the x axis
+    last: float = 10  # right end of the x axis
+    limits: list[Limit] = field(default_factory=list)  # the most important first
+    marks: list[Mark] = field(default_factory=list)
+    note: str | None = None
+    flag: Span | None = None  # sign of the worst flag that concerns this figure
+    axis: Axis = STEPS
+    log: bool = False  # a logarithmic value axis, which has no place for values of 0 and below
+    cursor: int | None = None  # the step that an upright line stands at

@@ -1,0 +1,132 @@
+"""Rows of text with roles: what a widget draws, before any style is known.
+
+A row is a list of spans; a span is a text and the name of its role (`dim`, `warn`, `curve`, ...). Widths
+are in terminal cells, so that wide characters from a log keep their columns.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from tui.kit.drawing.glyphs import ELLIPSIS
+
+Span = tuple[str, str]
+Row = list[Span]
+HEADING = "#"  # begins the keys of lines of a table that are only read
+
+
+class Item(NamedTuple):
+    """An entry of a list and what it is about; without a name it is a heading, which cannot be chosen.
+
+    The first cell of its first row is the cursor's.
+    """
+
+    name: str | None
+    rows: Sequence[Row]
+
+
+def width(row: Row) -> int:
+    """Cells that a row takes."""
+    return sum(cell_len(text) for text, _ in row)
+
+
+def crop(row: Row, limit: int) -> Row:
+    """The row, cut to at most `limit` cells; a cut ends in an ellipsis."""
+    if width(row) <= limit:
+        return row
+    if limit <= 0:
+        return []
+    kept: Row = []
+    room = limit - 1
+    for text, role in row:
+        size = cell_len(text)
+        if size > room:
+            return [*kept, (set_cell_size(text, room).rstrip() + ELLIPSIS, role)]
+        kept.append((text, role))
+        room -= size
+    return kept
+
+
+def folded(row: Row, limit: int) -> list[Row]:
+    """The row in as many rows of at most `limit` cells as it needs, broken wherever a row is full."""
+    rows: list[Row] = [[]]
+    room = limit
+    for text, role in row:
+        start = 0
+        for at, letter in enumerate(text):
+            size = cell_len(letter)
+            if size > room:
+                rows[-1].append((text[start:at], role))
+                rows.append([])
+                start, room = at, limit
+            room -= size
+        rows[-1].append((text[start:], role))
+    return rows
+
+
+def fit(row: Row, limit: int) -> Row:
+    """The row in exactly `limit` cells."""
+    row = crop(row, limit)
+    rest = limit - width(row)
+    return [*row, (" " * rest, "text")] if rest > 0 else row
+
+
+def spread(left: Row, right: Row, limit: int) -> Row:
+    """`left` and `right` at both ends of `limit` cells, a blank between; what does not fit is cut from `left`."""
+    right = crop(right, limit)
+    room = limit - width(right)
+    apart = bool(right) and not right[0][0].startswith(" ")
+    return [*fit(crop(left, room - apart), room), *right]
+
+
+def put(row: Row, column: int, spans: Row, least: int = 1) -> Row:
+    """`spans` from `column` on, or `least` cells behind the end of `row` when that is further."""
+    gap = max(column - width(row), least if row else 0)
+    return [*row, (" " * gap, "text"), *spans]
+
+
+def cells(row: Row) -> list[Span]:
+    """One entry a cell. An empty entry follows a wide character; marks of no width join their letter."""
+    found: list[Span] = []
+    for text, role in row:
+        if text.isascii():
+            found.extend((char, role) for char in text)
+            continue
+        for char in text:
+            size = cell_len(char)
+            if size:
+                found.append((char, role))
+                found.extend([("", role)] * (size - 1))
+            elif found:
+                found[-1] = (found[-1][0] + char, found[-1][1])
+    return found
+
+
+def joined(entries: list[Span]) -> Row:
+    """Cells as a row of as few spans as possible: blanks take the role beside them, which nobody sees."""
+    row: Row = []
+    for text, role in entries:
+        if row and (role == row[-1][1] or text.isspace()):
+            row[-1] = (row[-1][0] + text, row[-1][1])
+        elif row and row[-1][0].isspace():
+            row[-1] = (row[-1][0] + text, role)
+        else:
+            row.append((text, role))
+    return row
+
+
+def change(old: Row, new: Row) -> tuple[int, int] | None:
+    """Start and length of the stretch of cells from the first to the last difference; None without one.
+
+    One stretch a row: Textual paints a widget's row from its beginning to the end of each changed stretch, so
+    a second one would paint the first again.
+    """
+    if old == new:
+        return None
+    before, after = cells(old), cells(new)
+    longest = max(len(before), len(after))
+    before += [("", "")] * (longest - len(before))
+    after += [("", "")] * (longest - len(after))
+    differing = [column for column in range(longest) if before[column] != after[column]]
+    return (differing[0], differing[-1] + 1 - differing[0]) if differing else None

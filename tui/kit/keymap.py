@@ -1,0 +1,103 @@
+"""The keys of the screen by their ids, and the user's own keys laid over them."""
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from textual.binding import Binding, BindingsMap
+from textual.keys import Keys
+
+from launcher.settings import Key
+from launcher.text import clean, did_you_mean
+from tui.kit.keys import KEYS, TOGETHER
+
+_MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a key does: an id, its keys as Textual names them (`slash`, `ctrl+z`), in words."""
+
+    id: str
+    keys: tuple[str, ...]
+    what: str
+    default: tuple[str, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """A line of `ppo-tui keys --json`."""
+        return {"id": self.id, "keys": list(self.keys), "default": list(self.default), "what": self.what}
+
+
+def bindings(*pages: str) -> list[Binding]:
+    """The bindings of some pages of the table, one a key."""
+    return [binding for page in pages for _, binding in BindingsMap(KEYS[page])]
+
+
+def commands(keymap: Mapping[str, str] | None = None) -> dict[str, Command]:
+    """All of them by id, with the keys that a keymap gives them."""
+    found: dict[str, Command] = {}
+    for binding in bindings(*KEYS):
+        name = str(binding.id)
+        command = found.setdefault(name, Command(name, (), binding.tooltip or binding.description, ()))
+        if binding.key not in command.default:
+            keys = (*command.default, binding.key)
+            found[name] = replace(command, keys=keys, default=keys)
+    for name, asked in (keymap or {}).items():
+        found[name] = replace(found[name], keys=tuple(asked.split(",")))
+    return found
+
+
+def checked(asked: Mapping[str, Key]) -> tuple[dict[str, str], list[str]]:
+    """The keymap to set, and a sentence for each entry that was left out of it.
+
+    Left out are unknown ids, keys that no terminal sends, and keys that something else on the same screen
+    has and keeps.
+    """
+    if not asked:
+        return {}, []
+    known, wrong = commands(), []
+    good: dict[str, str] = {}
+    for name, key in asked.items():
+        keys = [_name(each) for each in key.keys.replace(" ", "").split(",") if each] or [key.keys]
+        bad = next((each for each in keys if not _exists(each)), None)
+        if name not in known:
+            wrong.append(f"{key.place}: unknown key id{did_you_mean(name, known)}; list the ids with `ppo-tui keys`")
+        elif bad is not None:
+            near = did_you_mean(bad, _NAMED)
+            wrong.append(f"{key.place}: {clean(bad)!r} is not a key{near}; use a name such as a, f5, ctrl+f or slash")
+        else:
+            good[name] = ",".join(keys)
+    while clash := _clash(good):
+        name, key_name, other = clash
+        del good[name]
+        place = asked[name].place
+        wrong.append(f"{place}: {key_name} is already used by {other}; use another key or move {other}")
+    return good, wrong
+
+
+def _clash(keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """An id of the keymap, a key it asks for, and the id that has that key where both work."""
+    for page in KEYS:
+        holders: dict[str, set[str]] = {}
+        for binding in bindings("app", page, *TOGETHER.get(page, ())):
+            for key in keymap.get(str(binding.id), binding.key).split(","):
+                holders.setdefault(key, set()).add(str(binding.id))
+        for key, names in holders.items():
+            moved = sorted(name for name in names if key in keymap.get(name, "").split(","))
+            if moved and len(names) > 1:
+                return moved[-1], key, min(names - {moved[-1]})
+    return None
+
+
+def _name(key: str) -> str:
+    """A key as Textual names it: `/` is `slash`."""
+    return next(iter(Binding.make_bindings([Binding(key, "")]))).key
+
+
+_NAMED = {str(key.value) for key in Keys} | {_name(sign) for sign in string.punctuation if sign != ","}
+
+
+def _exists(key: str) -> bool:
+    *modifiers, name = key.split("+")
+    plain = name in _NAMED or (len(name) == 1 and name.isalnum())
+    return key in _NAMED or (plain and all(modifier in _MODIFIERS for modifier in modifiers))

@@ -1,0 +1,91 @@
+"""One metric as a line of a table, and as the words below its chart."""
+
+from textwrap import wrap
+
+from launcher.format import number
+from launcher.metrics.glossary import describe
+from launcher.metrics.store import Series
+from launcher.text import clean
+from tui.kit.drawing.glyphs import ELLIPSIS, PIN
+from tui.kit.drawing.rows import Row, fit, put, spread
+from tui.kit.drawing.spark import spark
+
+_VALUE, _BOUND = 12, 8  # cells of the newest value with its unit, and of the lowest and the highest
+_SPARK, _NAME = 12, 54  # cells of the curve at least, of the name at most
+_RANGE_FROM, _SPARK_FROM = 60, 44  # columns from which there is room for them
+
+
+def column_heads(shown: int, known: int, columns: int) -> Row:
+    """What stands above the table; how many metrics the filter leaves."""
+    name, sparks, ranged = _widths(columns)
+    count = f"{known}" if shown == known else f"{shown} of {known}"
+    row: Row = [("  ", "text"), *fit([(f"metric ({count})", "dim")], name), (f" {'now':>{_VALUE}}", "dim")]
+    if ranged:
+        row.append((f" {'lowest':>{_BOUND}} {'highest':>{_BOUND}}", "dim"))
+    return [*row, ("  steps", "dim")] if sparks else row
+
+
+def metric_row(key: str, series: Series, last: int, *, pinned: bool, columns: int) -> Row:
+    """Name, newest value, lowest, highest, curve of the steps 0 to `last`; the first cell is the cursor's."""
+    name, sparks, ranged = _widths(columns)
+    family, slash, rest = shorten(title(key), name).partition("/")
+    named: Row = [(family + slash, "dim"), (rest, "text")] if rest else [(family, "text")]
+    newest = series.last
+    row: Row = [(" ", "text"), (PIN if pinned else " ", "live"), *fit(named, name), (" ", "text")]
+    row += spread([], [(_value(key, newest), "title" if _finite(newest) else "critical")], _VALUE)
+    if ranged:
+        whole = series.span(0, last)
+        bounds = (number(whole.low), number(whole.high)) if whole else ("", "")
+        for bound in bounds:
+            row += [(" ", "text"), *spread([], [(bound, "dim")], _BOUND)]
+    return [*row, ("  ", "text"), *spark(series, last, sparks)] if sparks else row
+
+
+def meaning_rows(key: str, columns: int) -> list[Row]:
+    """What a metric means: two lines at most."""
+    metric = describe(key)
+    text = f"{metric.meaning} ({metric.unit})" if metric.unit else metric.meaning
+    return [[(f" {line}", "text")] for line in wrap(text, max(columns - 2, 8))[:2]]
+
+
+def fact_rows(key: str, series: Series, *, pinned: bool, columns: int) -> list[Row]:
+    """Newest, lowest and highest value, the steps that logged it, and what it means."""
+    newest, whole = series.last, series.span(series.steps[0], series.steps[-1])
+    row: Row = [(" now ", "dim"), (_value(key, newest), "title" if _finite(newest) else "critical")]
+    for word, bound in (("lowest", whole.low), ("highest", whole.high)) if whole else ():
+        row = put(row, 0, [(f"{word} ", "dim"), (number(bound), "text")], least=3)
+    steps = f"{series.steps[0]} to {series.steps[-1]}, {len(series)} values"
+    row = put(row, 0, [("steps ", "dim"), (steps, "text")], least=3)
+    note: Row = [(f" {PIN} on the dashboard", "live")] if pinned else []
+    return [row, *meaning_rows(key, columns), note]
+
+
+def title(key: str) -> str:
+    """A key as one harmless line; it may come from a broken log."""
+    return " ".join(clean(key).splitlines())
+
+
+def shorten(name: str, room: int) -> str:
+    """A name in `room` characters: its middle is what can be missed."""
+    if len(name) <= room:
+        return name
+    head = max((room - 1) // 3, 0)
+    return name[:head] + ELLIPSIS + name[len(name) - max(room - 1 - head, 0) :]
+
+
+def _widths(columns: int) -> tuple[int, int, bool]:
+    """Cells of the name and of the curve, and whether the lowest and the highest value have room."""
+    ranged, sparked = columns >= _RANGE_FROM, columns >= _SPARK_FROM
+    room = columns - 2 - 1 - _VALUE - 2 * (_BOUND + 1) * ranged - (2 + _SPARK) * sparked
+    name = min(max(room, 6), _NAME)
+    return name, (_SPARK + room - name) * sparked, ranged
+
+
+def _value(key: str, value: float | None) -> str:
+    unit = describe(key).unit
+    with_unit = f"{number(value)} {unit}"
+    return with_unit if unit not in ("", "share") and _finite(value) and len(with_unit) <= _VALUE else number(value)
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and value - value == 0

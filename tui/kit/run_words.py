@@ -1,0 +1,174 @@
+"""How states, phases and levels are said: a sign, a word, and the role they are drawn in."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from launcher.format import duration
+from launcher.health.verdict import shown
+from launcher.record.check import Bound
+from launcher.record.info import RunInfo
+from launcher.record.layout import RunDir
+from launcher.record.levels import Level
+from launcher.record.state import RunState
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.rows import Row, Span
+
+STATES: dict[str, tuple[str, str]] = {  # state -> sign, role
+    "queued": (glyphs.WAITING, "dim"),
+    "starting": (glyphs.WAITING, "live"),
+    "running": (glyphs.RUNNING, "live"),
+    "stopping": (glyphs.STOPPED, "warn"),
+    "stopped": (glyphs.STOPPED, "dim"),
+    "finished": (glyphs.FINISHED, "ok"),
+    "failed": (glyphs.FAILED, "critical"),
+    "lost": (glyphs.LOST, "critical"),
+    "imported": (glyphs.IMPORTED, "dim"),
+}
+
+LEVELS: dict[str, Span] = {  # word of a level -> sign, role
+    Level.N_A.words: (glyphs.NONE, "dim"),
+    Level.WARM.words: (glyphs.NONE, "dim"),
+    "OK": (glyphs.OK, "ok"),
+    "NOTICE": (glyphs.NOTICE, "notice"),
+    "WARN": (glyphs.WARN, "warn"),
+    "CRITICAL": (glyphs.CRITICAL, "critical"),
+}
+
+_SLOW = 10.0  # seconds from which a phase is worth a clock, which repaints every five
+
+
+def state_words(state: RunState, now: float | None = None) -> Row:
+    """`● running · rollout 96/128`; with `now` also how long, `rollout 20s of ~31s`."""
+    name = state.state
+    ended = state.outcome if state.outcome != "running" else None  # a log that breaks off tells no end
+    sign, role = STATES.get(ended or name, (glyphs.LOST, "dim"))
+    if state.stalled and name in ("starting", "running"):
+        sign, role, name = glyphs.WARN, "warn", "stalled"
+    word = f"{ended or 'unfinished'} · imported" if name == "imported" else name
+    if name in ("running", "stalled") and (doing := _doing(state, now)):
+        return [(f"{sign} {word}", role), (f" · {doing}", "dim")]
+    return [(f"{sign} {word}", role)]
+
+
+def _doing(state: RunState, now: float | None) -> str:
+    phase = (state.phase or "").removesuffix("-first")
+    if state.rollout is not None and state.rollout.total:
+        phase = f"{phase or 'rollout'} {state.rollout.finished}/{state.rollout.total}"
+    since, usual = state.phase_since, state.phase_usual
+    if now is None or since is None or not usual or usual < _SLOW:
+        return phase
+    return f"{phase} {duration(max(0, now - since) // 5 * 5)} of ~{duration(usual)}"
+
+
+def verdict_word(state: str, verdict: str | None) -> tuple[str, str, str]:
+    """Sign, word and role of a run's verdict."""
+    word = shown(state, verdict)
+    if word not in LEVELS:
+        word = Level.N_A.words
+    sign, role = LEVELS[word]
+    return sign, word, role
+
+
+def verdict_words(state: RunState) -> Row:
+    """`▲ WARN KL-4 +1`: the verdict, the worst flag, how many more are on."""
+    sign, word, role = verdict_word(state.state, state.verdict)
+    flags = state.flags
+    row: Row = [(f"{sign} {word}", role)]
+    if flags:
+        row.append((f" {flags[0]}", role))
+    if len(flags) > 1:
+        row.append((f" +{len(flags) - 1}", "dim"))
+    return row
+
+
+def level_sign(level: Level) -> Span:
+    """The sign of a level in its role."""
+    return LEVELS[level.words]
+
+
+def uptime(state: RunState, now: float | None) -> str:
+    """`up 52m`, `ran 3h 04m`; in whole minutes while the run lives, so that it seldom repaints.
+
+    A run that ended shows the time of all its attempts, as the list of runs does.
+    `now` is the latest time the supervisor wrote down, not this machine's clock: a run that nobody keeps
+    up any more does not seem to go on.
+    """
+    if not state.live and state.seconds is not None:
+        return f"ran {duration(state.seconds)}"
+    last = now if state.live else state.ended or (state.exit and state.exit.t) or now
+    if state.started is None or last is None or last < state.started:
+        return ""
+    seconds = last - state.started
+    if not state.live:  # the log of an imported run may tell no time
+        return f"ran {duration(seconds)}" if seconds else ""
+    return f"up {duration(seconds - seconds % 60).removesuffix(' 00s')}" if seconds >= 60 else "up <1m"
+
+
+def by_whom(by: str | None) -> str:
+    """Who asked for something: `from the screen`, `by user`, `by stop_on: NUM-1 is CRITICAL`."""
+    return "from the screen" if by == "screen" else f"by {by}"
+
+
+def notice(state: RunState) -> tuple[str, str] | None:
+    """Role and sentence of the banner: why a run stands still, or how it ended, and whether its files are damaged.
+
+    None while all goes on.
+    """
+    said = _end_or_stall(state)
+    if not (marks := [*filter(None, [damage_words(state), state.later])]):
+        return said
+    return (said[0] if said and said[0] == "critical" else "warn", "; ".join([*([said[1]] if said else []), *marks]))
+
+
+@lru_cache(1024)
+def lineage(run: Path) -> str:
+    """Where a run came from, as `launcher.run.reading.lineage` says it.
+
+    Reads run.yaml once, since what a run came from never changes.
+    """
+    from launcher.run.reading.lineage import lineage as words  # it writes YAML, which the first frame does not need
+
+    return words(RunInfo.read(RunDir(run).run_yaml).after, glyphs.ARROW)
+
+
+def damage_words(state: RunState) -> str:
+    """`damaged: state.json: step (and 2 more)`; empty for a sound run."""
+    more = f" (and {len(state.damaged) - 1} more)" if len(state.damaged) > 1 else ""
+    return f"damaged: {state.damaged[0]}{more}" if state.damaged else ""
+
+
+def _end_or_stall(state: RunState) -> tuple[str, str] | None:
+    name, error, step, total = state.state, state.error, state.step, state.total
+    if state.live:
+        if minutes := state.silent_minutes:
+            return "warn", f"no update from the supervisor for {minutes} min; the figures shown are old"
+        return ("warn", state.stall) if state.stall else None
+    at = f" at step {step}" + (f" of {total}" if total else "") if step is not None else " before the first step"
+    if name == "failed":
+        return "critical", f"failed{at}: {error}" if error else f"failed{at}; press l for the log"
+    if name == "lost" and error:
+        return "critical", f"lost: {error}"
+    if name == "lost":
+        alive = "veRL is still training; press x to stop it" if state.driver_alive else "veRL has ended too"
+        return "critical", f"lost{at}: the supervisor ended without a record; {alive}"
+    if name == "stopped":
+        by = state.exit and state.exit.requested_by
+        return "dim", f"stopped{at}" + (f" {by_whom(by)}" if by else "") + (f": {error}" if error else "")
+    if name == "finished":
+        return "ok", f"finished{at}"
+    if name == "imported":
+        outcome = state.outcome or "outcome unknown"
+        return "dim", f"imported run, {outcome}{at}" + (f": {error}" if error else "")
+    return None
+
+
+def strictest(bounds: Iterable[Bound]) -> list[Bound]:
+    """Of the bounds of one level to one side, the one that is crossed first; mildest level first."""
+    found: dict[tuple[int, str], Bound] = {}
+    for bound in bounds:
+        side = bound.side[0]
+        known = found.get((bound.level, side))
+        if known is None or (bound.value < known.value if side == ">" else bound.value > known.value):
+            found[bound.level, side] = bound
+    return sorted(found.values(), key=lambda bound: (bound.level, bound.side))

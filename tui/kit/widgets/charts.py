@@ -1,0 +1,91 @@
+"""The charts on a screen: single ones, those of the figures that every run has, and those that the user pinned."""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from launcher.metrics.pins import MOST
+from launcher.run.reading.reader import RunReader
+from tui.kit.charts.figures import ALL_FIGURES, FIGURES, chosen
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.memory import look, memory_plot
+from tui.kit.charts.run import RunCharts
+from tui.kit.drawing.chart import draw
+from tui.kit.drawing.plot import Plot
+from tui.kit.drawing.rows import Row
+from tui.kit.memory_rows import fullest
+from tui.kit.metric_rows import shorten, title
+from tui.kit.widgets.painted import HIDDEN, Painted
+
+WIDE, TALL = 120, 36  # columns and rows from which a screen has all six figures
+_PINNED = 39  # columns of a pinned chart at the home size
+_VALUE = 14  # columns of its title that the newest value needs
+
+
+class _Chart(Painted):
+    """Draws a plot. Survives any size and any values, nan and infinity included."""
+
+    plot = Plot("")
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        return draw(self.plot, columns, rows)
+
+
+class MetricChart(_Chart):
+    """One figure over the steps of a run."""
+
+    def show(self, plot: Plot) -> None:
+        """Replaces what is shown; only the cells that changed are painted."""
+        self.plot = plot
+        self.redraw()
+
+
+class MemoryChart(_Chart):
+    """Memory beside the steps, of the fullest GPU or of the host, in the view of the charts beside it.
+
+    No `MetricChart`: its values belong to no step.
+    """
+
+    def show(self, reader: RunReader, lens: Lens) -> None:
+        """The memory of a run, through the lens of its charts."""
+        machine, store, state = reader.machine, reader.series, reader.state
+        plot = memory_plot(machine, store, state, fullest(machine.latest))
+        self.plot = look(plot, lens, store, state.total)
+        self.redraw()
+
+
+class Figures(Container):
+    """`#chart-0` to `#chart-5`, in the order of `ALL_FIGURES`, as the run has them."""
+
+    def compose(self) -> ComposeResult:
+        for index, _ in enumerate(ALL_FIGURES):
+            yield MetricChart(id=f"chart-{index}")
+
+    def show(self, charts: RunCharts) -> None:
+        columns, rows = self.app.size
+        room = len(ALL_FIGURES if columns >= WIDE and rows >= TALL else FIGURES)
+        figures = chosen(charts.reader.series)[:room]
+        for chart, figure in zip(self.query(MetricChart), figures, strict=False):
+            chart.show(charts.figure(figure, figures))
+
+
+class PinnedCharts(Container):
+    """Up to four charts in as many columns as fit: one row on a large screen, two at the home size."""
+
+    def compose(self) -> ComposeResult:
+        for _ in range(MOST):
+            yield MetricChart(classes=HIDDEN)
+
+    def show(self, keys: Sequence[str], charts: RunCharts) -> None:
+        columns = max(min(self.app.size.width // _PINNED, len(keys)), 1)
+        self.set_class(not keys, HIDDEN)
+        self.set_class(len(keys) > columns, "-two-rows")
+        self.styles.grid_size_columns = columns
+        room = self.app.size.width // columns - _VALUE
+        for index, chart in enumerate(self.query(MetricChart)):
+            chart.set_class(index >= len(keys), HIDDEN)
+            if index < len(keys):
+                drawn = charts.metric(keys[index], large=False)
+                drawn.title = shorten(title(drawn.title), room)
+                chart.show(drawn)

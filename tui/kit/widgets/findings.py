@@ -1,0 +1,138 @@
+"""What the preflight found: a line each, the chosen one in full."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.events import Resize
+from textual.message import Message
+
+from launcher.preflight.finding import Finding
+from launcher.text import clean
+from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK, WARN
+from tui.kit.drawing.rows import Item, Row
+from tui.kit.keys import KEYS
+from tui.kit.offers import Offers
+from tui.kit.widgets.items import Items
+
+LEVELS: dict[str, tuple[str, str]] = {  # level -> sign, role
+    "error": (CRITICAL, "critical"),
+    "warning": (WARN, "warn"),
+    "info": (NOTICE, "notice"),
+}
+_INDENT = 3
+_LEAST = 8  # cells of text, however narrow
+
+
+class Findings(Offers, Items, inherit_bindings=False):
+    """Stands in a `VerticalScroll`. Errors come first when the findings do (`preflight.finding.in_order`)."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["findings"]]
+
+    class FixWanted(Message):
+        """The change of this finding is to be made."""
+
+        def __init__(self, finding: Finding) -> None:
+            super().__init__()
+            self.finding = finding
+
+    findings: Sequence[Finding] = ()
+    quiet = ""
+    _steered = False
+    _listed: tuple[object, ...] = ()
+
+    def show(  # type: ignore[override]  # what it lists are findings, and it makes the items of them
+        self, findings: Sequence[Finding], quiet: str = "no problems found"
+    ) -> None:
+        """Replaces the findings; `quiet` is what stands there without any."""
+        self.findings, self.quiet = findings, quiet
+        self._lay()
+
+    @property
+    def chosen(self) -> Finding | None:
+        """The finding under the cursor."""
+        return next((each for each in self.findings if _name(each) == self.cursor), None)
+
+    def on_resize(self, _: Resize) -> None:
+        self._lay()
+
+    def action_move(self, distance: int) -> None:
+        self._steered = True
+        super().action_move(distance)
+        self._lay()
+
+    def action_fix(self) -> None:
+        if self.chosen is not None:
+            self.post_message(self.FixWanted(self.chosen))
+
+    def refusal(self, action: str) -> str | None:
+        if action != "fix" or (self.chosen is not None and (self.chosen.change or self.chosen.rename)):
+            return None
+        return "no finding is selected" if self.chosen is None else "this finding has no fix that is a setting"
+
+    def _lay(self) -> None:
+        """Folds all but the chosen finding: the worst, until somebody chooses another."""
+        names = [_name(each) for each in self.findings]
+        if self.cursor not in names or not self._steered:
+            self.cursor = names[0] if names else None
+        columns = self.size.width
+        wanted = (columns, self.cursor, tuple(names), self.quiet)
+        if wanted == self._listed or not columns:  # its width is known from the first resize on
+            return
+        self._listed = wanted
+        items = [
+            Item(_name(each), finding_rows(each, columns, folded=_name(each) != self.cursor)) for each in self.findings
+        ]
+        if not items and self.quiet:
+            items = [Item(None, [[(f" {OK} ", "ok"), (self.quiet, "dim")]])]
+        super().show(items)
+        self.refresh_bindings()
+        if self.cursor is not None:
+            self.call_after_refresh(self._into_sight)
+
+
+def finding_rows(finding: Finding, columns: int, *, folded: bool) -> list[Row]:
+    """` ✖ error V3  batch 64 is ...`; unfolded with the whole message, the keys and the fix."""
+    sign, role = LEVELS[finding.level]
+    head: Row = [(" ", "text"), (f"{sign} {finding.level}", role), (f" {clean(finding.id)}  ", "dim")]
+    taken = sum(len(text) for text, _ in head)
+    message = " ".join(clean(finding.message).split())
+    beside = columns - taken
+    if folded:
+        return [[*head, (_cut(message, beside), "text")] if beside >= _LEAST else head]
+    narrow = beside < 3 * _LEAST  # the message gets lines of its own
+    first, *more = ["", *_wrap(message, columns)] if narrow else _hang(message, beside, columns)
+    rows: list[Row] = [[*head, (first, "text")], *([(f"{'':{_INDENT}}{line}", "text")] for line in more)]
+    if finding.keys:
+        keys = _cut(", ".join(finding.keys), max(columns - _INDENT - 1, _LEAST))
+        rows.append([(f"{'':{_INDENT}}{keys}", "dim")])
+    if finding.fix:
+        fix = " ".join(clean(finding.fix).split())
+        rows += [[(f"{'':{_INDENT}}{line}", "live")] for line in _wrap(f"fix: {fix}", columns)]
+    if finding.change:
+        settings = " ".join(f"{field}={value}" for field, value in finding.change.items())
+        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F sets {clean(settings)}", columns)]
+    if finding.rename:
+        old, new = map(clean, finding.rename)
+        rows += [[(f"{'':{_INDENT}}{line}", "dim")] for line in _wrap(f"F renames {old} to {new}", columns)]
+    return rows
+
+
+def _name(finding: Finding) -> str:
+    return f"{finding.id} {finding.message}"
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1].rstrip() + ELLIPSIS
+
+
+def _wrap(text: str, columns: int) -> list[str]:
+    return wrap(text, max(columns - _INDENT - 1, _LEAST)) or [""]
+
+
+def _hang(text: str, first: int, columns: int) -> list[str]:
+    """Lines of which the first stands beside the head."""
+    begin, *_ = wrap(text, first) or [""]
+    rest = text[len(begin) :].strip()
+    return [begin, *(_wrap(rest, columns) if rest else [])]

@@ -1,0 +1,71 @@
+"""The last words of the console."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from tui.kit.drawing.rows import Row
+from tui.kit.widgets.message_line import MOST, Said, message_rows
+from tui.kit.widgets.painted import Painted
+
+_LEFT_OUT = re.compile(
+    r"(?:\(\w+\) )?(?:"
+    r"step:\d+ - |Training Progress: "
+    r"| +[\"']+(?:val-|np\.)"  # figures of a validation, behind the line that names it
+    r"|(?:PC: @| *@) +0x"  # addresses that Ray prints when a signal ends a process
+    r"|[\s^~]*(?:\[repeated \d+x across cluster\])?$)"  # what underlines the code in a traceback, too
+)
+_RAY = re.compile(r"\[[\d-]{10} [\d:,]{12} [A-Z] \d+ \d+\] logging\.cc:\d+: ")  # says a signal's lines again
+_BAR = re.compile(r"(.*?): +\d+%\|")
+_NUMBER = re.compile(r"\d+")
+
+
+class LogTail(Painted):
+    """As many of the last lines as fit, the newest at the bottom.
+
+    Left out are blank lines, the figures of steps and validations, which are in the charts, veRL's own
+    progress, which has a line above, all states of any other progress bar but the newest, of lines that
+    differ in numbers alone, as each step's "Dumped generations to", all but the last, the addresses that Ray
+    prints when a signal ends a process, and what underlines the code in a traceback.
+    """
+
+    lines: Sequence[str] = ()
+    said: Said | None = None
+
+    def show(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.redraw()
+
+    def say(self, said: Said | None) -> None:
+        """Shows a message in the last rows until its time is over; None takes it away.
+
+        A widget that comes and goes would make Textual paint the whole screen, 6 kB at 80x24.
+        """
+        self.said = said
+        self.redraw()
+        if said is not None:
+            self.set_timer(max(said.left, 0.01), lambda: self.say(None) if self.said is said else None)
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        said = message_rows(self.said, columns, min(rows, MOST)) if self.said is not None else []
+        last = list(islice(_telling(self.lines), rows - len(said)))
+        return [*([(f" {line[: columns * 2]}", "dim")] for line in reversed(last)), *said]
+
+
+def _telling(lines: Sequence[str]) -> Iterator[str]:
+    """The lines that say something, newest first."""
+    bars: set[str] = set()
+    shape_below = ""
+    for line in reversed(lines):
+        line = _RAY.sub("", line)
+        if _LEFT_OUT.match(line):
+            continue
+        shape = _NUMBER.sub("0", line)
+        if shape == shape_below:
+            continue
+        shape_below = shape
+        if bar := _BAR.match(line):
+            if bar[1] in bars:
+                continue
+            bars.add(bar[1])
+        yield line

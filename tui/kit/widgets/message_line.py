@@ -1,0 +1,74 @@
+"""The newest message of the screen: over the footer, or in the log tail of a dashboard."""
+
+import time
+from dataclasses import dataclass, field
+
+from textual.geometry import Size
+
+from launcher.text import clean
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.fold import fold
+from tui.kit.drawing.rows import Row, crop
+from tui.kit.widgets.painted import Painted
+
+_SIGNS = {
+    "information": (glyphs.NOTICE, "notice"),
+    "warning": (glyphs.WARN, "warn"),
+    "error": (glyphs.CRITICAL, "critical"),
+}
+_STATES = frozenset((glyphs.OK, glyphs.FINISHED, glyphs.STOPPED, *(sign for sign, _ in _SIGNS.values())))
+MOST = 3  # lines
+_SHARE = 5  # rows of a screen that give one to the message
+_READ = 1.0  # seconds that a message stays whatever is typed: one that nobody asked for can be read
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message, how grave it is, and how many seconds it stays."""
+
+    text: str
+    severity: str
+    stays: float
+    at: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds until it goes."""
+        return self.at + self.stays - time.monotonic()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether a key does not take it away yet."""
+        return time.monotonic() - self.at < _READ
+
+
+class MessageLine(Painted):
+    """One line over the footer, three at most where a message is long and the screen is high."""
+
+    def __init__(self, said: Said) -> None:
+        super().__init__()
+        self.said = said
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_timer(max(self.said.left, 0.01), self.remove)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.draw(width, min(MOST, max(viewport.height // _SHARE, 1))))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        return message_rows(self.said, columns, rows)
+
+
+def message_rows(said: Said, columns: int, rows: int) -> list[Row]:
+    """The message with its sign, in at most so many rows."""
+    text = " · ".join(filter(None, (line.strip() for line in clean(said.text).splitlines())))
+    sign, role = _SIGNS[said.severity]
+    if text[:1] in _STATES:  # it has its own
+        sign, text = text[0], text[1:].lstrip()
+    room = max(columns - 4, 1)
+    lines = fold(text, room)
+    if len(lines) > rows:
+        lines = [*lines[: rows - 1], " ".join(lines[rows - 1 :])]
+    heads = [(f" {sign} ", role), *[("   ", "text")] * (len(lines) - 1)]
+    return [[head, *crop([(line, "text")], room)] for head, line in zip(heads, lines, strict=True)]

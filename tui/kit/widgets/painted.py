@@ -1,0 +1,112 @@
+"""The base of every widget that draws itself cell by cell."""
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.css.styles import RenderStyles
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.kit.drawing.glyphs import to_ascii
+from tui.kit.drawing.rows import Row, change, fit, joined
+
+ROLES = (
+    "text",
+    "dim",
+    "title",
+    "axis",
+    "curve",
+    "curve-2",
+    "curve-3",
+    "curve-4",
+    "raw",
+    "point",
+    "limit",
+    "bar",
+    "bar-rest",
+    "live",
+    "cursor-row",
+    "key",
+    "key-label",
+    "ok",
+    "notice",
+    "warn",
+    "critical",
+)
+ROLE_CLASSES = {f"role--{role}" for role in ROLES}  # for the app
+CURSOR_ROW = "cursor-row"  # the role of the first cell of a row that is highlighted from end to end
+ASCII_CLASS = "-ascii"  # on the app: draw with ASCII characters alone
+HIDDEN = "-hidden"  # on a widget that has nothing to say
+
+
+class Painted(Widget):
+    """Draws rows of (text, role), and on a change repaints only the cells that differ.
+
+    Textual repaints whole regions; over a slow link that is most of the bytes. So `redraw` compares the new
+    rows with those on the screen. A row is painted from its start to its last change, and each change of role
+    costs an escape: what changes often stands to the left of what seldom does, in few roles.
+    Roles take their colours from the CSS classes `.role--<name>`, which are component classes of the app.
+    """
+
+    ALLOW_SELECT = False
+
+    _rows: list[Row] = []  # noqa: RUF012 (replaced, never changed)
+    _drawn_for: Size | None = None
+    _own = Style()  # as of the last painting
+
+    def on_mount(self) -> None:
+        # another theme may change the colour of a role and none of the widget's own
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self.refresh())
+
+    def get_component_styles(self, *names: str) -> RenderStyles:
+        """Those of the app. Were they each widget's own, they would take Textual a fourth of the start."""
+        return self.app.get_component_styles(*names)
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        """What to show in `columns` × `rows` cells; shorter rows and fewer of them are filled up."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Draws anew and repaints what differs. Cheap when nothing does."""
+        if not self.is_mounted or self._drawn_for != self.size:
+            # a hidden one forgets what it has painted, but once: each time Textual lays out the screen anew
+            if self.size or self._drawn_for is not None:
+                self.refresh()
+            self._drawn_for = None
+            return
+        before, self._rows = self._rows, self._build()
+        regions = [
+            Region(found[0], row, found[1], 1)
+            for row, (old, new) in enumerate(zip(before, self._rows, strict=True))
+            if (found := (0, self.size.width) if _highlit(old) != _highlit(new) else change(old, new))
+        ]
+        if regions:
+            self.refresh(*regions)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._own = self.rich_style  # once: it takes Textual as long as the rest of a line
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        if self._drawn_for != self.size:
+            self._rows, self._drawn_for = self._build(), self.size
+        if y >= len(self._rows):
+            return Strip.blank(self.size.width, self._own)
+        own, style = self._own, self.get_component_rich_style
+        if _highlit(self._rows[y]):
+            own += Style(bgcolor=style(f"role--{CURSOR_ROW}").bgcolor)
+        row = [Segment(text, own + style(f"role--{role}", partial=True)) for text, role in self._rows[y]]
+        return Strip(row, self.size.width)
+
+    def _build(self) -> list[Row]:
+        columns, rows = self.size
+        drawn = self.draw(columns, rows)[:rows]
+        drawn += [[] for _ in range(rows - len(drawn))]
+        fitted = [joined(fit(row, columns)) for row in drawn]
+        if self.app.has_class(ASCII_CLASS):
+            return [[(to_ascii(text), role) for text, role in row] for row in fitted]
+        return fitted
+
+
+def _highlit(row: Row) -> bool:
+    return bool(row) and row[0][1] == CURSOR_ROW

@@ -1,0 +1,145 @@
+"""Two to eight runs in the same charts, which is better, and the settings in which they differ."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, VerticalScroll
+
+from launcher.metrics.store import SeriesStore
+from launcher.record.layout import RunDir
+from launcher.run.reading.compare import Compared, differences, notes
+from launcher.run.reading.contrast import Contrast, assumptions, contrasts
+from launcher.run.reading.groups import groups
+from tui.kit.charted import HEIGHTS, ChartScreen
+from tui.kit.charts.figures import FIGURES, chosen
+from tui.kit.charts.view import STEP
+from tui.kit.keys import KEYS
+from tui.kit.navigation import navigation
+from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.view_line import ViewLine
+from tui.pages.compare.overlay import overlay
+from tui.pages.compare.rows import contrast_lines, difference_lines, fact_lines
+
+POLL = 2.0  # seconds
+
+
+class CompareScreen(ChartScreen):
+    """Follows the runs. Where there is no room for charts and tables, tab changes between them."""
+
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    LEGENDS = ("Runs", "Checks", "Charts")
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["compare"]]
+
+    def __init__(self, runs: Sequence[Path]) -> None:
+        super().__init__()
+        self.directories = runs
+        self.runs: list[Compared] = []
+        self.contrasts: list[Contrast] = []
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="compared")
+        yield ViewLine()
+        with Container(id="charts"):
+            for index, _ in enumerate(FIGURES):
+                yield MetricChart(id=f"chart-{index}")
+        with VerticalScroll(id="settings", can_focus=False):
+            yield Lines(id="differences")
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.query_one("#compared", Lines).show([[(" Reading the runs …", "dim")]])
+        self.run_worker(self._open(), exclusive=True)
+
+    async def _open(self) -> None:
+        """Reads the runs beside the event loop (ten thousand steps take half a second), then follows them."""
+        self.runs = await asyncio.to_thread(_read, self.directories)
+        self._show()
+        await self._judge()
+        self.set_interval(POLL, self._poll)
+
+    def _poll(self) -> None:
+        changed = [run.poll() for run in self.runs]
+        self._show_facts()
+        if any(changed):
+            self.show_charts()
+            self.show_view()
+            self.run_worker(self._judge(), exclusive=True, group="judge")
+
+    async def _judge(self) -> None:
+        """Compares the figures beside the event loop: thousands of steps of eight runs take a second."""
+        self.contrasts = await asyncio.to_thread(contrasts, self.runs)
+        self._show_tables()
+
+    def on_resize(self) -> None:
+        if self.runs:
+            self._show()
+
+    def charted(self) -> tuple[SeriesStore, Any] | None:
+        return (self._longest.store, None) if self.runs else None
+
+    @property
+    def _longest(self) -> Compared:
+        """The run that reaches furthest on the x axis."""
+
+        def reach(run: Compared) -> float:
+            if self.lens.view.across == STEP:
+                return run.store.last_step or 0
+            axis = self.lens.axis(run.store, self.lens.view.across)
+            return axis.end if axis else 0.0
+
+        return max(self.runs, key=reach)
+
+    def show_charts(self) -> None:
+        if not self.runs:  # not read yet
+            return
+        figures = chosen(*(run.store for run in self.runs))
+        for index, figure in enumerate(figures[: len(FIGURES)]):
+            chart = overlay(figure, self.runs, self.lens, self._longest)
+            self.query_one(f"#chart-{index}", MetricChart).show(chart)
+
+    def _show(self) -> None:
+        self._show_facts()
+        self.show_charts()
+        self.show_view()
+        self._show_tables()
+
+    def _show_tables(self) -> None:
+        found, columns = differences([run.info for run in self.runs]), self.size.width - 1
+        rows = contrast_lines(self.contrasts, assumptions(self.runs, self.contrasts), columns)
+        rows += difference_lines(self.runs, found, notes(self.runs), columns)
+        self.query_one("#differences", Lines).show(rows)
+
+    def _show_facts(self) -> None:
+        infos = [run.info for run in self.runs]
+        lines = fact_lines([run.facts() for run in self.runs], groups(infos), self.size.width)
+        self.query_one("#compared", Lines).show(lines)
+
+    def refusal(self, action: str) -> str | None:
+        return "both are on the screen" if action == "page" and self.has_class("-tall") else None
+
+    def action_page(self) -> None:
+        self.toggle_class("-settings")
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one("#settings").scroll_relative(y=lines, animate=False)
+
+    def action_leave(self) -> None:
+        if self.drop_cursor():
+            return
+        if len(self.app.screen_stack) > 2:  # the app's own is the first
+            self.dismiss()
+        else:  # it was opened by `ppo-tui compare`
+            navigation(self.app).show_runs(read_only=False)
+
+
+def _read(directories: Sequence[Path]) -> list[Compared]:
+    runs = [Compared(RunDir(directory)) for directory in directories]
+    for run in runs:
+        run.poll()
+    return runs

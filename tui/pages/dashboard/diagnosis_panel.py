@@ -1,0 +1,78 @@
+"""Why a run failed, on its dashboard: what it means, the lines of the log that show it, what to try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.geometry import Size
+
+from tui.kit.drawing.glyphs import CURSOR
+from tui.kit.drawing.rows import Row, spread
+from tui.kit.widgets.painted import HIDDEN, Painted
+from tui.pages.diagnosis.words import entries, meaning_rows, title_rows
+
+if TYPE_CHECKING:
+    from launcher.run.reading.diagnosis import Explanation
+
+_MEANING = 2  # rows of it beside entries that do not all fit
+_HINT = "d show all "
+
+
+class DiagnosisPanel(Painted):
+    """Hidden where there is nothing to explain; else as many entries as fit, those around the cursor."""
+
+    found: Explanation | None = None
+    titled = False
+    cursor: str | None = None
+
+    def show(self, found: Explanation | None, said: str | None) -> None:
+        """`said` is what stands above the charts already, which is not said again."""
+        if found == self.found:
+            return
+        self.found, self.cursor = found, None
+        self.titled = found is not None and found.diagnosis.title != said
+        self.set_class(found is None, HIDDEN)
+        self.refresh(layout=True)
+
+    @property
+    def names(self) -> list[str]:
+        """The entries that can be chosen."""
+        return [item.name for item in entries(self.found, 80, 1) if item.name] if self.found else []
+
+    def move(self, distance: int) -> bool:
+        """Chooses the entry so many rows further, at first the top one; whether there is one."""
+        names = self.names
+        at = names.index(self.cursor) + distance if self.cursor in names else 0
+        if not 0 <= at < len(names):
+            return False
+        self.choose(names[at])
+        return True
+
+    def choose(self, name: str | None) -> None:
+        """Puts the cursor on an entry; None takes it away."""
+        self.cursor = name
+        self.redraw()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.draw(width, 1000))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        if self.found is None:
+            return []
+        items = entries(self.found, columns, 1)
+        title = title_rows(self.found, columns) if self.titled else []
+        meaning = meaning_rows(self.found, columns)
+        if len(title) + len(meaning) + len(items) > rows:
+            title = title[:1]
+            meaning = meaning_rows(self.found, columns, _MEANING) if rows > 2 * _MEANING + 2 else []
+        room = max(rows - len(title) - len(meaning), 1)
+        at = next((index for index, item in enumerate(items) if item.name == self.cursor), 0)
+        first = max(at - room + 1, 0)
+        drawn = [*title, *meaning]
+        for item in items[first : first + room]:
+            ((text, role), *rest) = item.rows[0]
+            drawn.append([(CURSOR, "live"), (text[1:], role), *rest] if item.name == self.cursor else item.rows[0])
+        left = len(items) - len(items[first : first + room])
+        if left:
+            drawn[-1] = spread(drawn[-1], [(f" {left} more · {_HINT}", "dim")], columns)
+        return drawn

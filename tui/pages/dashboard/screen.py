@@ -1,0 +1,342 @@
+"""One run at a glance: what it does, how it is, its charts, checks, memory, log."""
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.screen import ModalScreen
+
+from launcher.metrics.pins import pinned
+from launcher.record.state import RunState
+from launcher.run.reading.reader import RunReader
+from tui.kit.charted import HEIGHTS
+from tui.kit.charts.run import RunCharts
+from tui.kit.keys import KEYS
+from tui.kit.widgets.charts import WIDE, Figures, MemoryChart, PinnedCharts
+from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.log_tail import LogTail
+from tui.kit.widgets.painted import HIDDEN
+from tui.kit.widgets.view_line import ViewLine
+from tui.pages.dashboard.attention import Attention
+from tui.pages.dashboard.away_panel import AwayPanel
+from tui.pages.dashboard.banner import Banner
+from tui.pages.dashboard.checklist import Checklist
+from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
+from tui.pages.dashboard.memory import Memory
+from tui.pages.dashboard.progress_line import ProgressLine
+from tui.pages.dashboard.startup_list import StartupList
+from tui.pages.dashboard.timing_split import TimingSplit
+from tui.pages.run_pages import RunPages
+
+POLL = 1.0  # seconds
+AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
+CALM = 10.0  # seconds after which the machine's figures, which never rest, are painted anew without a step
+STARTING = 2.0  # the same before the first step: the times of its stages move on
+PACE = 2.9  # seconds between steps that are shown: three at once cost the bytes of one
+EVERYTHING = frozenset({"state", "steps", "events", "machine", "log"})
+HEAD = (HeaderLine, ProgressLine, Banner, AwayPanel, ViewLine)
+SHOWN = (
+    *HEAD,
+    Figures,
+    PinnedCharts,
+    StartupList,
+    DiagnosisPanel,
+    Checklist,
+    MemoryChart,
+    TimingSplit,
+    Memory,
+    LogTail,
+)
+WIDTHS: list[tuple[int, str]] = [(0, "-strip"), (30, "-narrow"), (64, "-normal"), (WIDE, "-wide")]
+
+
+class DashboardScreen(RunPages):
+    """Follows one run directory. Leaving it changes nothing for the run."""
+
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    LEGENDS = ("Checks", "Charts")
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["dashboard"]]
+
+    def __init__(self, directory: Path, *, read_only: bool) -> None:
+        super().__init__(directory, read_only=read_only)
+        self.attention: Attention | None = None
+        self.charts: RunCharts | None = None
+        self._was_roomy = False
+        self._refused: object = None  # which keys do not work
+        self._adopting = False
+        self._charted: object = None
+        self._unshown: set[str] = set()
+        self._machine_shown = self._steps_shown = 0.0  # on the monotonic clock
+        self._pins = pinned()
+        self._read = asyncio.Event()
+
+    def compose(self) -> ComposeResult:
+        for length, steps in zip(self.app.size, (WIDTHS, HEIGHTS), strict=True):
+            # as Textual does after the first layout: then all widgets would take their styles again
+            self.add_class(max(step for step in steps if step[0] <= length)[1])
+        yield HeaderLine()
+        yield ProgressLine()
+        yield Banner()
+        yield AwayPanel(classes=HIDDEN)
+        yield ViewLine(classes=HIDDEN)
+        yield Figures(id="charts")
+        yield PinnedCharts(classes=HIDDEN)
+        yield DiagnosisPanel(classes=HIDDEN)
+        yield StartupList()
+        with Horizontal(id="beside"):
+            yield Checklist()
+            yield MemoryChart()
+        yield TimingSplit(classes=HIDDEN)
+        yield Memory()
+        yield LogTail()
+        yield KeyBar()
+
+    async def on_mount(self) -> None:
+        self.query_one(HeaderLine).read_only = self.read_only
+        self.run_worker(self._open(), exclusive=True)
+        # Until this ends nothing is laid out: one frame with figures in place of an empty one and three of parts.
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._read.wait(), AT_ONCE)
+
+    async def _open(self) -> None:
+        """Reads the run beside the event loop (a long one takes a second), then follows it."""
+        reader = await asyncio.to_thread(RunReader, self.directory)
+        await asyncio.to_thread(reader.poll)
+        if not self._whole:
+            return
+        self.reader = reader
+        self.attention, self.charts = Attention(self.app, reader), RunCharts(reader, self.lens)
+        self._show(EVERYTHING)
+        self.query_one(AwayPanel).show(self.attention.missed, time.time())
+        self.attention.update()
+        self._read.set()
+        self.set_interval(POLL, self._poll)
+        await self._explain()
+
+    @property
+    def _whole(self) -> bool:
+        """False while the screen closes, which what was read meanwhile may meet: its widgets go one by one."""
+        return all(self.query(each) for each in SHOWN)
+
+    def _poll(self) -> None:
+        assert self.reader is not None and self.attention is not None
+        if not self._whole:
+            return
+        self._unshown |= self.reader.poll()
+        if self.reader.state.driver_alive is not None and not self._adopting:  # its supervisor was killed
+            self._adopting = True
+            self.run_worker(self._adopt(), group="adopt")
+        # Below a page that covers it, each change would make Textual paint that page's cells again.
+        if self._unshown and (self.is_active or isinstance(self.app.screen, ModalScreen)):
+            now = time.monotonic()
+            pause = STARTING if self.has_class("-starting") else CALM
+            calm = "steps" not in self._unshown and now - self._machine_shown < pause
+            later = self._unshown & {"machine"} if calm else set()
+            if "steps" not in self._unshown or not self.live or now - self._steps_shown >= PACE:
+                self._show(self._unshown - later)
+                self._unshown = later
+        self.attention.update()
+        if self.reader.unexplained and self.reader.state.failed:
+            self.run_worker(self._explain(), group="explain")
+
+    async def _adopt(self) -> None:
+        from launcher.run.supervisor.spawn import adopt
+
+        assert self.reader is not None
+        await asyncio.to_thread(adopt, [(self.reader.dir, self.reader.state)])
+        self._adopting = False
+
+    async def _explain(self) -> None:
+        """Finds out why a run failed, beside the event loop; errors of one that lives wait until they are asked for."""
+        assert self.reader is not None
+        if self.reader.state.failed:
+            await asyncio.to_thread(self.reader.explain)
+        if self._whole:
+            self._show_diagnosis()
+
+    def _show_diagnosis(self) -> None:
+        reader = self.reader
+        assert reader is not None
+        found = reader.explanation if reader.state.failed else None
+        self.set_class(found is not None, "-diagnosed")
+        self.query_one(DiagnosisPanel).show(found, reader.state.error)
+        refused = reader.refusals, reader.trouble is not None
+        if refused != self._refused:  # the footer paints itself whole
+            self._refused = refused
+            self.refresh_bindings()
+
+    def on_resize(self) -> None:
+        self.show_charts()
+        if self.roomy != self._was_roomy:
+            self._was_roomy = self.roomy
+            self.refresh_bindings()
+
+    def on_screen_resume(self) -> None:
+        self._pins = pinned()
+        if self.reader is not None and self._unshown:
+            self._show(self._unshown)
+            self._unshown = set()
+        self.show_charts()  # a page of the run may have changed the view
+        self.show_view()
+
+    def show_charts(self) -> None:
+        """The pinned charts lie below the others where there is room, else in their place, by tab."""
+        if self.charts is None:
+            return
+        self.query_one(Figures).show(self.charts)
+        self._show_memory_chart()
+        self.query_one(PinnedCharts).show(self._pins, self.charts)
+        self.set_class(bool(self._pins), "-pinned")
+        if not self._pins:
+            self.remove_class("-pins")
+
+    def _show_memory_chart(self) -> None:
+        chart = self.query_one(MemoryChart)
+        if self.reader is not None and chart.display:
+            chart.show(self.reader, self.lens)
+
+    def on_unmount(self) -> None:
+        if self.attention is not None:
+            self.attention.note()
+
+    def _show(self, changed: set[str] | frozenset[str]) -> None:
+        """Hands what changed to the widgets, which paint the cells that differ."""
+        reader = self.reader
+        assert reader is not None
+        state = reader.state
+        self.set_class(reader.series.last_step is None, "-stepless")
+        now = _latest(reader)
+        self.query_one(HeaderLine).show(reader.name, reader.id, state, now)
+        startup = reader.startup(now)
+        # of a resumed attempt that failed, the charts of the earlier ones tell more
+        self.set_class(startup is not None and (state.live or reader.series.last_step is None), "-starting")
+        self.query_one(ProgressLine).show(state, startup)
+        self.query_one(StartupList).show(startup, state.rollout, on_cpu=self.on_cpu)
+        charted = _charted(state)
+        charts = bool(changed & {"steps", "events"}) or charted != self._charted
+        if charts:
+            self._charted = charted
+            self.show_charts()
+            self.show_view()
+        if "state" in changed:
+            self.query_one(Banner).show(state)
+            self.query_one(Checklist).show(state.checks)
+            self._show_diagnosis()
+        if "machine" in changed:
+            self._machine_shown = time.monotonic()
+            self.query_one(Memory).show(reader.machine.latest, on_cpu=self.on_cpu)
+            if not charts:
+                self._show_memory_chart()
+        if "steps" in changed:
+            self._steps_shown = time.monotonic()
+            self.query_one(TimingSplit).show(reader.series)
+        if "log" in changed:
+            self.query_one(LogTail).show(reader.log)
+
+    @property
+    def live(self) -> bool:
+        """Whether there is something left to stop."""
+        return self.reader is not None and self.reader.state.going
+
+    @property
+    def live_run(self) -> str:
+        """The run that goes on when the screen closes; empty when none does."""
+        return self.directory.name if self.live else ""
+
+    def refusal(self, action: str) -> str | None:
+        if action == "page":
+            below = "the pinned charts stand below the others" if self.has_class("-tall") else None
+            return below if self._pins else "no metric is pinned; press p in the metrics (m)"
+        return super().refusal(action)
+
+    def action_resume(self) -> None:
+        from tui.kit.actions.checkpoints import resume_run
+
+        assert self.reader is not None
+        self.run_worker(resume_run(self.app, self.reader.dir), exclusive=True, group="start")
+
+    def action_stop(self) -> None:
+        from tui.kit.actions.runs import stop_run
+
+        assert self.reader is not None
+        self.run_worker(stop_run(self.app, self.reader), exclusive=True, group="stop")
+
+    def action_choose(self, distance: int) -> None:
+        """Through the diagnosis, then through the checks below it, and back."""
+        panel, checks = self.query_one(DiagnosisPanel), self.query_one(Checklist)
+        if not panel.size or (checks.cursor is not None and (distance > 0 or checks.cursor != checks.first)):
+            checks.move(distance)
+        elif checks.cursor is not None:
+            checks.leave()
+            panel.choose(panel.names[-1])
+        elif not panel.move(distance) and distance > 0 and checks.size:
+            panel.choose(None)
+            checks.move(distance)
+
+    def action_back(self) -> None:
+        """One step: closes what was missed, else ends the reading of values or the choice of a check, else leaves."""
+        panel, checklist = self.query_one(AwayPanel), self.query_one(Checklist)
+        if panel.missed is not None:
+            panel.show(None, 0.0)
+        elif not self.drop_cursor() and not checklist.leave():
+            diagnosis = self.query_one(DiagnosisPanel)
+            if diagnosis.cursor is None:
+                self.action_runs()
+            diagnosis.choose(None)
+
+    def action_explain(self) -> None:
+        from tui.pages.checks.detail import CheckDetailScreen
+
+        checks, panel = self.query_one(Checklist), self.query_one(DiagnosisPanel)
+        rule = checks.chosen
+        if self.query_one(AwayPanel).missed is not None:
+            self.action_back()
+            self.action_events()
+        elif panel.found is not None and checks.cursor is None:
+            self._open_diagnosis(panel.cursor)
+        elif self.reader is not None and rule is not None:
+            self.app.push_screen(CheckDetailScreen(self.reader, rule, read_only=self.read_only))
+
+    def _open_diagnosis(self, entry: str | None) -> None:
+        from tui.pages.diagnosis.screen import DiagnosisScreen, open_entry
+
+        assert self.reader is not None
+        if entry is not None:
+            open_entry(self, self.reader, entry, read_only=self.read_only)
+        else:
+            self.app.push_screen(DiagnosisScreen(self.reader, read_only=self.read_only))
+
+    def action_diagnosis(self) -> None:
+        self._open_diagnosis(None)
+
+    def action_edit(self) -> None:
+        """The run's settings; with a fix chosen, at what it changes."""
+        from tui.pages.diagnosis.screen import edit_entry
+
+        entry = self.query_one(DiagnosisPanel).cursor
+        if entry is not None and self.reader is not None:
+            edit_entry(self, self.reader, entry, read_only=self.read_only)
+        else:
+            super().action_edit()
+
+    def action_page(self) -> None:
+        self.toggle_class("-pins")
+
+
+def _charted(state: RunState) -> object:
+    """What charts tell of the state. The rest changes each second, and six charts take 10 ms."""
+    return state.state, state.total, [(check.rule, check.level) for check in state.checks]
+
+
+def _latest(reader: RunReader) -> float | None:
+    """The latest time that the supervisor wrote down; samples come each second, state when it changes."""
+    times = [reader.state.updated] if reader.state.updated else []
+    times += reader.machine.times[-1:]
+    return max(times, default=None)

@@ -1,0 +1,124 @@
+"""The start of a run as a checklist: a row for each stage, with its time, the usual one, and its place in the whole."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from launcher.console.phases import PHASES
+from launcher.format import duration, roughly
+from launcher.record.state import Rollout
+from launcher.run.reading.startup import (
+    DONE,
+    ENDED,
+    NAMES,
+    RUNNING,
+    UNREACHED,
+    WAITING,
+    Stage,
+    Startup,
+    origin_words,
+    usual_words,
+)
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.rows import Row, Span, crop, put
+
+SIGNS = {  # sign, role
+    DONE: (glyphs.FINISHED, "ok"),
+    RUNNING: (glyphs.WAITING, "live"),
+    WAITING: (glyphs.NONE, "dim"),
+    ENDED: (glyphs.FAILED, "critical"),
+    UNREACHED: (glyphs.NONE, "dim"),
+}
+_SLOW = "longer than usual"
+_NAME, _STATE, _TIME, _USUAL = 21, 40, 49, 64  # columns before which the parts of a row end
+_BARS, _LEAST_BARS = _USUAL + 2, 8
+_HEAD = 4  # rows beside those of the stages, from which there is a head
+
+
+def startup_rows(found: Startup, rollout: Rollout | None, columns: int, rows: int, *, on_cpu: bool) -> list[Row]:
+    """The checklist in at most so many rows: stages that are done share one where there is little room."""
+    origin = origin_words(found, on_cpu=on_cpu)
+    notes: list[Row] = [[(f"   usual times: {origin}", "dim")]] if origin else []
+    airy = rows >= 2 * len(found.stages) + len(notes) + _HEAD
+    headed = rows >= len(found.stages) + len(notes) + _HEAD
+    head: list[Row] = [_row("stage", "", "time", "usually" if origin else "", columns, "dim")] if headed else []
+    listed: list[Row] = []
+    folded = [] if rows >= len(found.stages) else _done(found.stages)
+    if folded:
+        listed.append(_together(folded, glyphs.FINISHED, "ok", columns))
+    for stage in found.stages[len(folded) :]:
+        listed.append(_stage(stage, found, columns))
+        if airy:
+            listed.append([(f"   {_doing(stage, rollout)}", "dim")] if stage.begun is not None else [])
+    if len(listed) > rows:
+        later = found.stages[len(folded) + rows - 1 - bool(folded) :]
+        listed[rows - 1 :] = [_together(later, glyphs.NONE, "dim", columns)]
+    if len(head) + len(listed) + len(notes) + 1 > rows:
+        return [*head, *listed][:rows]
+    return [*head, *([[]] if airy else []), *listed, *([] if airy else [[]]), *notes]
+
+
+def _done(stages: Sequence[Stage]) -> list[Stage]:
+    return list(takewhile(lambda stage: stage.state == DONE, stages))
+
+
+def _together(stages: Sequence[Stage], sign: str, role: str, columns: int) -> Row:
+    names = ", ".join(NAMES[stage.stage] for stage in stages)
+    return [(f" {sign} ", role), *crop([(names, "dim")], max(columns - 3, 1))]
+
+
+def _doing(stage: Stage, rollout: Rollout | None) -> str:
+    if stage.state == DONE:
+        return ""
+    counted = f", {rollout.finished}/{rollout.total} responses" if rollout is not None and rollout.total else ""
+    return f"{PHASES[stage.stage].label}{counted}"
+
+
+def _stage(stage: Stage, found: Startup, columns: int) -> Row:
+    sign, role = (glyphs.NOTICE, "notice") if stage.slow else SIGNS[stage.state]
+    word = _SLOW if stage.slow else stage.state
+    seconds = duration(stage.seconds) if stage.seconds is not None else ""
+    plain = "dim" if stage.begun is None else "text"
+    row = _row(NAMES[stage.stage], word, seconds, usual_words(stage.usual), columns, plain, (f" {sign} ", role))
+    if columns >= _BARS + _LEAST_BARS:
+        row = put(row, _BARS, _bar(stage, found, columns - _BARS - 1))
+    return row
+
+
+def _row(name: str, word: str, time: str, usual: str, columns: int, role: str, sign: Span = ("   ", "text")) -> Row:
+    """The parts in their columns, times to the right; a narrow screen has the first ones alone."""
+    row = [sign, (name, role)]
+    for text, end, before in ((word, _STATE, _NAME), (time, _TIME, 0), (usual, _USUAL, 0)):
+        if columns >= end and text:
+            row = put(row, before or end - len(text), [(text, "dim" if text == usual else role)])
+    return row
+
+
+def _bar(stage: Stage, found: Startup, columns: int) -> Row:
+    """Where the stage lies in the whole start; one that is to come where it is expected."""
+    at, places = found.seconds or 0.0, dict[str, tuple[float, float]]()
+    for each in found.stages:
+        usual = sum(each.usual) / 2 if each.usual else 0.0
+        if each.begun is not None:
+            places[each.stage] = each.begun, each.begun + (each.seconds or 0.0)
+            at = max(at, each.begun + usual) if each.state == RUNNING else at
+        else:
+            places[each.stage] = at, at + usual
+            at += usual
+    begun, end = (round(each / (at or 1.0) * columns) for each in places[stage.stage])
+    if stage.begun is None:
+        return [(" " * begun, "text"), (glyphs.BAR_REST * (end - begun), "bar-rest")]
+    return [(" " * min(begun, columns - 1), "text"), (glyphs.BAR * max(end - begun, 1), "bar")]
+
+
+def startup_sentence(found: Startup) -> Row:
+    """`loading the models  1m 05s of about 1m 50s`, or at which stage it ended."""
+    at = next((stage for stage in found.stages if stage.state in (RUNNING, ENDED)), None)
+    if at is None:
+        return [(" starting", "text")]
+    taken = f" after {duration(found.seconds)}" if found.seconds is not None else ""
+    if at.state == ENDED:
+        return [(f" ended while {PHASES[at.stage].label}{taken}, before the first step", "dim")]
+    usual = f" of about {roughly(found.usual)}" if found.usual is not None else ""
+    row: Row = [(f" {PHASES[at.stage].label}", "text")]
+    row += [(f"  {duration(found.seconds)}", "title")] if found.seconds is not None else []
+    return [*row, (usual, "dim")]

@@ -1,0 +1,76 @@
+"""Where the time of a step goes, as one bar, and as another for what is usual."""
+
+from launcher.format import number
+from launcher.metrics.store import SeriesStore
+from launcher.metrics.timing import OTHER, Split, last_split, usual_split
+from tui.kit.drawing.glyphs import BAR, DOT, FILL, FILL_OTHERS, LIMIT
+from tui.kit.drawing.rows import Row, width
+from tui.kit.widgets.painted import HIDDEN, Painted
+
+_SIGNS: dict[str, tuple[str, str]] = {  # distinct without colours, too
+    "gen": (FILL, "curve"),
+    "log-probs": (FILL_OTHERS, "curve-2"),
+    "critic": (BAR, "curve-3"),
+    "actor": (LIMIT, "curve-4"),
+    OTHER: (DOT, "dim"),
+}
+_LEAST, _MOST = 8, 60  # cells of a bar; nearly all of them change with a step, and each is a byte or three
+
+
+class TimingSplit(Painted):
+    """Three rows: the parts with seconds and shares; the last step; the medians of the recent ones.
+
+    The bars have the same scale. Hidden while no step has times.
+    """
+
+    last: Split | None = None
+    usual: Split | None = None
+
+    def show(self, series: SeriesStore) -> None:
+        """The newest of these steps, and the ones before it."""
+        self.last, self.usual = last_split(series), usual_split(series)
+        self.set_class(self.last is None, HIDDEN)
+        self.redraw()
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        if self.last is None:
+            return []
+        names = ("last step", "usual")
+        drawn = [_legend(self.last, columns)]
+        longest = max(split.seconds for split in (self.last, self.usual) if split)
+        for name, split in zip(names, (self.last, self.usual), strict=True):
+            if split is not None:
+                drawn.append(_bar_row(name, split, longest, columns))
+        return drawn[:rows]
+
+
+def _legend(split: Split, columns: int) -> Row:
+    """`▓ gen 6.1s 46 %`, with fewer words where there is less room."""
+    parts = [part for part in split.parts if split.parts[part] > 0]
+    for seconds, shares in ((True, True), (False, True), (False, False)):
+        row: Row = []
+        for part in parts:
+            sign, role = _SIGNS[part]
+            said = f" {part}" + (f" {number(split.parts[part]):>4} s" if seconds else "")
+            said += f" {100 * split.share(part):2.0f} %" if shares else ""
+            row += [(f" {sign}", role), (f"{said} ", "text")]
+        if width(row) <= columns:
+            break
+    return row
+
+
+def _bar_row(name: str, split: Split, longest: float, columns: int) -> Row:
+    """`last step   13.3 s ▓▓▓▓▓▒▒━━╌╌··`."""
+    head = f" {name:<10}{number(split.seconds):>5} s "
+    room = min(columns - len(head) - 1, _MOST)
+    if room < _LEAST:
+        return [(head, "dim")]
+    row: Row = [(head, "dim")]
+    begun, drawn = 0.0, 0
+    for part, seconds in split.parts.items():
+        begun += seconds
+        cells = round(begun / longest * room) - drawn if longest > 0 else 0
+        drawn += cells
+        sign, role = _SIGNS[part]
+        row.append((sign * cells, role))
+    return [span for span in row if span[0]]

@@ -1,0 +1,184 @@
+"""What a preset comes to, drawn: the way of a batch, the memory of each phase, what differs."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from launcher.format import gib
+from launcher.preset.flow import Flow, Updates
+from launcher.preset.yaml_text import shown
+from launcher.text import clean
+from tui.kit.drawing.glyphs import CRITICAL, DOT, FILL, FILL_REST, NOTICE, OK, WARN
+from tui.kit.drawing.rows import Row, crop, put
+
+_LABEL = 11  # column behind the label of a line
+_PHASE = 20
+_CHANGE = 40  # column of what a setting was and is
+_FIGURES = 16  # columns of a phase's gibibytes
+
+
+def flow_rows(flow: Flow, columns: int) -> list[Row]:
+    """The batch from prompts to optimizer steps, then the whole run."""
+    bar = max(4, min(24, columns - 46))
+    each = "response" if flow.n == 1 else "responses"
+    rows = [
+        _line("batch", _cut(bar, 1), f"{_n(flow.prompts)} prompts × {flow.n} {each} = {_n(flow.responses)}"),
+        *_ahead(flow),
+        *_update_rows("actor", flow.actor, flow, bar),
+    ]
+    if flow.critic == flow.actor:
+        rows.append(_line("critic", "", "same as the actor"))
+    elif flow.critic is not None:
+        rows += _update_rows("critic", flow.critic, flow, bar)
+    if flow.padding:
+        rows.append(_said(WARN, "warn", f"{_n(flow.padding)} padding responses fill the last mini-batch"))
+    if flow.actor.per_gpu % 1:
+        rows.append(_said(CRITICAL, "critical", f"a mini-batch does not divide evenly across {flow.ranks} GPUs"))
+    return [crop(row, columns) for row in [*rows, *_course(flow)]]
+
+
+def _ahead(flow: Flow) -> list[Row]:
+    """Of asynchronous trainers: where responses come from, and how old they may be."""
+    if flow.mode == "sync":
+        return []
+    own = f"{_n(flow.engine_gpus)} GPU{_s(flow.engine_gpus)} of the engine" if flow.engine_gpus else "the same GPUs"
+    old = "" if flow.oldest is None else f", at most {_n(flow.oldest)} weight version{_s(flow.oldest)} old"
+    batches = f"{flow.ahead:g} batch{'' if flow.ahead == 1 else 'es'}"
+    rows = [_line("rollout", "", f"on {own}, {batches} ahead{old}")]
+    if flow.portion != flow.prompts:
+        rows.append(_line("", "", f"trained on in portions of {_n(flow.portion)} prompts as they finish"))
+    return rows
+
+
+def _update_rows(model: str, updates: Updates, flow: Flow, bar: int) -> list[Row]:
+    passes = "" if updates.epochs == 1 else f", {updates.epochs} times"
+    rows = [
+        _line(
+            model,
+            _cut(bar, updates.mini_batches),
+            f"{_n(updates.mini_batches)} mini-batch{_es(updates.mini_batches)} of {_n(updates.mini)} prompts{passes}",
+        )
+    ]
+    on = f"on {'its GPU' if flow.ranks == 1 else f'each of {flow.ranks} GPUs'}"
+    if updates.tokens:
+        size = f"of up to {_n(updates.tokens)} tokens"
+    elif updates.micro:
+        size = f"of {_n(updates.micro)} response{_s(updates.micro)}"
+    else:
+        return rows
+    part = bar // updates.mini_batches or 1
+    count = updates.micro_batches or 1
+    rows.append(_line("", _cut(part, count), f"{_n(count)} micro-batch{_es(count)} {size} {on}"))
+    rows.append(_line("", "", f"= {_n(updates.steps)} optimizer step{_s(updates.steps)} per step"))
+    return rows
+
+
+def _course(flow: Flow) -> list[Row]:
+    """The run: steps, updates, validations, checkpoints."""
+    rows: list[Row] = []
+    if flow.rows is None or flow.steps_an_epoch is None:
+        rows.append(_line("epoch", "", "training file not found; the steps depend on its rows"))
+    else:
+        left = f", {_n(flow.unused_rows or 0)} unused" if flow.unused_rows else ""
+        rows.append(
+            _line("epoch", "", f"{_n(flow.rows)} rows / {_n(flow.prompts)} = {_n(flow.steps_an_epoch)} steps{left}")
+        )
+    if flow.steps is not None:
+        ends = (
+            f"{flow.epochs} epochs"
+            if flow.early
+            or (flow.rows is not None and flow.steps_an_epoch and (flow.steps == flow.steps_an_epoch * flow.epochs))
+            else "trainer.steps"
+        )
+        rows.append(_line("run", "", f"{_n(flow.steps)} steps ({ends}), {_n(flow.actor_updates or 0)} actor updates"))
+        kept = f", the last {flow.kept} kept" if flow.kept != flow.checkpoints else ""
+        many = (
+            "no checkpoints"
+            if not flow.checkpoints
+            else f"{_n(flow.checkpoints)} checkpoint{_s(flow.checkpoints)}{kept}"
+        )
+        rows.append(_line("", "", f"{_n(flow.validations or 0)} validations, {many}"))
+    if flow.steps == 0:
+        rows.append(_said(CRITICAL, "critical", "fewer rows than one step requires; veRL fails"))
+    if flow.early:
+        rows.append(_said(WARN, "warn", "the epochs end before trainer.steps; no final validation or checkpoint"))
+    return rows
+
+
+def _line(label: str, bar: str, text: str) -> Row:
+    row: Row = [(f" {label}", "dim")]
+    row = put(row, _LABEL, [(bar, "bar")], least=0) if bar else row
+    return put(row, _LABEL, [(text, "text")], least=1)
+
+
+def _said(sign: str, role: str, text: str) -> Row:
+    return put([(" ", "dim")], _LABEL, [(f"{sign} {text}", role)])
+
+
+def _cut(width: int, parts: int) -> str:
+    """A bar in so many parts; in as many as can be seen when there are more."""
+    parts = max(1, min(parts, (width + 1) // 2))
+    size, rest = divmod(width - (parts - 1), parts)
+    return " ".join(FILL * (size + (index < rest)) for index in range(parts))
+
+
+def memory_rows(memory: Mapping[str, Any] | None, machine: str, columns: int) -> list[Row]:
+    """A bar for each phase: what is certain, what is likely on top, against one GPU."""
+    if memory is None:
+        return [[(" model size unknown", "dim")]]
+    phases: Sequence[Mapping[str, Any]] = memory.get("phases") or []
+    total = memory.get("gpu_total")
+    rows: list[Row] = [crop([(f" {clean(machine)}", "dim")], columns)] if machine else []
+    most = max([total or 0, *(phase["gpu_high"] for phase in phases)], default=0)
+    width = columns - _PHASE - _FIGURES - 3
+    for phase in phases:
+        certain, high = phase["gpu"], phase["gpu_high"]
+        sign, role = _fit(certain, high, total)
+        row: Row = [(f" {sign} ", role), (clean(str(phase["name"])), "text")]
+        if width >= 6 and most:
+            sure, likely = round(width * certain / most), round(width * high / most)
+            limit = round(width * total / most) if total else width
+            bar = FILL * sure + FILL_REST * (likely - sure)
+            row = put(row, _PHASE + 1, [(bar[:limit], "bar" if role == "ok" else role), (bar[limit:], role)])
+        row = put(row, columns - _FIGURES, [(f"{gib(certain)} to {gib(high)}", role if role != "ok" else "text")])
+        rows.append(row)
+    host = f" host {gib(memory.get('host'))} to {gib(memory.get('host_high'))} GiB"
+    size = f" of {gib(total)}" if total else ""
+    of = f"GiB{size} per GPU {DOT}" if phases else ""
+    legend = f" {FILL} certain {FILL_REST} likely {DOT} " if phases else ""
+    return [*rows, crop([(f"{legend}{of}{host}", "dim")], columns)]
+
+
+def _fit(certain: int, high: int, total: int | None) -> tuple[str, str]:
+    if total and certain > total:
+        return CRITICAL, "critical"
+    return (WARN, "warn") if total and high > total else (OK, "ok")
+
+
+def difference_rows(found: Sequence[tuple[str, Any, Any]], against: str, columns: int) -> list[Row]:
+    """Each setting that differs: its name, what it was, what it is."""
+    if not found:
+        return [[(f" {OK} ", "ok"), (f"same as {against}", "dim")]]
+    rows: list[Row] = [[(f" compared with {clean(against)}", "dim")]]
+    for name, then, now in found:
+        row: Row = [(f" {NOTICE} ", "notice"), (clean(name), "text")]
+        change = f"{clean(shown(then))} to {clean(shown(now))}"
+        if _CHANGE + len(change) <= columns and len(name) + 4 < _CHANGE:
+            rows.append(put(row, _CHANGE, [(change, "dim")]))
+        else:
+            rows.append(crop(row, columns))
+            folded = wrap(change, max(columns - 6, 8))
+            rows += [crop([(f"     {line}", "dim")], columns) for line in folded]
+    return rows
+
+
+def _n(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _s(number: int) -> str:
+    return "" if number == 1 else "s"
+
+
+def _es(number: int) -> str:
+    return "" if number == 1 else "es"

@@ -1,0 +1,242 @@
+"""The form of a preset as rows: groups, fields with their values and where those come from, what is wrong."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from launcher.health.fixes import FIXES
+from launcher.health.rules import ALL
+from launcher.preset.defaults import NEWEST
+from launcher.preset.draft import Draft, values
+from launcher.preset.effective import EffectiveConfig, of_draft
+from launcher.preset.field_values import Where
+from launcher.preset.fields import Spec
+from launcher.preset.files import recipe_about, recipes
+from launcher.preset.schema import FIELDS, TITLES, fields_of
+from launcher.preset.yaml_text import shown
+from launcher.text import clean
+from tui.kit.drawing.glyphs import CRITICAL, ELLIPSIS, NOTICE, OK
+from tui.kit.drawing.rows import Row, crop, put
+from tui.kit.matching import letters
+
+NOTE, HEADING, TEXT = "!", "#", "|"  # beginnings of the names of lines that cannot be chosen
+FREE = {"env": "Environment of veRL", "health": "Health rules", "sweep": "Sweep", "overrides": "Other veRL keys"}
+_NEAR = 50  # how well letters have to name a field: in one piece, or as first letters
+_LAST = 18  # columns that say where a value comes from
+
+
+class Form:
+    """What the form shows of a draft; made anew when the draft changes."""
+
+    def __init__(self, draft: Draft, version: str = NEWEST, verl: Path | None = None) -> None:
+        """`version` of veRL, and the folder where it is installed."""
+        self.draft, self.reading = draft, draft.reading
+        self.changed = draft.changed_fields()
+        self.config = of_draft(values(self.reading), version, verl)
+        self._parent = str(self.reading.raw.get("extends") or "")
+
+    def names(self, *, everything: bool, query: str = "") -> list[str]:
+        """The lines in their order: headings, fields, below those what is wrong with them.
+
+        Without `everything` only the essential ones and those that are set in the file.
+        """
+        if self.reading.problem is not None:
+            return [HEADING + "Cannot read the file; press o to open it in your editor", *self._excerpt()]
+        found: list[str] = []
+        for group, title in TITLES.items():
+            specs = [spec for spec in fields_of(group) if spec.name not in FREE]
+            found += self._block(title, [s.path for s in specs if everything or self._is_shown(s)], query)
+        for group, title in FREE.items():
+            known = dict.fromkeys((*self.reading.places, *self.reading.base, *self.reading.errors))
+            found += self._block(title, [where for where in known if where[0] == group], query)
+        strange = [where for where in self.reading.errors if where[0] not in FREE and not _is_field(where)]
+        return found + self._block("Unknown", strange, query)
+
+    def _block(self, title: str, places: Sequence[Where], query: str) -> list[str]:
+        lines: list[str] = []
+        for where in places:
+            name = ".".join(where)
+            if query and not fits(name, query):
+                continue
+            lines.append(name)
+            if where in self.reading.errors:
+                lines.append(NOTE + name)
+        return [HEADING + title, *lines] if lines else []
+
+    def _excerpt(self) -> list[str]:
+        """The text around the line that cannot be read."""
+        found = re.search(r"line (\d+)", self.reading.problem or "")
+        at = int(found[1]) if found else 1
+        lines = list(enumerate(self.draft.text.splitlines(), 1))[max(0, at - 4) : at + 6]
+        rows = [f"{TEXT}{number:>4}  {line}" for number, line in lines]
+        rows.insert(sum(number <= at for number, _ in lines), NOTE)
+        return rows
+
+    def _is_shown(self, spec: Spec) -> bool:
+        where = spec.path
+        return spec.essential or where in self.reading.places or where in self.reading.errors or where == ("extends",)
+
+    def where(self, name: str) -> Where:
+        """The value that a line is about."""
+        spec = FIELDS.get(name)
+        if spec is not None:
+            return spec.path
+        known = [*self.reading.places, *self.reading.base, *self.reading.errors, *self.changed]
+        return next((where for where in known if ".".join(where) == name), tuple(name.split(".")))
+
+    def text(self, name: str) -> str:
+        """The value of a line as it is edited: as the file has it, else what counts without it."""
+        where = self.where(name)
+        value = self.draft.value(where)
+        if where not in self.reading.places:
+            value = self.default(name) if value is None else _from_home(value)
+        return shown(value)
+
+    def default(self, name: str) -> Any:
+        """veRL's own value of a field that nobody set."""
+        spec = FIELDS.get(name)
+        if spec is None or not spec.key:
+            return None
+        return spec.from_verl(self.config.get(spec.key))
+
+    def line(self, name: str, columns: int) -> Row:
+        """One line in so many columns."""
+        if name.startswith(HEADING):
+            return [(f" {name[1:]}", "title")]
+        if name.startswith(TEXT):
+            return [(f" {clean(name[1:])}", "dim")]
+        where = self.where(name.removeprefix(NOTE))
+        if name.startswith(NOTE):
+            return [("     ", "text"), (f"{CRITICAL} {clean(self._wrong(where))}", "critical")]
+        sign, role, source = self._state(where)
+        label = where[-1] if _is_field(where) else name
+        at = value_column(columns)
+        row: Row = [(" ", "text"), (sign, role), (" ", "text"), *crop([(label, "text")], at - 4)]
+        spec = FIELDS.get(name)
+        text = clean(self.text(name))
+        unit = f" {spec.unit}" if spec and spec.unit else ""
+        if text == "1":  # "1 response", "1 process"
+            unit = unit.removesuffix("es") if unit.endswith("sses") else unit.removesuffix("s")
+        set_here = where in self.reading.places or where in self.reading.base
+        value: Row = [(text, "text" if set_here else "dim"), (unit, "dim")]
+        room = columns - at - (_LAST + 1 if columns >= 64 else 0)
+        row = put(row, at, crop(value, room))
+        return (
+            put(row, columns - _LAST, crop([(source, role if sign != " " else "dim")], _LAST)) if columns >= 64 else row
+        )
+
+    def _wrong(self, where: Where) -> str:
+        """What is wrong with a value, or with the text; without the name of the file, which is known."""
+        said = self.reading.problem or self.reading.errors.get(where, "")
+        return said.removeprefix(str(self.draft.path)).lstrip(",: ")
+
+    def _state(self, where: Where) -> tuple[str, str, str]:
+        """Sign, role and words: where the value comes from."""
+        if where in self.reading.errors:
+            return CRITICAL, "critical", "not allowed"
+        if where in self.changed:
+            return NOTICE, "notice", "changed"
+        if where in self.reading.places:
+            return OK, "live", "set here"
+        if where in self.reading.base:
+            return " ", "dim", self._base(where)
+        return " ", "dim", "default"
+
+    def _base(self, where: Where) -> str:
+        """Where a value comes from that this file does not set."""
+        return f"recipe {self.reading.raw.get('recipe')}" if where in self.reading.recipe else self._parent
+
+    def about(self, name: str, columns: int, rows: int) -> list[Row]:
+        """What the chosen field means, what it may be, what else it was; so many rows of it."""
+        where, spec = self.where(name), FIELDS.get(name)
+        key = spec.key if spec else where[-1] if where[0] == "overrides" else ""
+        head: Row = [(f" {name}", "title"), (f"  {key}" if key and key != name else "", "dim")]
+        said = [spec.about if spec else _FREE_ABOUT.get(where[0], "Press del to remove it, o to open the file.")]
+        meaning = spec.offers.get(self.text(name)) if spec else None
+        if name == "recipe" and self.draft.value(where) in recipes():
+            meaning = recipe_about(self.text(name)).rstrip(".")
+        if meaning:
+            said.append(f"Now: {meaning}.")
+        found: list[Row] = [crop(head, columns)]
+        limits = [spec.allowed] if spec else []
+        if where in self.reading.base:
+            limits.append(f"{self._base(where)}: {shown(_from_home(self.reading.base[where].value))}")
+        verl = EffectiveConfig(version=self.config.version, verl=self.config.verl)
+        if spec and spec.key and (default := spec.from_verl(verl.get(spec.key))) is not None:
+            limits.append(f"veRL's default: {shown(default)}")
+        parts = [(self._wrong(where), "critical"), (" ".join(said), "text"), (" · ".join(limits), "dim")]
+        parts += [(advice, "notice") for advice in flag_advice(key)]
+        for part, role in parts:
+            lines = wrap(clean(part), columns - 2)
+            if len(found) + len(lines) > rows and len(found) > 1:  # no sentence stops in its middle
+                found[-1] = [*crop(found[-1], columns - 2), (f" {ELLIPSIS}", "dim")]
+                break
+            found += [[(f" {line.removesuffix(' ·')}", role)] for line in lines]
+        return found[:rows]
+
+
+_FREE_ABOUT = {
+    "env": "An environment variable for veRL; export secrets in the shell instead.",
+    "health": "A limit of a health rule or an action on alerts.",
+    "sweep": "Values of a setting that 'ppo-tui sweep' combines.",
+    "overrides": "A veRL key without a preset field, passed unchanged.",
+}
+
+
+def _is_field(where: Where) -> bool:
+    return ".".join(where) in FIELDS
+
+
+def flag_advice(key: str) -> list[str]:
+    """What to do with a veRL key when a run raises a flag, in the order of the checklist; nothing for most."""
+    rules: dict[str, list[str]] = {}
+    for rule in ALL:
+        for fix in FIXES.get(rule.id, ()):
+            if key and fix.key == key:
+                advice = f"{fix.direction}{':' if fix.direction == 'check' and fix.note else ''} {fix.note}".rstrip()
+                rules.setdefault(advice, []).append(rule.id)
+    return [
+        f"when {', '.join(ids[:-1])}{' or ' * (len(ids) > 1)}{ids[-1]} is on: {each}" for each, ids in rules.items()
+    ]
+
+
+def _from_home(value: Any) -> Any:
+    """Paths as short as a person writes them: `~/data`."""
+    if isinstance(value, list):
+        return [_from_home(each) for each in value]
+    home = f"{os.path.expanduser('~')}/"  # noqa: PTH111 (never raises)
+    return f"~/{value.removeprefix(home)}" if isinstance(value, str) and value.startswith(home) else value
+
+
+def value_column(columns: int) -> int:
+    """Where the values begin."""
+    return min(36, max(12, columns * 45 // 100))
+
+
+def fits(name: str, query: str) -> bool:
+    """Whether what was typed names a field: by its name, its veRL key, its meaning."""
+    spec: Spec | None = FIELDS.get(name)
+    texts = [name, spec.key, spec.about] if spec else [name]
+    return all(
+        letters(name.lower(), word) >= _NEAR or any(word in text.lower() for text in texts)
+        for word in query.lower().split()
+    )
+
+
+def best(names: Sequence[str], query: str) -> str | None:
+    """The field that the letters name best."""
+    fields = [name for name in names if not name.startswith((HEADING, NOTE, TEXT))]
+    return max(fields, key=lambda name: letters(name.lower(), query.lower().strip() or name), default=None)
+
+
+def differences(now: Mapping[Where, Any], then: Mapping[Where, Any]) -> list[tuple[str, Any, Any]]:
+    """Name, earlier and present value of every setting that differs."""
+    keys = sorted(now.keys() | then.keys())
+    return [
+        (".".join(key), then.get(key), now.get(key))
+        for key in keys
+        if now.get(key) != then.get(key) and key[0] not in ("extends", "description", "needs")
+    ]

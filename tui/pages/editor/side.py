@@ -1,0 +1,155 @@
+"""What a draft comes to, beside its form: the plan, findings, what differs, the command."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.message import Message
+from textual.timer import Timer
+
+from launcher.preflight.finding import Finding
+from launcher.preset import layers
+from launcher.preset.draft import values
+from launcher.preset.field_values import Where
+from launcher.preset.flow import flow
+from tui.kit.drawing.rows import Row
+from tui.kit.widgets.command_text import CommandText
+from tui.kit.widgets.findings import Findings
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import HIDDEN
+from tui.pages.editor.draft_checks import DraftChecks
+from tui.pages.editor.plan_rows import difference_rows, flow_rows, memory_rows
+from tui.pages.editor.preset_form import Form, differences
+
+PATIENCE = 0.3  # seconds without a change before the checks are asked
+PAGES = ("plan", "findings", "changes", "command")
+
+
+class EditorSide(Vertical):
+    """Shows one page, on a wide screen the plan above it. The checks run in a process of their own."""
+
+    class Checked(Message):
+        """The checks have replied."""
+
+    def __init__(self) -> None:
+        super().__init__(id="editor-side")
+        self.findings: list[Finding] = []
+        self.differing = 0
+        self._highest = 0  # rows of the plan
+        self._compared: tuple[dict[Where, Any], str] | None = None
+        self._checks = DraftChecks(self._on_reply)
+        self._soon: Timer | None = None
+        self._form: Form | None = None
+        self._shown: tuple[Path, str] | None = None
+        self._reply: dict[str, Any] = {}
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="page-plan"):
+            yield Lines(id="plan")
+        with VerticalScroll(id="page-findings", can_focus=False):
+            yield Findings()
+        with VerticalScroll(id="page-changes"):
+            yield Lines(id="changes")
+        with VerticalScroll(id="page-command"):
+            yield CommandText(id="command")
+
+    def on_mount(self) -> None:
+        self.run_worker(self._checks.run(), exclusive=True)
+
+    def on_unmount(self) -> None:
+        self._checks.close()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def turn_to(self, page: str, *, plan: bool) -> None:
+        """Shows a page, with the plan above it when there is room."""
+        for each in PAGES:
+            wanted = each == page or (plan and each == "plan")
+            self.query_one(f"#page-{each}").set_class(not wanted, HIDDEN)
+        self._draw()
+
+    @property
+    def compares(self) -> bool:
+        """Whether the changes are those against a run."""
+        return self._compared is not None
+
+    def compare(self, run: str | None, preset: Mapping[str, Any] | None = None) -> None:
+        """Shows the changes against the settings of a run; None: against the parent again."""
+        layer = layers.from_mapping(preset or {}, lambda _: "run", Path("/"))
+        found = {where: entry.value for where, entry in layer.items()}
+        self._compared = (found, f"run {run}") if run else None
+        self._draw()
+
+    def show(self, form: Form) -> None:
+        """Another state of the draft: what is quick at once, the checks when nothing changes for a moment."""
+        first, self._form = self._form is None, form
+        if self._shown != (form.draft.path, form.draft.text):
+            self._shown = form.draft.path, form.draft.text
+            if self._soon is not None:
+                self._soon.stop()
+            self._soon = self.set_timer(0.01 if first else PATIENCE, self._ask)
+        self._draw()
+
+    @property
+    def checked(self) -> bool:
+        """Whether the checks have replied once."""
+        return "findings" in self._reply
+
+    @property
+    def verl(self) -> tuple[str, Path | None] | None:
+        """Version and folder of the veRL that the checks found; None before."""
+        version, folder = self._reply.get("verl") or (None, None)
+        return (version, Path(folder) if folder else None) if version else None
+
+    def _ask(self) -> None:
+        if self._shown is not None:
+            self._checks.ask(*self._shown)
+
+    def _on_reply(self, reply: dict[str, Any]) -> None:
+        self._reply |= reply
+        if "findings" in reply:
+            self.findings = [_finding(each) for each in reply["findings"]]
+        if self.is_mounted and self.query(Findings):  # a screen that closes loses them first
+            self._draw()
+            self.post_message(self.Checked())
+
+    def _draw(self) -> None:
+        """Draws what is in sight: a page that is not costs neither time nor a new layout."""
+        if self._form is None:
+            return
+        columns = max(self.size.width - 1, 20)
+        now = values(self._form.reading)
+        then, against = self._compared or self._form.draft.against()
+        found = differences(now, then)
+        self.differing = len(found)
+        drawn: dict[str, Callable[[], list[Row]]] = {
+            "plan": lambda: self._plan(columns),
+            "changes": lambda: difference_rows(found, against, columns),
+        }
+        for page, rows in drawn.items():
+            if not self.query_one(f"#page-{page}").has_class(HIDDEN):
+                self.query_one(f"#{page}", Lines).show(rows())
+        if not self.query_one("#page-command").has_class(HIDDEN):
+            error = str(self._reply.get("error") or "")
+            text = error or str(self._reply.get("command") or "")
+            self.query_one(CommandText).show(text, "critical" if error else "text")
+        quiet = "no problems found" if self.checked else ""
+        self.query_one(Findings).show(self.findings, quiet)
+
+    def _plan(self, columns: int) -> list[Row]:
+        """Never lower than before: what stands below it would be painted anew."""
+        assert self._form is not None
+        rows = [[(" Plan", "title")], *flow_rows(flow(self._form.config, self._reply.get("rows")), columns)]
+        if "machine" in self._reply:
+            rows += [[], *memory_rows(self._reply["memory"], self._reply["machine"], columns)]
+        self._highest = max(self._highest, len(rows))
+        return [*rows, *([] for _ in range(self._highest - len(rows)))]
+
+
+def _finding(reply: dict[str, Any]) -> Finding:
+    """A finding as the process that checks drafts sends it."""
+    rename = reply.get("rename")
+    return Finding(**{**reply, "keys": tuple(reply["keys"]), "rename": tuple(rename) if rename else None})

@@ -1,0 +1,155 @@
+"""A field to type in over a line of the form, with what can be chosen below it."""
+
+from collections.abc import Callable
+from textwrap import wrap
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+
+from launcher.text import clean
+from tui.kit.drawing.glyphs import CRITICAL, CURSOR
+from tui.kit.drawing.rows import Row
+from tui.kit.keys import KEYS
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import HIDDEN
+
+MOST = 6  # choices in sight
+ROWS = MOST + 3  # of the box, with a note of two lines
+Offer = Callable[[str, bool], list[str]]
+"""What can be chosen for a text; True while it is the one that stood there."""
+Check = Callable[[str, bool], str | None]
+"""What is wrong with a text; True when it is entered, False while it is typed."""
+
+
+class ValueBox(Vertical):
+    """Enter takes the choice, else the text; in a folder that was chosen it goes on, and with what cannot be
+    taken it waits.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["value box"]]
+
+    class Done(Message):
+        """The text that was entered; None when it was left as it was."""
+
+        def __init__(self, text: str | None) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self) -> None:
+        super().__init__(classes=HIDDEN)
+        self.choices: list[str] = []
+        self.chosen: int | None = None
+        self._offer: Offer | None = None
+        self._check: Check | None = None
+        self._first = self._note = ""
+
+    def compose(self) -> ComposeResult:
+        yield Input(compact=True)
+        yield Lines(id="value-note")
+        yield Lines(id="value-choices")
+
+    def open(self, text: str, offer: Offer, check: Check, *, hint: str, note: str = "") -> None:
+        """Starts with a text, selected, so that the first letter replaces it.
+
+        `hint` stands in the field while it is empty, `note` below it while nothing is wrong.
+        """
+        self._offer, self._check, self._first, self._note, self.chosen = offer, check, text, note, None
+        field = self.query_one(Input)
+        with self.prevent(Input.Changed):
+            field.value, field.placeholder = text, hint
+        self.remove_class(HIDDEN)
+        field.focus()
+        self._offer_choices()
+        self.call_after_refresh(self._show_note, "")  # its width is known then
+
+    def _show_note(self, wrong: str) -> None:
+        """A sentence below the text: what is wrong with it, else what may be typed."""
+        text = f"{CRITICAL} {wrong}" if wrong else self._note
+        lines = wrap(clean(text), max(self.size.width - 2, 12))[:3]
+        rows: list[Row] = [[(f" {line}", "critical" if wrong else "dim")] for line in lines]
+        self.query_one("#value-note", Lines).show(rows)
+
+    def _wrong(self, text: str, *, entered: bool) -> str:
+        return (self._check(text, entered) if self._check and text != self._first else None) or ""
+
+    @property
+    def is_open(self) -> bool:
+        return not self.has_class(HIDDEN)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.chosen = None
+        self._offer_choices()
+        self._show_note(self._wrong(event.value, entered=False))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        text = self.choices[self.chosen] if self.chosen is not None else event.value
+        if self.chosen is not None and text.endswith("/"):
+            self._complete()
+        elif wrong := self._wrong(text, entered=True):
+            self._show_note(wrong)
+        else:
+            self._close(text)
+
+    # The keys of this box come before the letters that wait for the field: each has to queue behind them.
+
+    def action_take(self) -> None:
+        field = self.query_one(Input)
+        field.call_later(field.action_submit)
+
+    def action_close(self) -> None:
+        self._close(None)
+
+    def action_complete(self) -> None:
+        self.query_one(Input).call_later(self._complete)
+
+    def action_choose(self, distance: int) -> None:
+        self.query_one(Input).call_later(self._choose, distance)
+
+    def _complete(self) -> None:
+        """Takes the choice, else the first one; a choice that is all there is, or what all have in common."""
+        if not self.choices:
+            return
+        field = self.query_one(Input)
+        text = self.choices[self.chosen or 0] if self.chosen is not None else _common(self.choices)
+        if len(text) <= len(field.value) and self.chosen is None and not text.startswith(field.value):
+            text = self.choices[0]
+        field.value = text
+        field.cursor_position = len(text)
+
+    def _choose(self, distance: int) -> None:
+        if self.choices:
+            at = -1 if self.chosen is None and distance > 0 else self.chosen or 0
+            self.chosen = (at + distance) % len(self.choices)
+            self._draw()
+
+    def _offer_choices(self) -> None:
+        text = self.query_one(Input).value
+        self.choices = self._offer(text, text == self._first) if self._offer else []
+        if text == self._first and text in self.choices:
+            self.chosen = self.choices.index(text)
+        self._draw()
+
+    def _draw(self) -> None:
+        top = max(0, min((self.chosen or 0) - MOST // 2, len(self.choices) - MOST))
+        rows: list[Row] = []
+        for index, name in enumerate(self.choices[top : top + MOST], top):
+            chosen = index == self.chosen
+            rows.append([(CURSOR if chosen else " ", "live"), (clean(name), "title" if chosen else "text")])
+        self.query_one("#value-choices", Lines).show(rows)
+
+    def _close(self, text: str | None) -> None:
+        self.add_class(HIDDEN)
+        self.post_message(self.Done(text))
+
+
+def _common(names: list[str]) -> str:
+    """The longest beginning that all names share."""
+    first, last = min(names), max(names)
+    at = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[:at]

@@ -1,0 +1,124 @@
+"""Keys and signs of the screen below, made from its bindings and the tables of signs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from textwrap import wrap
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.geometry import Size
+
+from tui.kit.drawing import glyphs
+from tui.kit.drawing.rows import Row, put
+from tui.kit.keys import KEYS
+from tui.kit.offers import Offers
+from tui.kit.page import Dialog
+from tui.kit.run_words import LEVELS, STATES
+from tui.kit.widgets.painted import Painted
+from tui.pages.samples.rows import legend
+
+_LEVELS = {
+    "not judged": "not applicable, or its metrics are not logged",
+    "warming up": "collecting a baseline",
+    "OK": "within limits",
+    "NOTICE": "worth a look, often harmless",
+    "WARN": "likely a problem; training continues",
+    "CRITICAL": "training has very likely gone wrong",
+}
+_CHARTS = (
+    (f"{glyphs.SEAM}", "text", "on the axis: start of an attempt (resume)"),
+    (f"{glyphs.WARN}", "warn", "on the axis: a flag of this metric rose (reward: also flags without a chart)"),
+    (f"{glyphs.LIMIT}{glyphs.LIMIT}", "limit", "limit of a health check"),
+    (f"{glyphs.UP}{glyphs.DOWN}", "text", "last ten steps compared with the ten before"),
+)
+Entry = tuple[str, str, str]
+"""A sign or word, its role, what it means."""
+LEGENDS: Mapping[str, Sequence[Entry]] = {
+    "Checks": [(f"{LEVELS[level][0]} {level}", LEVELS[level][1], words) for level, words in _LEVELS.items()],
+    "Runs": [(f"{sign} {state}", role, "") for state, (sign, role) in STATES.items()],
+    "Charts": _CHARTS,
+    "Samples": [(word, "text", meaning) for word, meaning in legend()],
+    "Memory": [
+        (glyphs.FILL, "bar", "used by this run"),
+        (glyphs.FILL_OTHERS, "notice", "used by others"),
+        (glyphs.FILL_REST, "bar-rest", "free"),
+    ],
+}
+_KEYS, _SIGNS = 15, 18  # columns in which the words of the two parts begin
+
+
+class HelpScreen(Dialog[None]):
+    """Every key of the screen below, then those that do not work now with the reason, then what its signs mean."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["help"]]
+
+    def __init__(self, bindings: Sequence[ActiveBinding], legends: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._keys, self._legends = bindings, legends
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help"):
+            yield HelpText(self._rows)
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def _rows(self, columns: int) -> list[Row]:
+        rows = self._key_rows(columns)
+        for title in self._legends:
+            rows += [[], [(title, "title")]]
+            for sign, role, words in LEGENDS[title]:
+                rows += _told((f"  {sign}", role), words, "text", _SIGNS, columns)
+        return rows
+
+    def _key_rows(self, columns: int) -> list[Row]:
+        """What a key does, with all keys that do it: those of a pair say the same."""
+        groups: dict[str, list[Binding]] = {}
+        reasons: dict[str, str] = {}
+        for node, binding, enabled, tooltip in self._keys:
+            if tooltip and not binding.system and binding.id:
+                groups.setdefault(tooltip, []).append(binding)
+                if not enabled and isinstance(node, Offers):
+                    name = binding.action.partition("(")[0]
+                    reasons[tooltip] = node.refusal(name) or ""
+        rows: list[Row] = [[("Keys", "title")]]
+        for words, group in groups.items():
+            if words not in reasons:
+                rows += _told((f"  {self._display(group)}", "live"), words, "text", _KEYS, columns)
+        rows += [[], [("Not now", "title")]] if reasons else []
+        for words, reason in reasons.items():
+            rows += _told((f"  {self._display(groups[words])}", "dim"), words, "dim", _KEYS, columns)
+            rows += _told(("", "dim"), reason, "notice", _KEYS, columns)
+        return rows
+
+    def _display(self, group: Sequence[Binding]) -> str:
+        """Their keys; a key of the user's own has no display of ours, and then none of the pair has."""
+        own = [binding.key_display for binding in group if binding.key_display]
+        if len(own) == len(group):
+            return " ".join(dict.fromkeys(own))
+        keys = [self.app.get_key_display(replace(binding, key_display=None)) for binding in group]
+        return " ".join(dict.fromkeys(keys))
+
+
+class HelpText(Painted):
+    """As high as its rows at its width."""
+
+    DEFAULT_CSS = "HelpText { height: auto; }"
+
+    def __init__(self, rows: Callable[[int], list[Row]]) -> None:
+        super().__init__()
+        self._rows_at = rows
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._rows_at(width))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        return self._rows_at(columns)
+
+
+def _told(sign: tuple[str, str], words: str, role: str, column: int, columns: int) -> list[Row]:
+    """A sign and what it means, the words below each other from `column` on."""
+    lines = wrap(words, max(columns - column, 16)) or [""]
+    return [put([sign] if not index else [], column, [(line, role)]) for index, line in enumerate(lines)]

@@ -1,0 +1,139 @@
+"""What there is to know before a preset is started; read beside the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launcher.errors import UserError
+from launcher.format import gib
+from launcher.text import clean
+from tui.kit.drawing.rows import Row
+
+if TYPE_CHECKING:
+    from launcher.preflight.finding import Finding
+    from launcher.preflight.memory import Estimate
+    from launcher.preflight.subject import Subject
+    from launcher.preset.files import LoadedPreset
+    from launcher.preset.flow import Flow
+
+RUN = Path("/RUN")  # the folder of a run that there is not yet
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A preset with the settings of this launch: what it comes to, its command, what is wrong at first sight.
+
+    Without a `subject` the preset cannot be read or launched at all, and `findings` say why.
+    """
+
+    essentials: list[Row]
+    command: str
+    findings: list[Finding] = field(default_factory=list)
+    subject: Subject | None = None
+
+
+def plan(preset: str | LoadedPreset, settings: Sequence[str]) -> Plan:
+    """Reads, translates and checks a preset in well under a second; never raises for a wrong one."""
+    from launcher.preflight import checks, memory
+    from launcher.preflight.subject import subject
+    from launcher.preset.files import with_settings
+    from launcher.preset.flow import flow, rows_of
+    from launcher.preset.shell import command_line
+    from launcher.run.actions.start import preview
+
+    try:
+        loaded = with_settings(preset, settings)
+        what = subject(loaded)
+        findings = checks.quick(what)
+        batches = flow(what, rows_of(what.get("data.train_files")))
+        essentials = _essentials(what, batches, memory.estimate(what))
+    except UserError as wrong:
+        return Plan([], f"no command: {wrong}", _refusals(preset, settings, wrong))
+    try:
+        command = command_line(preview(preset, settings, RUN))
+    except UserError as wrong:  # veRL is not installed
+        return Plan(essentials, f"no command: {wrong}", [checks.refused(wrong), *findings], what)
+    return Plan(essentials, command, findings, what)
+
+
+def _refusals(preset: str | LoadedPreset, settings: Sequence[str], wrong: UserError) -> list[Finding]:
+    """What is wrong with the preset, value by value where the settings of the launch have no part in it."""
+    from launcher.preflight import checks
+    from launcher.preset.drafts import open_draft
+
+    try:
+        if isinstance(preset, str) and not settings:
+            return checks.refusals(open_draft(preset), wrong)
+    except UserError:  # there is no such preset
+        pass
+    return [checks.refused(wrong)]
+
+
+def examine(what: Subject, progress: Callable[[str], None], cancelled: Callable[[], bool]) -> Iterator[Finding]:
+    """The checks that take seconds; what they look at is made first, as far as we can make it ourselves."""
+    from launcher.data import toy
+    from launcher.preflight import checks
+
+    try:
+        toy.ensure_for(what.loaded.preset.model.path, what.python, progress)
+    except (UserError, OSError) as wrong:
+        yield checks.refused(UserError(str(wrong)))
+        return
+    yield from checks.slow(what, progress, cancelled)
+
+
+def settings_with(settings: Sequence[str], change: dict[str, Any]) -> list[str]:
+    """The settings of a launch and a finding's change, which replaces earlier ones of the same fields."""
+    from launcher.preset.hydra import quote
+
+    return [*without(settings, change), *(f"{name}={quote(value)}" for name, value in change.items())]
+
+
+def without(settings: Sequence[str], names: Container[str]) -> list[str]:
+    """The settings but those of some fields."""
+    return [setting for setting in settings if setting.partition("=")[0] not in names]
+
+
+def _essentials(what: Subject, batches: Flow, estimate: Estimate | None) -> list[Row]:
+    """Model and machine, the batch, the length of the run, the memory: a line each."""
+    model = clean(str(what.get("actor_rollout_ref.model.path")))
+    rank = what.get("actor_rollout_ref.model.lora_rank", 0)
+    where = "CPU" if what.on_cpu else f"{batches.gpus} GPU" + ("s" if batches.gpus > 1 else "")
+    algorithm = "PPO" if batches.critic else str(what.get("algorithm.adv_estimator", "")).upper()
+    about = [algorithm, *([f"LoRA {rank}"] if rank else []), where, f"veRL {what.version}", model]
+    prompts, responses = (what.get(f"data.max_{part}_length") for part in ("prompt", "response"))
+    responses_each = f" x {batches.n} responses" if batches.n > 1 else ""
+    updates = f"{batches.actor.steps} update" + ("s" if batches.actor.steps > 1 else "")
+    batch = (
+        f"{batches.prompts} prompts{responses_each} per step, {updates} of {batches.actor.mini}; "
+        f"prompt {prompts}, response {responses} tokens"
+    )
+    rows: list[Row] = [[(" · ".join(about), "text")], [(batch, "text")], [(_length(batches, what), "text")]]
+    return rows + ([[(_memory(estimate), "text")]] if estimate is not None else [])
+
+
+def _length(batches: Flow, what: Subject) -> str:
+    epochs = f"{batches.epochs} epoch" + ("s" if batches.epochs > 1 else "")
+    length = epochs if batches.steps is None else f"{batches.steps} steps (at most {epochs})"
+    parts = [length]
+    for key, word in (("trainer.save_freq", "checkpoint"), ("trainer.test_freq", "validation")):
+        every = what.get(key)
+        if isinstance(every, int) and every > 0:
+            parts.append(f"{word} every {every} step" + ("s" if every > 1 else ""))
+    return "; ".join(parts)
+
+
+def _memory(estimate: Estimate) -> str:
+    host = f"host {_range(estimate.host, estimate.host_high)} GiB"
+    worst = estimate.worst
+    if worst is None:
+        return host
+    of = f" of {gib(estimate.gpu_total)}" if estimate.gpu_total else ""
+    return f"GPU {_range(worst.gpu, worst.gpu_high)}{of} GiB at peak ({worst.name}); {host}"
+
+
+def _range(low: int, high: int) -> str:
+    return gib(low) if gib(low) == gib(high) else f"{gib(low)} to {gib(high)}"

@@ -1,0 +1,314 @@
+"""Before a run: what it comes to, its exact command, and what the preflight says."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, VerticalScroll
+
+from launcher.errors import UserError
+from launcher.preflight.finding import LEVELS, REHEARSAL, Finding, in_order
+from launcher.preset.files import LoadedPreset
+from launcher.record.layout import RunDir
+from launcher.text import clean
+from tui.kit.actions.editing import edit_preset
+from tui.kit.dialogs.choose import ChooseScreen
+from tui.kit.dialogs.confirm import ConfirmScreen
+from tui.kit.drawing.glyphs import CRITICAL, OK, WAITING, WARN
+from tui.kit.drawing.rows import Row, Span, spread
+from tui.kit.keys import KEYS
+from tui.kit.navigation import is_open
+from tui.kit.page import Page
+from tui.kit.terminal import copy
+from tui.kit.widgets.command_text import CommandText
+from tui.kit.widgets.findings import Findings
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.lines import Lines
+from tui.pages.launch.plan_rows import Plan, examine, plan, settings_with, without
+
+WIDTHS: list[tuple[int, str]] | None = [(0, "-normal"), (120, "-wide")]
+HEIGHTS: list[tuple[int, str]] | None = [(0, "-tiny"), (9, "-low"), (20, "-home")]
+
+
+class LaunchScreen(Page[Path | list[str]]):
+    """Returns the directory of the run that was started; without one the fixes that the editor is to go on with.
+
+    Errors refuse the start; a second key forces it after a question, and the run remembers that.
+    """
+
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["launch"]]
+
+    def __init__(
+        self, preset: str | LoadedPreset, settings: Sequence[str] = (), *, after: RunDir | None = None
+    ) -> None:
+        """`preset` is a name, a path, or what the editor has; `settings` are KEY=VALUE over it; `after` is
+        the run that it was edited out of.
+        """
+        super().__init__()
+        self.preset, self.after = preset, after
+        self.given, self.fixes = list(settings), list[str]()
+        self.name_of_preset = preset if isinstance(preset, str) else preset.name
+        self.plan = Plan([], "")
+        self.findings: list[Finding] = []
+        self.doing = "reading the preset"  # empty when nothing is under way
+        self.starting = False
+        self.rehearsing = False
+        self._round = 0  # what belongs to an earlier one is out of date
+        self._edited = False
+        self._started: Path | None = None
+        self._refused: list[str | None] = []  # why keys do not work
+
+    @property
+    def settings(self) -> list[str]:
+        """KEY=VALUE over the preset: what was given, and the fixes made here."""
+        return [*self.given, *self.fixes]
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="launch-title")
+        yield Lines(id="essentials")
+        with Container(id="launch-body"):
+            with VerticalScroll(id="launch-findings", can_focus=False):
+                yield Findings()
+            with VerticalScroll(id="launch-command"):
+                yield CommandText(id="command")
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.query_one(Findings).focus()
+        self._begin()
+
+    def on_unmount(self) -> None:
+        self._round += 1
+
+    def on_resize(self) -> None:
+        self._show()
+
+    def on_screen_resume(self) -> None:
+        if self._edited:
+            self._edited = False
+            self._begin()
+
+    def on_findings_fix_wanted(self, event: Findings.FixWanted) -> None:
+        """The finding's change becomes a setting of this launch; `edit` takes it along to the preset."""
+        if event.finding.change and not self.starting:
+            change = dict(event.finding.change)
+            self.given = without(self.given, change)
+            self.fixes = settings_with(self.fixes, change)
+            self._begin()
+        elif event.finding.rename and not self.starting:
+            self._rename(event.finding.rename)
+
+    def _rename(self, names: tuple[str, str]) -> None:
+        """A mistyped key stands in the preset: the editor opens with it renamed, and the checks follow the file."""
+        if isinstance(self.preset, str):
+            self._edited = edit_preset(self.app, self.preset, settings=self.fixes, rename=names)
+        else:
+            self.notify("Press esc, then F on the findings page of the editor")
+
+    def refusal(self, action: str) -> str | None:
+        if self.starting and action in ("start", "force", "queue", "edit", "rehearse"):
+            return "the run is starting"
+        if action == "start" and self.errors:
+            force = ", or ! to start anyway" if self.forceable else ""
+            return f"the checks found errors; press F to apply a fix{force}"
+        if action == "force" and not self.forceable:
+            return "the preset cannot be read" if self.errors else "the checks found no errors"
+        if action == "rehearse" and self.plan.subject is None:
+            return "the checks found errors; a rehearsal would stop there, too"
+        return f"wait for: {self.doing}" if action == "rehearse" and self.doing else None
+
+    @property
+    def errors(self) -> int:
+        return sum(finding.level == "error" for finding in self.findings)
+
+    @property
+    def forceable(self) -> bool:
+        """Whether only the preflight stands against a start."""
+        return self.errors > 0 and self.plan.subject is not None
+
+    def action_start(self) -> None:
+        self._start(force=False)
+
+    def action_force(self) -> None:
+        self.run_worker(self._force(), exclusive=True, group="start")
+
+    def action_queue(self) -> None:
+        """Puts the run into the queue, which checks it again when its turn comes."""
+        self.run_worker(self._queue(), exclusive=True, group="start")
+
+    async def _queue(self) -> None:
+        from launcher.run.actions.queue import add
+
+        try:
+            entry = await asyncio.to_thread(add, self.preset, self.settings)
+        except (UserError, OSError) as error:
+            self.notify(str(error), title="Not queued", severity="error", markup=False, timeout=20)
+        else:
+            self.notify(f"Queued {entry.id}; press Q in the list to see what it waits for", markup=False)
+            self.dismiss([])
+
+    def action_rehearse(self) -> None:
+        """Shows what a rehearsal finds among the findings; going back, or any change, cancels it."""
+        self.findings = [finding for finding in self.findings if finding.id != REHEARSAL]
+        self.rehearsing, self.doing = True, "rehearsal"
+        threading.Thread(target=self._rehearse, args=(self._round,), daemon=True).start()
+        self._show()
+
+    def _rehearse(self, began: int) -> None:
+        """In a thread: veRL runs two small steps."""
+        from launcher.run.actions.rehearse import rehearse
+
+        assert self.plan.subject is not None
+        report = partial(self._from_thread, began)
+        found = rehearse(self.plan.subject.loaded, lambda text: report(text, None), lambda: began != self._round)
+        report("", found)
+
+    def action_edit(self) -> None:
+        if isinstance(self.preset, str):
+            self._edited = edit_preset(self.app, self.preset, settings=self.fixes)
+            self.fixes = [] if self._edited else self.fixes
+        else:
+            self.dismiss(self.fixes)  # the editor is below, and goes on with them
+
+    def action_copy(self) -> None:
+        try:
+            file = copy(self.app, "command", self.plan.command)
+        except OSError as error:
+            self.notify(f"Not copied: {error}", severity="error", markup=False)
+        else:
+            self.notify(f"Copied; also saved in {file}", markup=False)
+
+    def action_cancel(self) -> None:
+        if self.starting:
+            self.notify("The run is starting; press x on its dashboard to stop it", severity="warning")
+        elif self.rehearsing:
+            self._round += 1  # which ends it
+            self.rehearsing, self.doing = False, ""
+            self._show()
+        elif self.fixes:
+            self.run_worker(self._cancel(), exclusive=True, group="start")
+        else:
+            self.dismiss([])
+
+    async def _cancel(self) -> None:
+        """Fixes that were applied here are in no file: they are dropped only on purpose."""
+        fixes = f"{len(self.fixes)} fix" + ("es" if len(self.fixes) > 1 else "")
+        choices = [("d", "discard"), ("e", "edit preset"), ("c", "cancel")]
+        question = f"Discard the {fixes} applied to this launch?"
+        choice = await self.app.push_screen_wait(ChooseScreen(question, clean("\n".join(self.fixes)), choices))
+        if choice == "d":
+            self.dismiss([])
+        elif choice == "e":
+            self.action_edit()
+
+    def _begin(self) -> None:
+        """Reads and checks the preset anew."""
+        self._round += 1
+        self.rehearsing = False
+        self.doing = "reading the preset"
+        self._show()
+        self.run_worker(self._read(self._round), exclusive=True, group="plan")
+
+    async def _read(self, began: int) -> None:
+        found = await asyncio.to_thread(plan, self.preset, self.settings)
+        if began != self._round:
+            return
+        self.plan, self.findings, self.doing = found, list(found.findings), ""
+        if found.subject is not None:
+            self.doing = "checking"
+            # a thread of its own, so that nobody who closes the screen has to wait for it
+            threading.Thread(target=self._examine, args=(began,), daemon=True).start()
+        self._show()
+
+    def _examine(self, began: int) -> None:
+        """In a thread: the checks that take seconds."""
+        assert self.plan.subject is not None
+        report = partial(self._from_thread, began)
+        for finding in examine(self.plan.subject, lambda text: report(text, None), lambda: began != self._round):
+            report(None, finding)
+        report("", None)
+
+    def _from_thread(self, began: int, doing: str | None, finding: Finding | None) -> None:
+        if began == self._round and self.app.is_running:
+            self.app.call_from_thread(self._apply, began, doing, finding)
+
+    def _apply(self, began: int, doing: str | None, finding: Finding | None) -> None:
+        if began != self._round or not is_open(self):
+            return
+        if doing is not None:
+            self.doing = doing
+            self.rehearsing = self.rehearsing and bool(doing)
+        if finding is not None:
+            self.findings = in_order([*self.findings, finding])
+        self._show()
+
+    async def _force(self) -> None:
+        wrong = [f"{found.id}: {found.message}" for found in self.findings if found.level == "error"]
+        details = "\n\n".join([*map(clean, wrong), "The run is recorded as forced."])
+        question = ConfirmScreen(f"Start {self.name_of_preset} despite the errors?", details, "y  start", "n  cancel")
+        if await self.app.push_screen_wait(question):
+            self._start(force=True)
+
+    def _start(self, *, force: bool) -> None:
+        if not self.starting:
+            self._round += 1  # the start checks everything itself
+            self.starting, self.doing = True, "starting"
+            self._show()
+            self.run_worker(self._launch(force), group="launch")
+
+    async def _launch(self, force: bool) -> None:
+        from launcher.preflight.gate import Refused
+        from launcher.run.actions.start import start
+
+        narrate = partial(self.app.call_from_thread, self._narrate)
+        try:
+            run = await asyncio.to_thread(start, self.preset, self.settings, narrate, force=force, after=self.after)
+        except (UserError, OSError) as error:
+            if isinstance(error, Refused):
+                self.findings = error.findings
+            self.notify(str(error), title="Not started", severity="error", markup=False, timeout=20)
+            self.starting, self.doing = False, ""
+            self._show()
+        else:
+            self.dismiss(run.path)
+
+    def _narrate(self, text: str) -> None:
+        self.doing = text
+        self._show()
+
+    def _show(self) -> None:
+        columns = self.size.width
+        name = [(f" Start {clean(self.name_of_preset)}", "title")]
+        self.query_one("#launch-title", Lines).show([spread(name, [self._verdict(), (" ", "text")], columns)])
+        essentials: list[Row] = [[(" ", "text"), *row] for row in self.plan.essentials]
+        if self.settings:
+            essentials.append([(f" with {clean(' '.join(self.settings))}", "notice")])
+        if self.fixes:
+            essentials.append([(" fixes apply to this run only; press e to edit the preset with them", "dim")])
+        self.query_one("#essentials", Lines).show(essentials)
+        quiet = "" if self.doing else "no problems found"
+        self.query_one(Findings).show(self.findings, quiet)
+        self.query_one(CommandText).show(self.plan.command)
+        refused = [self.refusal(action) for action in ("start", "force", "queue", "rehearse")]
+        if refused != self._refused:  # the footer paints itself whole
+            self._refused = refused
+            self.refresh_bindings()
+
+    def _verdict(self) -> Span:
+        counts = Counter(finding.level for finding in self.findings)
+        found = ", ".join(
+            f"{counts[level]} {level}" + ("s" if counts[level] > 1 else "") for level in LEVELS[:2] if counts[level]
+        )
+        if self.doing:
+            return f"{WAITING} {clean(self.doing)} …", "live"
+        if self.errors:
+            return f"{CRITICAL} {found}", "critical"
+        return (f"{WARN} {found}", "warn") if found else (f"{OK} ready to start", "ok")

@@ -1,0 +1,365 @@
+"""The console of a run, full screen: follow, search, go to errors and steps."""
+
+import asyncio
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Input
+
+from launcher.console.diagnose import diagnose
+from launcher.console.pager import LogPager, shown
+from launcher.console.search import SOURCES, TROUBLE, Search, Wanted, both, containing, written_by
+from launcher.run.reading.reader import RunReader
+from launcher.run.reading.source import chunks
+from launcher.run.reading.steps import place_of_step
+from launcher.text import clean
+from tui.kit.drawing.rows import Row, spread, width
+from tui.kit.keys import KEYS
+from tui.kit.navigation import is_open
+from tui.kit.page import Page
+from tui.kit.terminal import LARGEST_COPY, copy
+from tui.kit.widgets.fields import open_field
+from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import HIDDEN
+from tui.pages.log.view import LogView
+
+POLL = 1.0  # seconds; the dashboard below reads the run's other files
+_PROGRESS = 0.25  # seconds
+_PROMPTS = {"search": "text to search for", "go": "step or :line"}
+
+
+class LogScreen(Page[None]):
+    """All of the log: only the lines on the screen are read, so its size does not matter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log"]]
+
+    def __init__(self, reader: RunReader, line: int | None = None) -> None:
+        """`line` is where to begin, in the newest attempt; at the end when None."""
+        super().__init__()
+        self._first = line
+        self.reader = reader
+        self.attempt: int | None = None  # that is shown
+        self.group = SOURCES[0]
+        self._search: Search | None = None
+        self._asked = ""  # what the prompt is for
+        self._message = ""
+        self._wanted: Wanted | None = None  # what n and N look for: the text of a search, or errors
+        self._what = ""
+        self._matches: tuple[int, str] | None = None  # how many lines are wanted, and of what
+        self._only = False
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield Lines(id="log-state")
+        yield LogView()
+        yield Input(id="log-prompt", classes=HIDDEN)
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.view.focus()
+        self._poll()
+        self.set_interval(POLL, self._poll)
+        if self._first is not None:
+            self.run_worker(self._begin(self._first), exclusive=True, group="go")
+
+    async def _begin(self, line: int) -> None:
+        if self.view.pager is not None:
+            await asyncio.to_thread(self.view.pager.count)
+            if is_open(self):
+                await self._go(f":{line}")
+
+    def on_unmount(self) -> None:
+        if self._search is not None:
+            self._search.cancel()
+
+    @property
+    def view(self) -> LogView:
+        return self.query_one(LogView)
+
+    def _poll(self) -> None:
+        reader, view = self.reader, self.view
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        attempts = reader.dir.attempt_numbers()
+        if attempts and (view.pager is None or (view.following and self.attempt != attempts[-1])):
+            self._open(attempts[-1])
+        elif view.pager is not None and view.pager.look():
+            self._count(view.pager)
+            view.fill()
+        self._show_state()
+
+    def _open(self, attempt: int) -> bool:
+        """Shows the log of an attempt, unless there is none."""
+        try:
+            pager = LogPager(self.reader.dir.attempt(attempt).console)
+        except OSError:
+            return False
+        self.attempt = attempt
+        self._count(pager)
+        self.view.open(pager)
+        return True
+
+    def _count(self, pager: LogPager) -> None:
+        """Counts lines beside the event loop: a gigabyte takes a second."""
+
+        async def count() -> None:
+            await asyncio.to_thread(pager.count)
+            if is_open(self):
+                self._show_state()
+
+        self.run_worker(count(), group="count")
+
+    def on_log_view_moved(self) -> None:
+        self._show_state()
+
+    def on_log_view_beyond(self, event: LogView.Beyond) -> None:
+        keep = self.view.keep
+        if keep is not None:
+            self._seek(Wanted(keep), f"line of the {self.group}", event.offset, forward=event.forward)
+
+    def action_leave(self) -> None:
+        if not self.query_one("#log-prompt").has_class(HIDDEN):
+            self._close_prompt()
+        elif self._search is not None:
+            self._search.cancel()
+        elif self._only:
+            self.action_only()
+        elif self.view.mark is not None:
+            self.view.mark = None
+            self.view.redraw()
+        else:
+            self.dismiss()
+
+    def action_follow(self) -> None:
+        self._message = ""
+        self.view.follow()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "ask" and isinstance(self.focused, Input):  # there its key is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if action in ("again", "only") and self._wanted is None:
+            return "search first (/)"
+        if action == "attempt" and len(self.reader.dir.attempt_numbers()) < 2:
+            return "the run has one attempt"
+        return None
+
+    def action_ask(self, what: str) -> None:
+        prompt = self.query_one("#log-prompt", Input)
+        self._asked, prompt.value, prompt.placeholder = what, "", _PROMPTS[what]
+        open_field(prompt)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._close_prompt()
+        if self._asked == "go":
+            self.run_worker(self._go(event.value.strip()), exclusive=True, group="go")
+        else:
+            backward = self.view.following  # at the end of the log the search goes back
+            self.view.needle = event.value
+            self.view.redraw()
+            self._want(containing(event.value) if event.value else None, f"'{event.value}'")
+            if event.value:
+                self.action_again(not backward)
+
+    def _close_prompt(self) -> None:
+        self.query_one("#log-prompt").add_class(HIDDEN)
+        self.view.focus()
+
+    async def _go(self, word: str) -> None:
+        """To `120`, a step, or `:812`, a line."""
+        pager, line = self.view.pager, word.startswith(":")
+        if pager is None or not word.lstrip(":").isdecimal():
+            self._show_state("" if not word else "enter a step number, or : and a line number")
+            return
+        number = int(word.lstrip(":"))
+        if line:
+            offset = pager.offset_of(number)
+        else:
+            place = await asyncio.to_thread(place_of_step, self.reader.dir, number)
+            if place is not None and place[0] != self.attempt:
+                self._open(place[0])
+            pager = self.view.pager
+            offset = pager.start_of(place[1]) if place is not None and pager is not None else None
+        if offset is None:
+            self._show_state(f"no {'line' if line else 'step'} {number} in the log")
+        else:
+            self._show_state("")
+            self.view.show_at(offset)
+
+    def action_again(self, forward: bool) -> None:
+        if self._wanted is not None:
+            self._seek(both(self._wanted, self.view.keep), self._what, forward=forward)
+
+    def _want(self, wanted: Wanted | None, what: str) -> None:
+        """From now on n and N look for this; its lines are counted beside the event loop."""
+        self._wanted, self._what, self._matches = wanted, what, None
+        self.refresh_bindings()
+        self._narrow()
+        if wanted is not None and (pager := self.view.pager) is not None:
+            self.run_worker(self._count_matches(Search(pager, wanted, 0, forward=True), what), group="matches")
+
+    async def _count_matches(self, search: Search, what: str) -> None:
+        found = await asyncio.to_thread(search.count)
+        if what == self._what:
+            self._matches = found, what
+            self._show_state()
+
+    def action_cause(self) -> None:
+        """To the line that tells why the run failed, else to the last error; n and N then go from error to error."""
+        self.view.needle = ""
+        self._want(TROUBLE, "error")
+        self.run_worker(self._find_cause(), exclusive=True, group="search")
+
+    async def _find_cause(self) -> None:
+        pager = self.view.pager
+        if pager is None:
+            return
+        found = await asyncio.to_thread(lambda: diagnose(chunks(pager.path)))
+        line = found.evidence[0].line if found.failed and found.evidence else None
+        offset = await asyncio.to_thread(lambda: pager.offset_of(line)) if line is not None else None
+        if offset is None:
+            self._seek(both(TROUBLE, self.view.keep), "error", pager.size, forward=False)
+        else:
+            self._show_state(found.title)
+            self.view.show_at(offset)
+
+    def action_only(self) -> None:
+        """Only the lines that match the search (or the errors, after `cause`), or all again."""
+        self._only = not self._only
+        self._narrow()
+
+    def _narrow(self) -> None:
+        """Shows the lines of the source, and of the matches when only these are wanted."""
+        view, chosen = self.view, self.view.chosen
+        source, wanted = written_by(self.group), self._wanted if self._only else None
+        self._only = wanted is not None
+        view.keep = source if wanted is None else both(wanted, source).test
+        if view.following or chosen is None:
+            view.follow()
+        else:
+            view.show_at(chosen.offset)
+        self._show_state("")
+
+    def action_wrap(self) -> None:
+        self.view.wrap = not self.view.wrap
+        self.view.redraw()
+
+    def _seek(self, wanted: Wanted, what: str, start: int | None = None, *, forward: bool) -> None:
+        """Goes to the next line that is wanted, from the chosen one or a byte; once around the log."""
+        pager, chosen = self.view.pager, self.view.chosen
+        if pager is None:
+            return
+        if self._search is not None:
+            self._search.cancel()
+        if start is None:
+            start = (chosen.end if forward else chosen.offset) if chosen else pager.size
+        self.run_worker(self._run(pager, wanted, what, start, forward), exclusive=True, group="search")
+
+    async def _run(self, pager: LogPager, wanted: Wanted, what: str, start: int, forward: bool) -> None:
+        timer = self.set_interval(_PROGRESS, self._show_state)
+        around = {start: "", 0 if forward else pager.size: f"continued from the {'top' if forward else 'end'}"}
+        for at, said in around.items():
+            search = self._search = Search(pager, wanted, at, forward=forward)
+            found = await asyncio.to_thread(search.run)
+            if search.cancelled:
+                said = "search cancelled"
+            if found is not None or search.cancelled:
+                break
+        else:
+            said = f"no {what} in the log"
+        timer.stop()
+        if search is self._search:  # else another one has begun
+            self._search = None
+            self._show_state(said)
+            if found is not None and pager is self.view.pager:
+                self.view.show_at(found)
+
+    def action_source(self) -> None:
+        self.group = SOURCES[(SOURCES.index(self.group) + 1) % len(SOURCES)]
+        self._narrow()
+
+    def action_mark(self) -> None:
+        chosen = self.view.chosen
+        if chosen is not None:
+            self.view.following = False
+            self.view.mark = chosen.offset
+            self.view.redraw()
+
+    def action_copy(self) -> None:
+        view = self.view
+        if view.pager is None or view.selected is None:
+            return
+        start, end = view.selected
+        lines, room = [], LARGEST_COPY
+        for line in view.pager.forward(start):
+            if line.offset >= end or room < 0:
+                break
+            if view.keep is None or view.keep(line.raw):
+                lines.append(shown(line).shown)
+                room -= len(lines[-1])
+        try:
+            path = copy(self.app, self.reader.id, "\n".join(lines) + "\n")
+        except OSError as error:
+            self.notify(clean(str(error)), title="Not copied", severity="error", markup=False)
+            return
+        cut = " (the rest exceeds the copy limit)" if room < 0 else ""
+        words = f"{len(lines):,} line{'s' if len(lines) > 1 else ''}{cut}; also saved in {clean(str(path))}"
+        self.notify(words, title="Copied", markup=False)
+        view.mark = None
+        view.redraw()
+
+    def action_attempt(self, distance: int) -> None:
+        attempts = self.reader.dir.attempt_numbers()
+        at = attempts.index(self.attempt) + distance if self.attempt in attempts else -1
+        if not (0 <= at < len(attempts) and self._open(attempts[at])):
+            self._show_state("no newer attempt" if distance > 0 else "no older attempt")
+        elif distance < 0:
+            self.view.following = False  # else the next poll goes back to the newest
+            self._show_state("")
+
+    def action_path(self) -> None:
+        if self.view.pager is not None:
+            self.notify(clean(str(self.view.pager.path)), title="Full log", markup=False)
+
+    def _show_state(self, said: str | None = None) -> None:
+        """The line above the log: filter, search, where the cursor is."""
+        if said is not None:
+            self._message = said
+        said = self._message
+        if self._search is not None:
+            said = f"searching, {self._search.done:.0%}; esc cancels"
+        left: Row = [(" ", "text")]
+        for group in SOURCES:
+            if group == self.group:
+                left.append((f"[{group}]", "live"))
+            elif not said:
+                left.append((f" {group} ", "dim"))
+        if self._only:
+            left.append((f" {self._what} only", "live"))
+        if said:
+            left.append((f" {clean(said)}", "notice"))
+        elif self._matches is not None:
+            count, what = self._matches
+            left.append((f" {count:,} line{'s' * (count != 1)} with {clean(what)}", "notice"))
+        place, columns = self._place(), self.size.width
+        while len(place) > 1 and width(left) + len(" · ".join(place)) + 3 > columns:
+            place = place[1:]
+        self.query_one("#log-state", Lines).show([spread(left, [(f"{' · '.join(place)} ", "dim")], columns)])
+
+    def _place(self) -> list[str]:
+        """Attempt, line, and how far that is: what matters most comes last."""
+        view = self.view
+        if view.pager is None or view.chosen is None:
+            return []
+        words = []
+        if len(self.reader.dir.attempt_numbers()) > 1:
+            words.append(f"attempt {self.attempt}")
+        number = view.pager.number_at(view.chosen.offset)
+        if number is not None:
+            words.append(f"line {number:,}")
+        words.append("following" if view.following else f"{view.chosen.end / max(view.pager.size, 1):.0%}")
+        return words

@@ -1,0 +1,197 @@
+"""A part of a log of any size, with a cursor."""
+
+import re
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.events import Resize
+from textual.message import Message
+
+from launcher.console.pager import Entry, Keep, LogPager
+from launcher.console.search import is_trouble
+from tui.kit.drawing.glyphs import AXIS, CURSOR, ELLIPSIS
+from tui.kit.drawing.rows import Row, crop, folded, spread
+from tui.kit.keys import KEYS
+from tui.kit.widgets.painted import Painted
+
+
+class LogView(Painted, can_focus=True):
+    """Holds only the entries on the screen; follows the end of the log until the cursor leaves it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["log view"]]
+
+    class Moved(Message):
+        """Another line is chosen, or others are shown."""
+
+    class Beyond(Message):
+        """The next entry to show lies too far away to be read at once: before or behind the byte `offset`."""
+
+        def __init__(self, offset: int, *, forward: bool) -> None:
+            super().__init__()
+            self.offset, self.forward = offset, forward
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pager: LogPager | None = None
+        self.entries: list[Entry] = []
+        self.cursor = 0
+        self.column = 0
+        self.following = True
+        self.keep: Keep | None = None
+        self.needle = ""
+        self.wrap = False  # long lines take as many rows as they need
+        self.mark: int | None = None  # the byte where a selection began
+
+    def open(self, pager: LogPager) -> None:
+        self.pager, self.following, self.mark = pager, True, None
+        self.fill()
+
+    @property
+    def chosen(self) -> Entry | None:
+        return self.entries[self.cursor] if self.cursor < len(self.entries) else None
+
+    @property
+    def selected(self) -> tuple[int, int] | None:
+        """The bytes from the mark to the cursor, both lines whole."""
+        if self.chosen is None:
+            return None
+        mark = self.chosen.offset if self.mark is None else self.mark
+        return min(mark, self.chosen.offset), max(mark + 1, self.chosen.end)
+
+    def fill(self) -> None:
+        """Reads again what is on the screen, after the log has grown or the screen changed its size."""
+        if self.following:
+            self.follow()
+        elif self.pager is not None and self.entries:
+            chosen = self.chosen or self.entries[-1]
+            self.entries = self.pager.page(self.entries[0].offset, self.room, self.keep).entries
+            at = [index for index, entry in enumerate(self.entries) if entry.offset <= chosen.offset]
+            self._move_cursor(at[-1] if at else 0)
+
+    def follow(self) -> None:
+        self.following = True
+        if self.pager is not None:
+            page = self.pager.page_before(self.pager.size, self.room, self.keep)
+            self.entries = page.entries
+            self._move_cursor(len(page.entries) - 1)
+            if not page.entries and page.reached > 0:
+                self.post_message(self.Beyond(page.reached, forward=False))
+
+    def show_at(self, offset: int) -> None:
+        """Chooses the line that starts at a byte, or the next that is kept, and shows what is around it."""
+        if self.pager is None:
+            return
+        self.following = False
+        below = self.pager.page(offset, self.room, self.keep)
+        above = self.pager.page_before(offset, max(self.room // 3, self.room - len(below.entries)), self.keep)
+        self.entries = [*above.entries, *below.entries][: self.room]
+        self._move_cursor(min(len(above.entries), len(self.entries) - 1))
+        if not self.entries and above.reached > 0:
+            self.post_message(self.Beyond(above.reached, forward=False))
+
+    def draw(self, columns: int, rows: int) -> list[Row]:
+        if self.pager is None or not self.entries:
+            return [[(" no lines of this kind" if self.keep else " nothing here yet", "dim")]]
+        start, end = (self.selected if self.mark is not None else None) or (0, 0)
+        drawn: list[Row] = []
+        for index, entry in enumerate(self.entries):
+            at_cursor = index == self.cursor
+            lines = self._wrapped if self.wrap else self._cropped
+            drawn += lines(entry, columns, at_cursor, start <= entry.offset < end)
+            if at_cursor:
+                last = len(drawn)  # rows until the end of the chosen line, which stays in sight
+        below = len(drawn) if self.following else last
+        return drawn[max(below - rows, 0) :][:rows]
+
+    def on_resize(self, event: Resize) -> None:
+        self.fill()
+
+    def action_move(self, distance: int) -> None:
+        if self.pager is None or not self.entries:
+            return
+        self.following = False
+        cursor = self.cursor + distance
+        if cursor < 0:
+            page = self.pager.page_before(self.entries[0].offset, -cursor, self.keep)
+            self.entries = [*page.entries, *self.entries][: self.room]
+            cursor = 0
+        elif cursor >= len(self.entries):
+            page = self.pager.page(self.entries[-1].end, cursor + 1 - len(self.entries), self.keep)
+            self.entries = [*self.entries, *page.entries][-self.room :]
+            cursor = len(self.entries) - 1
+        else:
+            self._move_cursor(cursor)
+            return
+        self._move_cursor(cursor)
+        if not page.entries and 0 < page.reached < self.pager.size:
+            self.post_message(self.Beyond(page.reached, forward=distance > 0))
+
+    def action_leaf(self, direction: int) -> None:
+        """A page on: the cursor goes to the edge first."""
+        edge = len(self.entries) - 1 - self.cursor if direction > 0 else self.cursor
+        self.action_move(direction * (edge + self.room - 1))
+
+    def action_first(self) -> None:
+        self.show_at(0)
+
+    def action_sideways(self, direction: int) -> None:
+        self.column = max(self.column + direction * max(self.size.width // 2, 1), 0)
+        self.redraw()
+
+    @property
+    def room(self) -> int:
+        """Entries that fit."""
+        return max(self.size.height, 1)
+
+    def _move_cursor(self, cursor: int) -> None:
+        self.cursor = max(cursor, 0)
+        self.redraw()
+        self.post_message(self.Moved())
+
+    def _cropped(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
+        start = self.column or self._sight(entry.shown, columns)
+        spans = _from(self._spans(entry, start + 4 * columns), start)
+        row: Row = [(_sign(at_cursor, selected), "live"), *([(ELLIPSIS, "dim")] if start else []), *spans]
+        if entry.repeats > 1:
+            times: Row = [(f" ×{entry.repeats:,}", "notice")]
+            return [spread(crop(row, columns - 2 - len(times[0][0])), times, columns)]
+        return [crop(row, columns)]
+
+    def _wrapped(self, entry: Entry, columns: int, at_cursor: bool, selected: bool) -> list[Row]:
+        width = max(columns - 1, 1)
+        spans = self._spans(entry, width * self.room)
+        if entry.repeats > 1:
+            spans.append((f" ×{entry.repeats:,}", "notice"))
+        return [[(_sign(at_cursor, selected), "live"), *row] for row in folded(spans, width)]
+
+    def _spans(self, entry: Entry, longest: int) -> Row:
+        """The line with its source, as far as it can be shown."""
+        source: Row = [(f"({entry.source}) ", "dim")] if entry.source else []
+        role = "critical" if is_trouble(entry.text.encode(errors="replace")) else "text"
+        return [*source, *self._lit(entry.text[:longest], role)]
+
+    def _sight(self, shown: str, columns: int) -> int:
+        """Where to begin a row so that what was searched for is in sight."""
+        found = shown.lower().find(self.needle.lower()) if self.needle else 0
+        return max(found - columns // 3, 0) if found + len(self.needle) > columns - 2 else 0
+
+    def _lit(self, text: str, role: str) -> Row:
+        """The text, with what was searched for in another role."""
+        if not self.needle:
+            return [(text, role)]
+        parts = re.split(f"({re.escape(self.needle)})", text, flags=re.IGNORECASE)
+        return [(part, "live" if index % 2 else role) for index, part in enumerate(parts) if part]
+
+
+def _sign(at_cursor: bool, selected: bool) -> str:
+    return CURSOR if at_cursor else AXIS if selected else " "
+
+
+def _from(row: Row, column: int) -> Row:
+    """What stands in a row from its character `column` on."""
+    found: Row = []
+    for text, role in row:
+        if column < len(text):
+            found.append((text[column:], role))
+        column = max(column - len(text), 0)
+    return found

@@ -1,0 +1,99 @@
+"""One metric, as large as the screen."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+
+from launcher.metrics.pins import pinned, toggle
+from launcher.metrics.store import SeriesStore
+from launcher.run.reading.reader import RunReader
+from tui.kit.charted import ChartScreen
+from tui.kit.charts.lens import Lens
+from tui.kit.charts.run import RunCharts
+from tui.kit.keys import KEYS
+from tui.kit.metric_rows import fact_rows, title
+from tui.kit.widgets.charts import MetricChart
+from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import HIDDEN
+from tui.kit.widgets.view_line import ViewLine
+
+POLL = 1.0  # seconds
+
+
+class MetricScreen(ChartScreen):
+    """Chart, figures and meaning; up and down show the other metrics of the list."""
+
+    LEGENDS = ("Charts",)
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["metric"]]
+
+    def __init__(self, reader: RunReader, lens: Lens, key: str, keys: Sequence[str], *, follow: bool = False) -> None:
+        """`follow`: no page below reads the files of the run."""
+        super().__init__(lens)
+        self._follow = follow
+        self.reader, self.key, self.keys = reader, key, keys
+        self.charts = RunCharts(reader, self.lens)
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield ViewLine(classes=HIDDEN)
+        yield MetricChart()
+        yield Lines(id="facts")
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self._show()
+        self.set_interval(POLL, self._poll)
+
+    def _poll(self) -> None:
+        if self._follow:
+            self.reader.poll()
+        self._show()
+
+    def on_resize(self) -> None:
+        self._show()
+
+    def action_neighbour(self, distance: int) -> None:
+        if self.key in self.keys:
+            self.key = self.keys[(self.keys.index(self.key) + distance) % len(self.keys)]
+            self._show()
+
+    def action_pin(self) -> None:
+        pin(self.app, self.key)
+        self._show()
+
+    def action_back(self) -> None:
+        if not self.drop_cursor():
+            self.dismiss()
+
+    def charted(self) -> tuple[SeriesStore, Any]:
+        return self.reader.series, self.reader.state.total
+
+    def show_charts(self) -> None:
+        drawn = self.charts.metric(self.key, large=True)
+        drawn.title = title(self.key)
+        self.query_one(MetricChart).show(drawn)
+
+    def _show(self) -> None:
+        reader = self.reader
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        self.show_charts()
+        self.show_view()
+        series = reader.series.get(self.key)
+        if series:  # a resumed run may have forgotten its only value
+            facts = fact_rows(self.key, series, pinned=self.key in pinned(), columns=self.size.width)
+            self.query_one("#facts", Lines).show(facts)
+
+
+def pin(app: App[Any], key: str) -> None:
+    """Pins a metric, or takes it off the dashboard, and says so."""
+    try:
+        now = toggle(key)
+    except OSError as error:
+        app.notify(f"Cannot save the layout: {error.strerror}", severity="warning", markup=False)
+        return
+    where = "is pinned to the dashboard; on a small screen, press tab there to show it" if now else "is unpinned"
+    app.notify(f"{title(key)} {where}", markup=False)

@@ -1,0 +1,158 @@
+"""The pages of a run, each behind a key: what every screen of one run can open."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import ActiveBinding, BindingType
+
+from launcher.metrics.store import SeriesStore
+from launcher.record.layout import RunDir
+from launcher.run.reading.reader import RunReader
+from tui.kit.charted import ChartScreen
+from tui.kit.keys import KEYS
+from tui.kit.navigation import navigation
+from tui.kit.offers import run_refusal
+
+ROOMY = 110  # columns from which the footer has room for every page
+LESS_USED = {f"dashboard.{page}" for page in ("compare", "samples", "gpu", "edit")}
+
+
+class RunPages(ChartScreen):
+    """Opens them for the run that `reader` follows; `reader` is None until it has read the run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["run pages"]]
+
+    def __init__(self, directory: Path, *, read_only: bool) -> None:
+        super().__init__()
+        self.directory = directory
+        self.read_only = read_only
+        self.reader: RunReader | None = None
+
+    def charted(self) -> tuple[SeriesStore, int | None] | None:
+        return (self.reader.series, self.reader.state.total) if self.reader else None
+
+    @property
+    def roomy(self) -> bool:
+        return self.size.width >= ROOMY
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """The footer of a small screen leaves out some pages; help and palette have them all."""
+        found = super().active_bindings
+        if not self.roomy:
+            return found
+        return {
+            key: active._replace(binding=replace(active.binding, show=True))
+            if active.binding.id in LESS_USED
+            else active
+            for key, active in found.items()
+        }
+
+    def refusal(self, action: str) -> str | None:
+        return run_refusal(action, self.reader, read_only=self.read_only)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the run trains without a GPU, and means to."""
+        return self.reader is not None and self.reader.head.on_cpu
+
+    def action_checks(self) -> None:
+        from tui.pages.checks.screen import ChecksScreen
+
+        if self.reader is not None:
+            self.app.push_screen(ChecksScreen(self.reader, read_only=self.read_only))
+
+    def action_events(self) -> None:
+        from tui.pages.events.screen import EventsScreen
+
+        if self.reader is not None:
+            self.app.push_screen(EventsScreen(self.reader, read_only=self.read_only))
+
+    def action_trials(self) -> None:
+        from tui.pages.trials.screen import TrialsScreen
+
+        if self.reader is not None:
+            self.app.push_screen(TrialsScreen(self.reader, read_only=self.read_only))
+
+    def action_metrics(self) -> None:
+        from tui.pages.metrics.screen import MetricsScreen
+
+        if self.reader is not None:
+            self.app.push_screen(MetricsScreen(self.reader, self.lens))
+
+    def action_compare(self) -> None:
+        from tui.kit.actions.runs import compare_with_others
+
+        compare_with_others(self.app, self.directory)
+
+    def action_samples(self) -> None:
+        from tui.pages.samples.screen import SamplesScreen
+
+        if self.reader is not None:
+            self.app.push_screen(SamplesScreen(self.reader))
+
+    def action_log(self) -> None:
+        from tui.pages.log.screen import LogScreen
+
+        if self.reader is not None:
+            self.app.push_screen(LogScreen(self.reader))
+
+    def action_gpu(self) -> None:
+        from tui.pages.gpu.screen import GpuScreen
+
+        if self.reader is not None:
+            page = GpuScreen(self.reader, self.lens, on_cpu=self.on_cpu, read_only=self.read_only)
+            self.app.push_screen(page)
+
+    def action_edit(self) -> None:
+        from tui.kit.actions.editing import edit_run
+
+        if self.reader is not None:
+            edit_run(self.app, self.reader.info, read_only=self.read_only)
+
+    def action_export(self) -> None:
+        from tui.kit.actions.runs import export_run
+
+        if self.reader is not None:
+            self.run_worker(export_run(self.app, self.reader.dir), exclusive=True, group="export")
+
+    def action_note(self) -> None:
+        from tui.kit.actions.runs import note_run
+
+        self._change(note_run, "note")
+
+    def action_evaluate(self) -> None:
+        from tui.kit.actions.checkpoints import evaluate_run
+
+        self._change(evaluate_run, "start")
+
+    def action_fork(self) -> None:
+        from tui.kit.actions.checkpoints import fork_run
+
+        self._change(fork_run, "start")
+
+    def action_merge(self) -> None:
+        from tui.kit.actions.checkpoints import merge_run
+
+        self._change(merge_run, "merge")
+
+    def _change(self, act: Callable[[App[Any], RunDir], Awaitable[None]], group: str) -> None:
+        """Does something to the run in a worker."""
+        if self.reader is not None:
+            self.run_worker(act(self.app, self.reader.dir), exclusive=True, group=group)
+
+    def action_runs(self) -> None:
+        navigation(self.app).show_runs(read_only=self.read_only, current=self.directory)
+
+    def action_neighbour(self, distance: int) -> None:
+        from launcher.record.layout import all_runs
+
+        runs = [run.path for run in all_runs()]
+        at = runs.index(self.directory) + distance if self.directory in runs else 0
+        if 0 <= at < len(runs):
+            navigation(self.app).show_run(runs[at], read_only=self.read_only)
+        else:
+            self.notify("No newer run" if distance < 0 else "No older run")

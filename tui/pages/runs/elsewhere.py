@@ -1,0 +1,84 @@
+"""Runs of other machines and jobs of Ray clusters, as config.yaml names them: lines below one's own runs."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from launcher.hosts import HostRuns
+from launcher.record.layout import RunDir
+from launcher.record.note import RunNote
+from launcher.record.state import RunState
+from launcher.run.reading.scores import Scores
+from launcher.settings import read_clusters, read_hosts
+from tui.kit.drawing.rows import Row, Span
+from tui.pages.runs.run_list import ORDERS, RunSummary, arranged
+
+THERE = "there "  # and the machine, and with a blank between them its run
+
+
+class Elsewhere:
+    """What other machines answered last. A machine that has not answered yet has neither runs nor a reason."""
+
+    def __init__(self) -> None:
+        self.clusters = read_clusters()
+        self._places = {name: HostRuns(name) for name in [*read_hosts(), *self.clusters]}
+        self._asked: set[str] = set()
+        self._runs: dict[str, RunSummary] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._places)
+
+    def ask(self, name: str) -> None:
+        """Asks one machine, which takes seconds, and a minute where it is away; in a thread."""
+        from launcher.hosts import runs_of
+        from launcher.run.actions.attach_job import jobs_of
+
+        found = jobs_of(name) if name in self.clusters else runs_of(name)
+        self._places[name] = found
+        self._asked.add(name)
+        self._runs |= {f"{THERE}{name} {run.get('run')}": _summary(name, run) for run in found.runs}
+
+    def keys(self, words: str) -> list[str]:
+        """The lines of all machines, and of their runs that fit `words`."""
+        keys = []
+        for name, place in self._places.items():
+            told = {f"{THERE}{name} {run.get('run')}" for run in place.runs}
+            runs = arranged([self._runs[key] for key in self._runs if key in told], ORDERS[0], words)
+            if runs or not words or words.lower() in name.lower():
+                keys += [f"{THERE}{name}", *(f"{THERE}{name} {run.id}" for run in runs)]
+        return keys
+
+    def run(self, key: str) -> RunSummary | None:
+        """The run of a line; None for a machine, and for what is no line of these."""
+        return self._runs.get(key)
+
+    def heading(self, key: str) -> Row:
+        """`me@box   2 runs`, `box-2   away: No route to host`."""
+        name = key.removeprefix(THERE)
+        place = self._places[name]
+        what = "job" if name in self.clusters else "run"
+        said = f"{len(place.runs) or 'no'} {what}{'s' * (len(place.runs) != 1)}" if name in self._asked else "asking …"
+        role = "dim" if place.away is None else "warn"
+        return [(f"   {name}  ", "title"), (said if place.away is None else f"away: {place.away}", role)]
+
+    def about(self, key: str) -> list[Span]:
+        """What enter does on a line."""
+        name, _, run = key.removeprefix(THERE).partition(" ")
+        if name in self.clusters:
+            words = "enter follows this job" if run else "a Ray cluster; enter on one of its jobs follows it"
+        else:
+            words = f"enter opens {'this run' if run else 'ppo-tui'} on {name} through ssh"
+        return [(words, "dim")]
+
+
+def _summary(name: str, told: Mapping[str, Any]) -> RunSummary:
+    run = RunDir(Path(f"/{name}") / str(told.get("run")).replace("/", "-"))
+    state = RunState("lost")
+    with suppress(ValueError):
+        state = RunState.from_json(told)
+    best, seconds = (
+        each if isinstance(each := told.get(key), float | int) else None for key in ("best_score", "duration")
+    )
+    return RunSummary(run.path, state, seconds, 1, Scores.elsewhere(run, best), RunNote())

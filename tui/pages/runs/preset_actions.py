@@ -1,0 +1,158 @@
+"""Presets as files, from the list: copied, renamed, deleted, imported. Shipped ones are only copied."""
+
+import asyncio
+import contextlib
+import re
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+
+from launcher import paths
+from launcher.errors import UserError
+from launcher.files import beside
+from launcher.text import clean, near_hint
+from tui.kit.actions.editing import edit_preset
+from tui.kit.actions.preset_saving import taken
+from tui.kit.dialogs.ask import ask_and_do
+from tui.kit.dialogs.confirm import ConfirmScreen
+
+if TYPE_CHECKING:
+    from launcher.preset.script import Source
+
+_PATH = re.compile(r"[^\s=]*/[^\s=]*|[^\s=]+\.sh")  # and no command: a single word without a value
+
+
+async def copy_preset(app: App[Any], name: str) -> None:
+    """Asks for the name of the copy."""
+    from launcher.preset.draft import free_name
+    from launcher.preset.library import copy
+
+    _say_where(app, "Copied to", await ask_and_do(app, f"Copy {name} as", free_name(name), partial(copy, name), taken))
+
+
+async def rename_preset(app: App[Any], name: str) -> None:
+    """Asks for the new name; presets that extend it go along."""
+    from launcher.preset.library import own, rename
+
+    try:
+        own(name)
+    except UserError as error:
+        _notify(app, error, "Not renamed")
+        return
+    _say_where(app, "Renamed to", await ask_and_do(app, f"Rename {name} to", name, partial(rename, name), taken))
+
+
+async def delete_preset(app: App[Any], name: str) -> None:
+    """Asks first."""
+    from launcher.preset.files import users
+    from launcher.preset.library import delete
+
+    details = f"{users().get(name, name)}\n\nRuns started from it keep its settings."
+    question = ConfirmScreen(f"Delete the preset {name}?", details, "y  delete", "n  cancel")
+    if name in users() and not await app.push_screen_wait(question):
+        return
+    try:
+        shadowed = await asyncio.to_thread(delete, name)
+    except UserError as error:
+        _notify(app, error, "Not deleted")
+        return
+    again = "; the shipped preset of that name is back" if shadowed else ""
+    app.notify(f"Deleted {name}{again}", markup=False)
+
+
+async def import_preset(app: App[Any], text: str) -> None:
+    """Makes a preset of a veRL command, a script or its path and arguments, and opens that one."""
+    from launcher.preset.draft import free_name
+    from launcher.preset.importer import Lossy, from_script
+    from launcher.preset.library import add_script
+
+    source, name = _script(text)
+    lossy = False
+    try:
+        await asyncio.to_thread(from_script, source, name)
+    except Lossy as error:
+        details = clean("\n".join(error.losses))
+        question = ConfirmScreen("The preset would train differently. Import it?", details, "y  import", "n  cancel")
+        if not await app.push_screen_wait(question):
+            return
+        lossy = True
+    made = await ask_and_do(
+        app, "Import as preset", free_name(name), lambda new: add_script(source, new, lossy=lossy), taken
+    )
+    if made is None:
+        return
+    path, found = made
+    if found.notes:
+        app.notify("\n".join(map(clean, found.notes)), title="Notes at the top of the preset", markup=False, timeout=20)
+    edit_preset(app, str(path) if path.parent != paths.presets_dir() else path.stem)
+
+
+def _script(text: str) -> tuple["Source", str]:
+    """The script that was pasted, or named by its path and arguments, and a name for it. Raises UserError."""
+    from launcher.preset.script import Source
+
+    if (found := named_file(text)) is not None:
+        file, args = found
+        try:
+            return Source(file.read_text("utf-8", errors="replace"), Path.cwd(), file, args), file.stem
+        except OSError as error:
+            raise UserError(f"cannot read {file}: {error.strerror}") from None
+    if is_path(text):
+        named = Path(unquoted(text)).expanduser()
+        raise UserError(f"no such file: {named}", near_hint(named.name, beside(named)))
+    return Source(text, Path.cwd()), "imported"
+
+
+def named_file(text: str) -> tuple[Path, tuple[str, ...]] | None:
+    """The file that a line names, and the arguments behind it; None for a line, or a text, that names none.
+
+    Terminals put a path that is dropped on them in quotes, or a backslash before its blanks.
+    """
+    line = text.strip()
+    if not line or len(line.splitlines()) > 1:
+        return None
+    first, *args = line.split()
+    for path, behind in ((line, []), (unquoted(line), []), (first, args)):  # a path may have blanks
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # too long; a NUL; nobody's home
+            if (file := Path(path).expanduser()).is_file():
+                return file, tuple(behind)
+    return None
+
+
+def is_path(text: str) -> bool:
+    """Whether a text can only be meant as a path."""
+    return _PATH.fullmatch(unquoted(text)) is not None
+
+
+def unquoted(text: str) -> str:
+    """A line as the shell would read it, if that is one word."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return text.strip()
+    return words[0] if len(words) == 1 else text.strip()
+
+
+def no_script(text: str) -> str | None:
+    """Why a text is not a command or script that can be imported."""
+    from launcher.preset.importer import Lossy, from_script
+
+    try:
+        from_script(*_script(text))
+    except Lossy:
+        return None  # asked about afterwards
+    except (UserError, RuntimeError) as error:  # there is no home folder for ~name
+        return str(error)
+    return None
+
+
+def _say_where(app: App[Any], what: str, path: Path | None) -> None:
+    if path is not None:
+        app.notify(f"{what} {path}", markup=False)
+
+
+def _notify(app: App[Any], error: UserError, title: str) -> None:
+    app.notify(str(error), title=title, severity="error", markup=False)

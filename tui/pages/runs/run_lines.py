@@ -1,0 +1,99 @@
+"""The lines of the list of runs by their keys: headings, runs, those of other machines, presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launcher.text import clean
+from tui.kit.drawing.rows import HEADING, Row, Span
+from tui.pages.runs.elsewhere import THERE, Elsewhere
+from tui.pages.runs.run_list import GROUPED, ORDERS, RunList, RunSummary, arranged, group_of, named
+from tui.pages.runs.run_rows import about_preset, about_run, preset_row, run_heading, run_row
+
+if TYPE_CHECKING:
+    from launcher.preset.files import Summary
+
+RUN, PRESET, QUEUED = "run ", "preset ", "queued "
+_RUNS, _NONE, _GAP, _THERE, _PRESETS = (HEADING + name for name in ("runs", "none", "gap", "there", "presets"))
+_GROUP = HEADING + "group "  # and its name
+_FACT = HEADING + "fact "  # and the index of a row of the welcome
+
+
+class RunLines:
+    """What stands in the list. `welcome` is shown until there is a run."""
+
+    def __init__(self, runs: RunList) -> None:
+        self.runs, self.welcome = runs, list[Row]()
+        self.presets: dict[str, Summary] = {}
+        self.elsewhere: Elsewhere | None = None  # until config.yaml was read
+        self.order, self.words = ORDERS[0], ""
+        self.shown: dict[str, RunSummary] = {}
+        self._longest = 0  # cells of a name
+
+    def keys(self) -> list[str]:
+        """All lines, as order and words have it."""
+        runs = arranged(self.runs.runs, self.order, self.words)
+        queued = {f"{QUEUED}{run.id}": run for run in arranged(self.runs.queued, ORDERS[0], self.words)}
+        self.shown = queued | {f"{RUN}{run.path}": run for run in runs}
+        there = self.elsewhere.keys(self.words) if self.elsewhere is not None else []
+        self._longest = max((len(run.name) for run in [*self.shown.values(), *self._of(there).values()]), default=0)
+        own_first = sorted(named(self.presets, self.words), key=lambda name: self.presets[name].origin != "user")
+        presets = [f"{PRESET}{name}" for name in own_first]
+        none = [_NONE] if self.runs.runs or not self.welcome else [f"{_FACT}{at}" for at in range(len(self.welcome))]
+        others = [_GAP, _THERE, *there] if there else []
+        return [_RUNS, *(self._in_groups() or none), *others, *([_GAP, _PRESETS] if presets else []), *presets]
+
+    def line(self, key: str, columns: int, marked: Sequence[Path]) -> Row:
+        """The line of a key; `marked` are the runs to be compared."""
+        if run := self.shown.get(key):
+            mark = str(marked.index(run.path) + 1) if run.path in marked else ""
+            return run_row(run, mark, columns, self._longest)
+        if key.startswith(PRESET):
+            return preset_row(self.presets[key.removeprefix(PRESET)])
+        if key.startswith(THERE) and self.elsewhere is not None:
+            run = self.elsewhere.run(key)
+            return self.elsewhere.heading(key) if run is None else run_row(run, "", columns, self._longest)
+        if key.startswith(_FACT):
+            return self.welcome[int(key.removeprefix(_FACT))]
+        if key.startswith(_GROUP):
+            return [(f"   {clean(key.removeprefix(_GROUP)) or 'no tag'}", "dim")]
+        ordered = f" · {self.order}" if self.order != ORDERS[0] else ""
+        found = f" · /{clean(self.words)}" if self.words else ""
+        nothing = "   No matching run" if self.runs.runs else "   No runs yet. Checking this machine …"
+        return {
+            _RUNS: run_heading(columns, ordered + found, self._longest),
+            _NONE: [(nothing, "dim")],
+            _GAP: [],
+            _THERE: [(" Other machines", "title")],
+            _PRESETS: [(" Start a new run", "title")],
+        }[key]
+
+    def about(self, key: str) -> list[Span]:
+        """A sentence or two about a line."""
+        if run := self.shown.get(key):
+            return about_run(run)
+        if preset := self.presets.get(key.removeprefix(PRESET)):
+            return about_preset(preset)
+        return self.elsewhere.about(key) if key.startswith(THERE) and self.elsewhere is not None else []
+
+    def place(self, key: str) -> tuple[str, str, bool]:
+        """The machine of a line of another one, its run or an empty text, and whether it is a cluster."""
+        name, _, run = key.removeprefix(THERE).partition(" ")
+        return name, run, self.elsewhere is not None and name in self.elsewhere.clusters
+
+    def _of(self, keys: Sequence[str]) -> Mapping[str, RunSummary]:
+        found = {key: self.elsewhere.run(key) for key in keys} if self.elsewhere is not None else {}
+        return {key: run for key, run in found.items() if run is not None}
+
+    def _in_groups(self) -> list[str]:
+        """The keys of the runs, under headings where the order groups them."""
+        keys: list[str] = []
+        group = None
+        for key, run in self.shown.items():
+            queued = key.startswith(QUEUED)
+            if self.order in GROUPED and not queued and group != (group := group_of(run, self.order)):
+                keys.append(f"{_GROUP}{group}")
+            keys.append(key)
+        return keys

@@ -1,0 +1,139 @@
+"""The runs of this machine: what a list shows of them, read again only where something changed."""
+
+import math
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from launcher import paths
+from launcher.record import queue
+from launcher.record.layout import RunDir, all_runs
+from launcher.record.note import RunNote, read_note
+from launcher.record.state import RunState, current
+from launcher.run.reading.attempts import elapsed
+from launcher.run.reading.scores import Scores
+from tui.kit.matching import letters
+from tui.kit.run_words import verdict_word
+
+ORDERS = ("newest first", "best score first", "longest first", "by name", "by preset", "by tag")
+GROUPED = ("by preset", "by tag")
+_TURN = 0.1  # seconds of reading scores between two looks at the screen
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What the list shows of a run. `scores` are read later than the rest."""
+
+    path: Path
+    state: RunState
+    seconds: float | None  # that it took
+    written: int  # changes when state.json or the note is written
+    scores: Scores = field(compare=False)
+    note: RunNote = field(default_factory=RunNote)
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def name(self) -> str:
+        return self.id.partition("-")[2] or self.id
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue, and has no files yet."""
+        return self.state.state == "queued" and not self.written
+
+
+class RunList:
+    """Follows the folder of runs. Looking again costs a `stat` a run, and a read of those that live.
+
+    `queued` are those that wait for their turn, which have no folder yet.
+    """
+
+    def __init__(self) -> None:
+        self.runs: list[RunSummary] = []  # newest first
+        self.queued: list[RunSummary] = []
+        self._folder = -1
+        self._unread: dict[Path, Scores] = {}
+
+    def refresh(self) -> bool:
+        """Looks again; whether anything changed."""
+        before, folder = self.runs, _written(paths.runs_dir())
+        waited, self.queued = self.queued, [_queued(entry) for entry in queue.entries()]
+        known = {run.path: run for run in before}
+        if folder != self._folder:
+            self._folder = folder
+            self.runs = [self._summary(run, known.get(run.path)) for run in all_runs()]
+            self._unread = {run.path: run.scores for run in self.runs if run.path in self._unread}
+        else:
+            self.runs = [self._summary(RunDir(run.path), run) for run in before]
+        return self.runs != before or self.queued != waited
+
+    def read_scores(self, first: Sequence[Path] = ()) -> bool:
+        """Reads scores for a tenth of a second, those of `first` before others; whether some are unread.
+
+        A thousand steps take 6 ms, and ended runs are read once.
+        """
+        until = time.monotonic() + _TURN
+        wanted = [path for path in first if path in self._unread]
+        while self._unread and time.monotonic() < until:
+            path = wanted.pop(0) if wanted else next(iter(self._unread))
+            self._unread.pop(path).poll()
+        return bool(self._unread)
+
+    def _summary(self, run: RunDir, before: RunSummary | None) -> RunSummary:
+        written = _written(run.state) + _written(run.note)
+        if before is not None and before.written == written and not before.state.live:
+            return before
+        state = current(run, checks=False)
+        scores = before.scores if before is not None else Scores(run)
+        if before is None or before.state.step != state.step:
+            self._unread[run.path] = scores
+        seconds = elapsed(run, state, now=state.updated)
+        return RunSummary(run.path, state, seconds, written, scores, read_note(run.note))
+
+
+def _queued(entry: queue.Queued) -> RunSummary:
+    state = RunState("queued", created=entry.added)
+    return RunSummary(entry.run.path, state, None, 0, Scores(entry.run), RunNote(f"uses {entry.uses}"))
+
+
+def arranged(runs: Sequence[RunSummary], order: str, query: str) -> list[RunSummary]:
+    """The runs that fit every word of `query`, in one of ORDERS."""
+    words = query.lower().split()
+    found = [run for run in runs if all(_fits(run, word) for word in words)]
+    if order == "best score first":
+        found.sort(key=lambda run: -math.inf if run.scores.best is None else run.scores.best, reverse=True)
+    elif order == "longest first":
+        found.sort(key=lambda run: run.seconds or 0.0, reverse=True)
+    elif order == "by name":
+        found.sort(key=lambda run: run.name)
+    elif order in GROUPED:
+        found.sort(key=lambda run: (not group_of(run, order), group_of(run, order)))
+    return found
+
+
+def group_of(run: RunSummary, order: str) -> str:
+    """The preset or the first tag that a run is listed under; empty for a run without."""
+    return run.name if order == "by preset" else next(iter(run.note.tags), "")
+
+
+def named(names: Collection[str], query: str) -> list[str]:
+    """The names that fit every word of `query`."""
+    return [name for name in names if all(letters(name.lower(), word) for word in query.lower().split())]
+
+
+def _fits(run: RunSummary, word: str) -> bool:
+    """Whether a word is in a state, a verdict or the note, or its letters in the name."""
+    state = run.state
+    words = (run.id, state.state, state.outcome, state.verdict, verdict_word(state.state, state.verdict)[1], run.note)
+    return any(word in str(each).lower() for each in words) or letters(run.name.lower(), word) > 0
+
+
+def _written(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

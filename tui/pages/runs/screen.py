@@ -1,0 +1,387 @@
+"""The runs of this machine, and below them the presets to start from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.widgets import Input
+
+from launcher.errors import UserError
+from launcher.record.layout import RunDir
+from launcher.record.state import current
+from launcher.run.supervisor.queue import wake
+from launcher.run.supervisor.spawn import adopt
+from launcher.text import clean
+from tui.kit.actions.background import in_background
+from tui.kit.actions.editing import edit_preset, edit_run
+from tui.kit.actions.runs import compare_marked, delete_runs, export_run, note_run, stop_runs, toggle_mark
+from tui.kit.drawing.rows import Row
+from tui.kit.keys import KEYS
+from tui.kit.navigation import navigation
+from tui.kit.offers import READ_ONLY
+from tui.kit.page import Page
+from tui.kit.widgets.fields import open_field
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.line_table import RunTable
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import HIDDEN
+from tui.pages.runs.elsewhere import THERE, Elsewhere
+from tui.pages.runs.open_elsewhere import open_elsewhere
+from tui.pages.runs.preset_rows import preset_files, read_presets
+from tui.pages.runs.preview import preview_preset, preview_run
+from tui.pages.runs.run_lines import PRESET, QUEUED, RUN, RunLines
+from tui.pages.runs.run_list import ORDERS, RunList
+from tui.pages.runs.welcome import welcome
+
+if TYPE_CHECKING:
+    from launcher.preset.files import Summary
+
+POLL = 2.0  # seconds
+WIDTHS: list[tuple[int, str]] | None = [(0, "-narrow"), (140, "-wide")]  # from which there is room for a preview
+POLL_ELSEWHERE = 60.0  # seconds; each costs a start of ppo-tui there
+
+
+class RunsScreen(Page[None]):
+    """Enter opens a run, or the launch of a preset. It opens on the current run, else the last live one."""
+
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    LEGENDS = ("Runs", "Checks")
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["runs"]]
+
+    def __init__(self, *, read_only: bool, current: Path | None = None) -> None:
+        super().__init__()
+        self.read_only, self.current = read_only, current
+        self.list = RunList()
+        self.lines = RunLines(self.list)
+        self._read: list[tuple[Path, int]] = []  # their files and when these were changed
+        self._looking = True  # at the files; once at a time
+        self._on_run = False
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield RunTable(self._line, "")
+            yield Lines(id="preview")
+        yield Lines(id="about")
+        yield Input(id="runs-find", placeholder="name, state, verdict or tag", compact=True, classes=HIDDEN)
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.app.title = self.app.TITLE or ""
+        self.table.focus()
+        self.run_worker(self._open(), exclusive=True)
+
+    @property
+    def presets(self) -> Mapping[str, Summary]:
+        return self.lines.presets
+
+    @property
+    def table(self) -> RunTable:
+        return self.query_one(RunTable)
+
+    async def _open(self) -> None:
+        """Runs first, then presets (pydantic and YAML), then scores (megabytes of steps)."""
+        await asyncio.to_thread(self.list.refresh)
+        self._fill()
+        self._preselect()
+        await self._read_presets()
+        await self._read_scores()
+        if not self.list.runs:
+            self.lines.welcome, suggested = await asyncio.to_thread(welcome)
+            self._fill()
+            if (key := f"{PRESET}{suggested}") in self.table.keys:
+                self.table.move_to(key)
+        self._looking = False
+        self.set_interval(POLL, self._poll)
+        self._ask_elsewhere()
+        self.set_interval(POLL_ELSEWHERE, self._ask_elsewhere)
+
+    def _ask_elsewhere(self) -> None:
+        """Asks each machine separately: a connection to one that is away takes seconds to fail."""
+        try:
+            self.lines.elsewhere = elsewhere = self.lines.elsewhere or Elsewhere()
+        except UserError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return
+        for name in elsewhere.names if self.is_active else ():
+            self.run_worker(self._ask(elsewhere, name), exclusive=True, group=f"ask {name}")
+
+    async def _ask(self, elsewhere: Elsewhere, name: str) -> None:
+        await in_background(partial(elsewhere.ask, name))
+        self._fill()
+
+    async def _read_presets(self) -> None:
+        """Anew only when a file of theirs changed: reading them all takes a good part of a second.
+
+        The cursor goes to a preset that was made meanwhile: copied, renamed, imported, or saved in the editor.
+        """
+        files = await asyncio.to_thread(preset_files)
+        if files != self._read:
+            known = self.presets
+            self.lines.presets = {found.name: found for found in await asyncio.to_thread(read_presets)}
+            self._read = files
+            self._fill()
+            made = [key for name in self.presets if name not in known and (key := f"{PRESET}{name}") in self.table.keys]
+            if known and len(made) == 1:
+                self.table.move_to(made[0])
+
+    def on_screen_resume(self) -> None:
+        self._poll()
+        if self.presets:  # the editor may have written one
+            self.run_worker(self._read_presets(), exclusive=True, group="presets")
+
+    def _poll(self) -> None:
+        if self.is_active and not self._looking:
+            self.run_worker(self._look(), group="poll")
+
+    async def _look(self) -> None:
+        self._looking = True
+        if await asyncio.to_thread(self.list.refresh):
+            self._fill()
+        await asyncio.to_thread(adopt, [(RunDir(run.path), run.state) for run in self.list.runs])
+        with suppress(OSError):
+            await asyncio.to_thread(wake, again=True)
+        await self._read_scores()
+        self._looking = False
+
+    async def _read_scores(self) -> None:
+        unread = True
+        while unread and self._whole:
+            shown = [Path(key.removeprefix(RUN)) for key in self.table.in_sight if key.startswith(RUN)]
+            unread = await asyncio.to_thread(self.list.read_scores, shown)
+            if self.is_active and self._whole:  # below another screen it would repaint that one
+                self.table.redraw()
+        if self.lines.order == "best score first":
+            self._fill()
+        elif self.is_active and self._whole:
+            self._show_more()
+
+    def on_resize(self) -> None:
+        self._show_more()
+
+    def on_line_table_moved(self) -> None:
+        self._show_more()
+        if self._on_run != (self.chosen_run is not None):  # other keys work: the footer paints itself whole
+            self._on_run = not self._on_run
+            self.refresh_bindings()
+
+    def on_line_table_chosen(self, event: RunTable.Chosen) -> None:
+        if event.key.startswith(RUN):
+            self._show_run(Path(event.key.removeprefix(RUN)))
+        elif event.key.startswith(QUEUED):
+            self.action_queue()
+        elif event.key.startswith(THERE):
+            opening = open_elsewhere(self.app, *self.lines.place(event.key), read_only=self.read_only)
+            self.run_worker(opening, exclusive=True, group="start")
+        elif self.read_only:
+            self.notify("Read-only: use `ppo-tui` to start runs", severity="warning")
+        else:
+            name = event.key.removeprefix(PRESET)
+            self.run_worker(self._start(name), exclusive=True, group="start")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self.lines.words = event.value
+        self._fill()
+
+    def on_input_submitted(self) -> None:
+        self.query_one(Input).add_class(HIDDEN)
+        self.table.focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "find" and isinstance(self.focused, Input):  # there it is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if self.read_only and action in ("stop", "delete", "note", "preset", "import", "prepare_data"):
+            return READ_ONLY
+        if action in ("mark", "export", "note") and self.chosen_run is None:
+            return "select a run"
+        if action in ("compare", "stop") and not self._meant:
+            return "select a run, or mark several with space"
+        if action == "stop" and not any(self._goes(run) for run in self._meant):
+            return "no selected run is live"
+        if action == "delete" and any(self._goes(run) for run in self._meant):
+            return "the run has not ended; stop it first (x)"
+        if action in ("delete", "edit") and not self._meant and self._chosen_preset is None:
+            return "select a run or a preset"
+        return "select a preset" if action == "preset" and self._chosen_preset is None else None
+
+    def _goes(self, run: RunDir) -> bool:
+        shown = self.lines.shown.get(f"{RUN}{run.path}")
+        return (shown.state if shown is not None else current(run, checks=False)).going
+
+    @property
+    def live_run(self) -> str:
+        """A run that goes on when the screen closes; empty when none does."""
+        return next((run.id for run in self.list.runs if run.state.live), "")
+
+    def action_leave(self) -> None:
+        """Shows all runs again. The list is where the way back ends."""
+        field = self.query_one(Input)
+        if field.value or self.focused is field:
+            field.value = ""
+            self.on_input_submitted()
+
+    def action_jump(self) -> None:
+        """From the runs to the presets and back."""
+        kind = PRESET if (self.table.cursor or "").startswith(RUN) else RUN
+        if (key := next((key for key in self.table.keys if key.startswith(kind)), None)) is not None:
+            self.table.move_to(key)
+
+    def action_find(self) -> None:
+        open_field(self.query_one(Input))
+
+    def action_edit(self) -> None:
+        if self.chosen_run is not None:
+            edit_run(self.app, RunDir(self.chosen_run).read_info(), read_only=self.read_only)
+        elif self._chosen_preset is not None:
+            edit_preset(self.app, self._chosen_preset, read_only=self.read_only)
+
+    def action_order(self) -> None:
+        self.lines.order = ORDERS[(ORDERS.index(self.lines.order) + 1) % len(ORDERS)]
+        self._fill()
+
+    def action_mark(self) -> None:
+        if self.chosen_run is not None:
+            toggle_mark(self.app, self.chosen_run)
+            self.table.redraw()
+
+    def action_compare(self) -> None:
+        compare_marked(self.app, self.chosen_run)
+
+    def action_stop(self) -> None:
+        self._change(stop_runs(self.app, [run for run in self._meant if self._goes(run)]), "stop")
+
+    def action_delete(self) -> None:
+        if not self._meant:
+            self.action_preset("delete")
+        else:
+            self._change(self._delete(self._meant), "delete")
+
+    def action_note(self) -> None:
+        if self.chosen_run is not None:
+            self._change(self._note(RunDir(self.chosen_run)), "note")
+
+    def action_queue(self) -> None:
+        navigation(self.app).show_queue(read_only=self.read_only)
+
+    def action_prepare_data(self) -> None:
+        from tui.pages.runs.make_data import prepare_data
+
+        self._change(prepare_data(self.app), "data")
+
+    def _change(self, work: Coroutine[Any, Any, None], group: str) -> None:
+        """Does work that writes."""
+        self.run_worker(work, exclusive=True, group=group)
+
+    @property
+    def _meant(self) -> list[RunDir]:
+        """The marked runs, else the chosen one."""
+        marked = [run for run in navigation(self.app).marked if run.is_dir()]
+        return [RunDir(run) for run in marked or filter(None, [self.chosen_run])]
+
+    def action_export(self) -> None:
+        if self.chosen_run is not None:
+            export = export_run(self.app, RunDir(self.chosen_run))
+            self.run_worker(export, exclusive=True, group="export")
+
+    def action_preset(self, what: str) -> None:
+        if (name := self._chosen_preset) is not None:
+            self._change(self._keep_preset(what, name), "keep")
+
+    def action_import(self) -> None:
+        from tui.pages.runs.imports import import_anything
+
+        self._change(import_anything(self.app), "keep")
+
+    async def _keep_preset(self, what: str, name: str) -> None:
+        from tui.pages.runs import preset_actions as presets
+
+        act = {"copy": presets.copy_preset, "rename": presets.rename_preset, "delete": presets.delete_preset}
+        await act[what](self.app, name)
+        await self._read_presets()
+
+    async def _delete(self, runs: list[RunDir]) -> None:
+        await delete_runs(self.app, runs)
+        if self.current is not None and not self.current.is_dir():
+            self.current = None
+        self._poll()
+
+    async def _note(self, run: RunDir) -> None:
+        await note_run(self.app, run)
+        if await asyncio.to_thread(self.list.refresh):
+            self._fill()
+
+    def _show_run(self, run: Path) -> None:
+        navigation(self.app).show_run(run, read_only=self.read_only)
+
+    async def _start(self, preset: str) -> None:
+        """Shows what the run comes to, and opens it once its supervisor lives."""
+        outcome = await navigation(self.app).launch(preset)
+        if isinstance(outcome, Path):
+            self._show_run(outcome)
+
+    @property
+    def chosen_run(self) -> Path | None:
+        """The run under the cursor."""
+        key = self.table.cursor or ""
+        return Path(key.removeprefix(RUN)) if key.startswith(RUN) else None
+
+    @property
+    def _chosen_preset(self) -> str | None:
+        key = self.table.cursor or ""
+        return key.removeprefix(PRESET) if key.startswith(PRESET) else None
+
+    @property
+    def _whole(self) -> bool:
+        """False while the screen closes, which files that were read meanwhile may meet: its widgets go one by one."""
+        return all(self.query(each) for each in (RunTable, "#preview", "#about"))
+
+    def _fill(self) -> None:
+        if self._whole:
+            self.table.show(self.lines.keys())
+            self._show_more()
+
+    def _line(self, key: str, columns: int) -> Row:
+        return self.lines.line(key, columns, navigation(self.app).marked)
+
+    def _show_more(self) -> None:
+        """A sentence or two about the chosen line, below the list."""
+        key = self.table.cursor or ""
+        width = max(self.size.width - 2, 8)
+        self._show_preview(key)
+        self.query_one("#about", Lines).show(
+            [
+                [(f" {line}", role)]
+                for text, role in self.lines.about(key)
+                for line in wrap(clean(text), width, max_lines=2, placeholder=" …")
+            ]
+        )
+
+    def _show_preview(self, key: str) -> None:
+        """More about the chosen line, beside a list that has room."""
+        panel = self.query_one("#preview", Lines)
+        if not panel.display:
+            return
+        columns, rows = max(panel.size.width, 20), self.size.height
+        run, preset = self.lines.shown.get(key), self.presets.get(key.removeprefix(PRESET))
+        if run is not None:
+            panel.show(preview_run(run, columns))
+        else:
+            panel.show(preview_preset(preset, columns, rows) if preset is not None else [])
+
+    def _preselect(self) -> None:
+        live = (run.path for run in self.list.runs if run.state.live)
+        newest = self.list.runs[0].path if self.list.runs else None
+        wanted = f"{RUN}{self.current or next(live, newest)}"
+        if wanted in self.lines.shown:
+            self.table.move_to(wanted)

@@ -1,0 +1,195 @@
+"""The responses of the model, step by step: reward hacking is seen by reading."""
+
+import asyncio
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Input
+
+from launcher.run.reading.reader import RunReader
+from launcher.run.reading.responses import Dump, Sample, dumps, read, stamp
+from launcher.text import clean
+from tui.kit.drawing.rows import Row
+from tui.kit.keys import KEYS
+from tui.kit.page import Page
+from tui.kit.widgets.fields import open_field
+from tui.kit.widgets.header_line import HeaderLine
+from tui.kit.widgets.key_bar import KeyBar
+from tui.kit.widgets.line_table import ResponseTable
+from tui.kit.widgets.lines import Lines
+from tui.kit.widgets.painted import HIDDEN
+from tui.pages.samples.rows import (
+    ORDERS,
+    about,
+    figures_row,
+    matching,
+    ordered,
+    sample_heading,
+    sample_page,
+    sample_row,
+    score_row,
+)
+
+POLL = 2.0  # seconds
+
+
+class SamplesScreen(Page[None]):
+    """One step's responses with their scores, the chosen one in full below. It opens on the newest step."""
+
+    LEGENDS = ("Samples",)
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS["samples"]]
+
+    def __init__(self, reader: RunReader) -> None:
+        super().__init__()
+        self.reader = reader
+        self.kind, self.order, self.word = "rollout", ORDERS[0], ""
+        self.dumps: list[Dump] = []
+        self.dump: Dump | None = None  # that is shown
+        self.samples: list[Sample] = []
+        self._cut = False
+        self._stamp: tuple[int, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine()
+        yield Lines(id="samples-state")
+        yield ResponseTable(lambda key, columns: sample_row(self.samples[int(key)]), " no responses")
+        with VerticalScroll(can_focus=False):
+            yield Lines(id="response")
+        yield Input(id="samples-find", placeholder="text to find", compact=True, classes=HIDDEN)
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.query_one(ResponseTable).focus()
+        self._poll()
+        self.set_interval(POLL, self._poll)
+
+    def on_resize(self) -> None:
+        self._show_state()
+        self._show_response()
+
+    def on_line_table_moved(self) -> None:
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._show_response()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.word = event.value
+        self._close_find()
+        self._show()
+
+    def action_leave(self) -> None:
+        if not self.query_one(Input).has_class(HIDDEN):
+            self._close_find()
+        elif self.word:
+            self.word = ""
+            self._show()
+        else:
+            self.dismiss()
+
+    def action_step(self, distance: int) -> None:
+        found = self._of_kind()
+        if self.dump in found:
+            at = min(max(found.index(self.dump) + distance, 0), len(found) - 1)
+            self._open(found[at])
+
+    def action_kind(self) -> None:
+        """The same step of the other kind, or the one before it."""
+        self.kind = "validation" if self.kind == "rollout" else "rollout"
+        step = self.dump.step if self.dump else 0
+        found = self._of_kind()
+        self._open(next((dump for dump in reversed(found) if dump.step <= step), found[0] if found else None))
+
+    def action_order(self) -> None:
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.query_one(ResponseTable).cursor = None
+        self._show()
+
+    def action_diff(self) -> None:
+        from tui.pages.samples.diff_screen import SampleDiffScreen
+
+        key = self.query_one(ResponseTable).cursor
+        if self.dump is not None and key is not None:
+            place = int(key)
+            self.app.push_screen(SampleDiffScreen(self.reader, self.dump, place, self.samples[place]))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "find" and isinstance(self.focused, Input):  # there it is a letter
+            return False
+        return super().check_action(action, parameters)
+
+    def refusal(self, action: str) -> str | None:
+        if action in ("step", "kind", "order", "diff", "find") and not self.dumps:
+            return "the run has written no samples yet"
+        return None
+
+    def action_find(self) -> None:
+        prompt = self.query_one(Input)
+        prompt.value = self.word
+        open_field(prompt)
+
+    def action_read(self, direction: int) -> None:
+        scroll = self.query_one(VerticalScroll)
+        scroll.scroll_relative(y=direction * max(scroll.size.height - 1, 1), animate=False)
+
+    def _close_find(self) -> None:
+        self.query_one(Input).add_class(HIDDEN)
+        self.query_one(ResponseTable).focus()
+
+    def _of_kind(self) -> list[Dump]:
+        return [dump for dump in self.dumps if dump.kind == self.kind]
+
+    def _poll(self) -> None:
+        reader = self.reader
+        self.query_one(HeaderLine).show(reader.name, reader.id, reader.state, None)
+        now = stamp(reader.dir)
+        if now != self._stamp:
+            self._stamp, self.dumps = now, dumps(reader.dir)
+        if self.dump is None and self.dumps:
+            self.kind = self.kind if self._of_kind() else self.dumps[0].kind
+            self._open(self._of_kind()[-1])
+        else:
+            self._show_state()
+
+    def _open(self, dump: Dump | None) -> None:
+        self.dump = dump
+        self.run_worker(self._read(dump), exclusive=True, group="read")
+
+    async def _read(self, dump: Dump | None) -> None:
+        """Reads a dump beside the event loop: a batch of a thousand long responses has some megabytes."""
+        try:
+            self.samples, self._cut = await asyncio.to_thread(read, dump) if dump else ([], False)
+        except OSError as error:
+            self.samples, self._cut = [], False
+            self.notify(clean(str(error)), severity="error", markup=False)
+        self._show()
+
+    def _show(self) -> None:
+        places = matching(self.samples, ordered(self.samples, self.order), self.word)
+        self.query_one(ResponseTable).show([str(place) for place in places])
+        self.on_line_table_moved()
+        self._show_state()
+
+    def _show_response(self) -> None:
+        key = self.query_one(ResponseTable).cursor
+        rows = sample_page(self.samples[int(key)], self.size.width - 1) if key is not None else []
+        self.query_one("#response", Lines).show(rows)
+
+    def _show_state(self) -> None:
+        """Which step, of how many; what the responses are like; what narrows and orders them."""
+        if self.dump is None:
+            none = f" no samples written yet (trainer.{self.kind}_data_dir)"
+            self.query_one("#samples-state", Lines).show([[(none, "dim")]])
+            return
+        row: Row = [(f" {self.kind} of step {self.dump.step}", "title")]
+        last = self._of_kind()[-1:]
+        row.append((f" of {last[0].step}  " if last else "  ", "dim"))
+        row.append((about(self.samples) + (", only the first part of the file" if self._cut else ""), "text"))
+        if self.order != ORDERS[0]:
+            row.append((f" · {self.order}", "live"))
+        if self.word:
+            row.append((f" · /{clean(self.word)}", "live"))
+        rows = [row, score_row(self.samples, self.size.width)]
+        if self.kind == "rollout" and (told := figures_row(self.reader.series, self.dump.step)):
+            rows.append(told)
+        self.query_one("#samples-state", Lines).show([*rows, sample_heading()])

@@ -1,0 +1,80 @@
+"""Two responses word by word: what is gone is marked [-so-], what is new {+so+}, beside their colours."""
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from tui.kit.drawing.fold import broken
+from tui.kit.drawing.rows import Row, Span, width
+
+_WORDS = re.compile(r"\n|[^\s]+")
+_MOST = 4000  # words of a response that are compared
+_MARKS = {"critical": ("[-", "-]"), "ok": ("{+", "+}")}
+
+
+class WordDiff(NamedTuple):
+    """Words with the role of what became of them, line ends among them; and how many of each kind."""
+
+    words: list[Span]
+    kept: int
+    gone: int
+    new: int
+    cut: bool
+
+
+def compare(older: str, newer: str) -> WordDiff:
+    """What changed from one response to another; at most 4000 words of each are looked at."""
+    before, after = _WORDS.findall(older), _WORDS.findall(newer)
+    cut = max(len(before), len(after)) > _MOST
+    before, after = before[:_MOST], after[:_MOST]
+    words: list[Span] = []
+    counts = {"text": 0, "critical": 0, "ok": 0}
+    for kind, first, last, begin, end in SequenceMatcher(None, before, after).get_opcodes():
+        parts = [("text", after[begin:end])] if kind == "equal" else []
+        if kind != "equal":
+            parts = [("critical", before[first:last]), ("ok", after[begin:end])]
+        for role, part in parts:
+            counts[role] += sum(word != "\n" for word in part)
+            words += [(word, role) for word in _marked(part, role)]
+    return WordDiff(words, counts["text"], counts["critical"], counts["ok"], cut)
+
+
+def plain(text: str) -> list[Span]:
+    """A text as words for `flow`."""
+    return [(word, "text") for word in _WORDS.findall(text)]
+
+
+def flow(words: Sequence[Span], columns: int, indent: int = 3) -> list[Row]:
+    """Words in lines of at most `columns` cells; one that is longer is broken."""
+    rows: list[Row] = [[(" " * indent, "text")]]
+    room = max(columns - indent, 1)
+    for word, role in words:
+        if word == "\n":
+            rows.append([(" " * indent, "text")])
+            continue
+        for part in broken(word, room):
+            used = width(rows[-1])
+            if used > indent and used + 1 + cell_len(part) > columns:
+                rows.append([(" " * indent, "text")])
+            elif used > indent:
+                rows[-1].append((" ", role if rows[-1][-1][1] == role else "text"))
+            rows[-1].append((part, role))
+    return rows
+
+
+def _marked(words: list[str], role: str) -> list[str]:
+    """A changed stretch between its marks; they stand in each of its lines."""
+    if role not in _MARKS or not words:
+        return words
+    before, behind = _MARKS[role]
+    found = list(words)
+    for at, word in enumerate(words):
+        if word == "\n":
+            continue
+        begins = at == 0 or words[at - 1] == "\n"
+        ends = at + 1 == len(words) or words[at + 1] == "\n"
+        found[at] = f"{before if begins else ''}{word}{behind if ends else ''}"
+    return [word for word in found if word != "\n" or role == "ok"]
