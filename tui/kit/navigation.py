@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from launcher.preset.draft import Draft
     from launcher.preset.files import LoadedPreset
     from launcher.record.layout import RunDir
+    from launcher.run.reading.reader import RunReader
+    from tui.kit.charts.lens import Lens
 
 
 class Navigation(Protocol):
@@ -34,6 +36,33 @@ class Navigation(Protocol):
 
     def edit(self, draft: Draft, field: str | None, settings: Sequence[str], *, read_only: bool) -> None:
         """The form of a draft, over the present screen: at a field or veRL key, KEY=VALUE as first changes."""
+
+    def show_checks(self, reader: RunReader, *, read_only: bool) -> None:
+        """All health checks of a run; this and the other pages of a run lie over the present screen."""
+
+    def show_check(self, reader: RunReader, rule: str, *, read_only: bool) -> None:
+        """One health check: its curve, limits, advice and history."""
+
+    def show_diagnosis(self, reader: RunReader, *, read_only: bool) -> None:
+        """Why the run failed."""
+
+    def show_events(self, reader: RunReader, *, read_only: bool) -> None:
+        """What happened, with times."""
+
+    def show_log(self, reader: RunReader, line: int | None = None) -> None:
+        """The console log, from a line of the newest attempt or at its end."""
+
+    def show_metrics(self, reader: RunReader, lens: Lens) -> None:
+        """All metrics."""
+
+    def show_samples(self, reader: RunReader) -> None:
+        """Responses of the model."""
+
+    def show_gpus(self, reader: RunReader, lens: Lens, *, on_cpu: bool, read_only: bool) -> None:
+        """Memory and processes of GPUs and host; `on_cpu`: the run wants no GPU, so none is missed."""
+
+    def show_trials(self, reader: RunReader, *, read_only: bool) -> None:
+        """Trials of fixes."""
 
     async def launch(self, preset: str | LoadedPreset, after: RunDir | None = None) -> Path | list[str]:
         """Starts a preset, after a question, out of the run `after`; only in a worker.

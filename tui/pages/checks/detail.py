@@ -14,7 +14,9 @@ from launcher.run.reading.reader import ERRORS, RunReader
 from launcher.run.reading.stall import stall_report
 from tui.kit.actions.editing import edit_run, field_of
 from tui.kit.charts.check import check_plot
+from tui.kit.diagnosis_words import explained
 from tui.kit.keys import KEYS
+from tui.kit.navigation import navigation
 from tui.kit.offers import READ_ONLY, run_refusal
 from tui.kit.page import Page
 from tui.kit.widgets.charts import MetricChart
@@ -23,7 +25,6 @@ from tui.kit.widgets.key_bar import KeyBar
 from tui.kit.widgets.lines import Lines
 from tui.kit.widgets.painted import HIDDEN
 from tui.pages.checks.words import head, page, stalled
-from tui.pages.diagnosis.words import explained
 
 POLL = 1.0  # seconds; the dashboard below reads the files
 CHARTS = 4
@@ -121,13 +122,11 @@ class CheckDetailScreen(Page[None]):
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def action_diagnosis(self) -> None:
-        from tui.pages.diagnosis.screen import DiagnosisScreen
-
-        self.app.push_screen(DiagnosisScreen(self.reader, read_only=self.read_only))
+        navigation(self.app).show_diagnosis(self.reader, read_only=self.read_only)
 
     def action_edit(self) -> None:
         if self.rule == ERRORS and self.reader.explanation is not None:
-            from tui.pages.diagnosis.screen import edit_entry
+            from tui.kit.actions.diagnosis import edit_entry
 
             edit_entry(self, self.reader, "", read_only=False)
         else:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from textual.geometry import Size
 
+from tui.kit.diagnosis_words import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import CURSOR
 from tui.kit.drawing.rows import Row, spread
 from tui.kit.widgets.painted import HIDDEN, Painted
-from tui.pages.diagnosis.words import entries, meaning_rows, title_rows
 
 if TYPE_CHECKING:
     from launcher.run.reading.diagnosis import Explanation

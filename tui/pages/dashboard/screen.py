@@ -17,6 +17,7 @@ from launcher.run.reading.reader import RunReader
 from tui.kit.charted import HEIGHTS
 from tui.kit.charts.run import RunCharts
 from tui.kit.keys import KEYS
+from tui.kit.navigation import navigation
 from tui.kit.widgets.charts import WIDE, Figures, MemoryChart, PinnedCharts
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
@@ -30,9 +31,9 @@ from tui.pages.dashboard.checklist import Checklist
 from tui.pages.dashboard.diagnosis_panel import DiagnosisPanel
 from tui.pages.dashboard.memory import Memory
 from tui.pages.dashboard.progress_line import ProgressLine
+from tui.pages.dashboard.run_pages import RunPages
 from tui.pages.dashboard.startup_list import StartupList
 from tui.pages.dashboard.timing_split import TimingSplit
-from tui.pages.run_pages import RunPages
 
 POLL = 1.0  # seconds
 AT_ONCE = 0.5  # seconds that the first frame waits for the run to be read
@@ -292,8 +293,6 @@ class DashboardScreen(RunPages):
             diagnosis.choose(None)
 
     def action_explain(self) -> None:
-        from tui.pages.checks.detail import CheckDetailScreen
-
         checks, panel = self.query_one(Checklist), self.query_one(DiagnosisPanel)
         rule = checks.chosen
         if self.query_one(AwayPanel).missed is not None:
@@ -302,23 +301,23 @@ class DashboardScreen(RunPages):
         elif panel.found is not None and checks.cursor is None:
             self._open_diagnosis(panel.cursor)
         elif self.reader is not None and rule is not None:
-            self.app.push_screen(CheckDetailScreen(self.reader, rule, read_only=self.read_only))
+            navigation(self.app).show_check(self.reader, rule, read_only=self.read_only)
 
     def _open_diagnosis(self, entry: str | None) -> None:
-        from tui.pages.diagnosis.screen import DiagnosisScreen, open_entry
+        from tui.kit.actions.diagnosis import open_entry
 
         assert self.reader is not None
         if entry is not None:
             open_entry(self, self.reader, entry, read_only=self.read_only)
         else:
-            self.app.push_screen(DiagnosisScreen(self.reader, read_only=self.read_only))
+            navigation(self.app).show_diagnosis(self.reader, read_only=self.read_only)
 
     def action_diagnosis(self) -> None:
         self._open_diagnosis(None)
 
     def action_edit(self) -> None:
         """The run's settings; with a fix chosen, at what it changes."""
-        from tui.pages.diagnosis.screen import edit_entry
+        from tui.kit.actions.diagnosis import edit_entry
 
         entry = self.query_one(DiagnosisPanel).cursor
         if entry is not None and self.reader is not None:

@@ -1,49 +1,27 @@
 """Why a run failed, or what the errors of one that lives mean: all of it, full screen."""
 
 import asyncio
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 
 from launcher.run.reading.reader import RunReader
-from tui.kit.actions.editing import follow_advice
+from tui.kit.actions.diagnosis import edit_entry, open_entry
+from tui.kit.diagnosis_words import entries, meaning_rows, title_rows
 from tui.kit.drawing.glyphs import FINISHED
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
+from tui.kit.navigation import navigation
 from tui.kit.offers import run_refusal
 from tui.kit.page import Page
 from tui.kit.widgets.header_line import HeaderLine
 from tui.kit.widgets.key_bar import KeyBar
 from tui.pages.diagnosis.cause_list import DiagnosisList
-from tui.pages.diagnosis.words import entries, meaning_rows, title_rows
-from tui.pages.log.screen import LogScreen
 
 LEGEND = f" e  open the preset editor at the fix · {FINISHED}  already set in this run"
 POLL = 1.0  # seconds; the dashboard below reads the files
-
-
-def open_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: bool) -> None:
-    """Goes to a line of the log, or to the field that a fix is about."""
-    kind, _, number = name.partition(" ")
-    if kind == "line":
-        screen.app.push_screen(LogScreen(reader, int(number)))
-    else:
-        edit_entry(screen, reader, name, read_only=read_only)
-
-
-def edit_entry(screen: Screen[Any], reader: RunReader, name: str, *, read_only: bool) -> None:
-    """Opens the editor at what a fix changes; where none is chosen, at the first one that changes something."""
-    kind, _, number = name.partition(" ")
-    advice = reader.explanation.remedies if reader.explanation else ()
-    helps = (each for each in advice if each is not None and not each.done)
-    chosen = advice[int(number)] if kind == "fix" else next(helps, None)
-    if kind == "fix" and chosen is None and reader.info.preset is not None:
-        screen.notify("This fix is not a preset setting; apply it outside ppo-tui")
-    else:
-        follow_advice(screen.app, reader.info, chosen, read_only=read_only)
 
 
 class DiagnosisScreen(Page[None]):
@@ -109,7 +87,7 @@ class DiagnosisScreen(Page[None]):
         edit_entry(self, self.reader, chosen, read_only=self.read_only)
 
     def action_log(self) -> None:
-        self.app.push_screen(LogScreen(self.reader))
+        navigation(self.app).show_log(self.reader)
 
     def action_fork(self) -> None:
         from tui.kit.actions.checkpoints import begin_fork

@@ -8,11 +8,11 @@ from textual.containers import VerticalScroll
 
 from launcher.record.events import Action, LevelChange
 from launcher.run.reading.reader import RunReader
+from tui.kit.check_list import CheckListScreen
 from tui.kit.drawing.rows import Item, Row
 from tui.kit.keys import KEYS
 from tui.kit.widgets.items import Items
 from tui.kit.widgets.lines import Lines
-from tui.pages.checks.screen import CheckListScreen
 from tui.pages.events.words import FILTERS, event_items
 
 

@@ -16,8 +16,8 @@ from tui.kit.keys import KEYS
 from tui.kit.offers import Offers
 from tui.kit.page import Dialog
 from tui.kit.run_words import LEVELS, STATES
+from tui.kit.sample_shares import legend
 from tui.kit.widgets.painted import Painted
-from tui.pages.samples.rows import legend
 
 _LEVELS = {
     "not judged": "not applicable, or its metrics are not logged",

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from launcher.format import number
-from launcher.metrics.glossary import describe
-from launcher.metrics.responses import PREFIX
-from launcher.metrics.store import SeriesStore
 from launcher.run.reading.responses import Dump, Sample
 from tui.kit.drawing.fold import fold
 from tui.kit.drawing.glyphs import ARROW, SPARK
@@ -152,32 +149,6 @@ def _bar(count: int, most: int) -> str:
 def about(samples: Sequence[Sample]) -> str:
     """`64 responses, 12 distinct`: few different responses are a sign of their own."""
     return f"{len(samples):,} responses, {len({sample.response for sample in samples}):,} distinct"
-
-
-_FIGURES = (  # of launcher.metrics.responses, the words before each
-    ("unvaried_groups", "equal rewards"),
-    ("all_right_groups", "all right"),
-    ("all_wrong_groups", "all wrong"),
-    ("near_equal", "alike"),
-    ("prompt_copied", "copied"),
-    ("format_only", "no answer"),
-    ("forgotten", "forgotten"),
-)
-
-
-def legend() -> list[tuple[str, str]]:
-    """The words before the shares of a step, and what these are shares of."""
-    return [(words, f"share of {describe(PREFIX + name).meaning}") for name, words in _FIGURES]
-
-
-def figures_row(series: SeriesStore, step: int) -> Row:
-    """`equal rewards 40 % · alike 3 %`: shares that were counted in the responses of a step; empty without any."""
-    said = [
-        f"{words} {number(100 * value)} %"
-        for name, words in _FIGURES
-        if (found := series.get(PREFIX + name)) is not None and (value := found.at(step)) is not None
-    ]
-    return [(" " + " · ".join(said), "dim")] if said else []
 
 
 def _scored(sample: Sample) -> str:

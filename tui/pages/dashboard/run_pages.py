@@ -60,28 +60,20 @@ class RunPages(ChartScreen):
         return self.reader is not None and self.reader.head.on_cpu
 
     def action_checks(self) -> None:
-        from tui.pages.checks.screen import ChecksScreen
-
         if self.reader is not None:
-            self.app.push_screen(ChecksScreen(self.reader, read_only=self.read_only))
+            navigation(self.app).show_checks(self.reader, read_only=self.read_only)
 
     def action_events(self) -> None:
-        from tui.pages.events.screen import EventsScreen
-
         if self.reader is not None:
-            self.app.push_screen(EventsScreen(self.reader, read_only=self.read_only))
+            navigation(self.app).show_events(self.reader, read_only=self.read_only)
 
     def action_trials(self) -> None:
-        from tui.pages.trials.screen import TrialsScreen
-
         if self.reader is not None:
-            self.app.push_screen(TrialsScreen(self.reader, read_only=self.read_only))
+            navigation(self.app).show_trials(self.reader, read_only=self.read_only)
 
     def action_metrics(self) -> None:
-        from tui.pages.metrics.screen import MetricsScreen
-
         if self.reader is not None:
-            self.app.push_screen(MetricsScreen(self.reader, self.lens))
+            navigation(self.app).show_metrics(self.reader, self.lens)
 
     def action_compare(self) -> None:
         from tui.kit.actions.runs import compare_with_others
@@ -89,23 +81,16 @@ class RunPages(ChartScreen):
         compare_with_others(self.app, self.directory)
 
     def action_samples(self) -> None:
-        from tui.pages.samples.screen import SamplesScreen
-
         if self.reader is not None:
-            self.app.push_screen(SamplesScreen(self.reader))
+            navigation(self.app).show_samples(self.reader)
 
     def action_log(self) -> None:
-        from tui.pages.log.screen import LogScreen
-
         if self.reader is not None:
-            self.app.push_screen(LogScreen(self.reader))
+            navigation(self.app).show_log(self.reader)
 
     def action_gpu(self) -> None:
-        from tui.pages.gpu.screen import GpuScreen
-
         if self.reader is not None:
-            page = GpuScreen(self.reader, self.lens, on_cpu=self.on_cpu, read_only=self.read_only)
-            self.app.push_screen(page)
+            navigation(self.app).show_gpus(self.reader, self.lens, on_cpu=self.on_cpu, read_only=self.read_only)
 
     def action_edit(self) -> None:
         from tui.kit.actions.editing import edit_run
